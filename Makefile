@@ -1,0 +1,73 @@
+# What there is to run: `make` or `make help` lists it.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+BIN := .venv/bin
+STAMP := .venv/.stamp
+COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
+
+.PHONY: help env check test endurance bench demo lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+env: $(STAMP) ## make .venv with the locked tools and the project in it
+
+# The stamp goes first and comes back last. Without one, .venv is new or was left half made:
+# it is then made anew. With one, only what changed is installed.
+$(STAMP): requirements/dev.txt pyproject.toml
+	@if [ -e $@ ]; then echo "env: updating .venv"; else \
+		echo "env: making .venv"; $(PYTHON) -m venv --clear .venv; fi
+	@rm -f $@
+	@echo "env: installing requirements/dev.txt"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@echo "env: installing the project"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+check: env ## look at the format, the rules, the types and the layers
+	@echo "check: ruff format"
+	@$(BIN)/ruff format --check .
+	@echo "check: ruff"
+	@$(BIN)/ruff check .
+	@echo "check: mypy"
+	@$(BIN)/mypy
+	@echo "check: lint-imports"
+	@$(BIN)/lint-imports --no-logo
+
+test: check ## check, then run the tests
+	@echo "test: pytest"
+	@$(BIN)/pytest -n 2 -m "not endurance"
+
+endurance: env ## run the long tests
+	@echo "endurance: pytest"
+	@ENDURANCE=1 $(BIN)/pytest -m endurance --timeout 0
+
+bench: env ## measure rendering
+	@echo "bench: benchmarks/render.py"
+	@$(BIN)/python benchmarks/render.py
+
+demo: env ## render the example shop
+	@echo "demo: platform render -f examples/shop/compose.yaml --domain localhost"
+	@$(BIN)/platform render -f examples/shop/compose.yaml --domain localhost
+
+lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer versions)
+	@echo "lock: making .venv-lock"
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@echo "lock: requirements/dev.txt"
+	@$(COMPILE) --extra dev $(if $(UPGRADE),--upgrade) -o requirements/dev.txt
+	@echo "lock: requirements/runtime.txt"
+	@$(COMPILE) -c requirements/dev.txt $(if $(UPGRADE),--upgrade) -o requirements/runtime.txt
+
+clean: ## remove everything that make made
+	@echo "clean: removing environments, caches and builds"
+	@rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

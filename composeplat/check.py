@@ -1,0 +1,229 @@
+"""Rules that need the whole project: references, circles, names that meet, what a kind of workload forbids.
+
+Owns the judgement; the report gets every finding with its place.
+Must not read nodes: it sees the model, and blames through the origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from composeplat.blame import Checker, Origins
+from composeplat.diagnostics import Report
+from composeplat.model import ALWAYS, COMPLETED, HOST, NAMED, Project, Service
+from composeplat.names import (
+    LONGEST_LABEL,
+    LONGEST_STATEFUL,
+    clean,
+    is_dns_label,
+    is_service_name,
+    shorten,
+)
+
+_POLICIES = {
+    "Deployment": ("rolling", "recreate"),
+    "StatefulSet": ("rolling", "on-delete"),
+    "Job": (),
+}
+
+
+def check_project(project: Project, origins: Origins, report: Report) -> None:
+    checker = Checker(project, origins, report)
+    _check_names(checker, "services", project.services)
+    _check_names(checker, "volumes", project.volumes)
+    for service in project.services.values():
+        _check_dependencies(checker, service)
+        _check_mounts(checker, service)
+        _check_update_policy(checker, service)
+        _check_resources(checker, service)
+        _check_command(checker, service)
+        _check_length(checker, service)
+    _check_cycles(checker)
+    _check_unused_volumes(checker)
+
+
+def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> None:
+    meant: dict[str, str] = {}
+    fits = is_service_name if kind == "services" else is_dns_label
+    first = "a letter" if kind == "services" else "a letter or digit"
+    for name in names:
+        cleaned = clean(name)
+        path = (kind, name)
+        if not fits(cleaned):
+            hint = f"use at most {LONGEST_LABEL} letters, digits and '-', beginning with {first}"
+            checker.say("bad-name", path, "can't be made a Kubernetes name", hint, at_key=True)
+            continue
+        if cleaned != name:
+            what = "its DNS name" if kind == "services" else "its name in the cluster"
+            checker.say(
+                "name-cleaned",
+                path,
+                f"becomes '{cleaned}', and that is {what}",
+                f"name it '{cleaned}'",
+                at_key=True,
+            )
+        if cleaned in meant:
+            checker.say(
+                "name-clash",
+                path,
+                f"and {kind}.{meant[cleaned]} would both be named '{cleaned}'",
+                "rename one of them",
+                at_key=True,
+            )
+        meant.setdefault(cleaned, name)
+
+
+def _check_length(checker: Checker, service: Service) -> None:
+    cleaned = clean(service.name)
+    if service.workload_kind == "StatefulSet" and LONGEST_STATEFUL < len(cleaned) <= LONGEST_LABEL:
+        hint = f"use at most {LONGEST_STATEFUL} characters, such as '{shorten(cleaned, LONGEST_STATEFUL)}'"
+        checker.say(
+            "bad-name",
+            ("services", service.name),
+            "is too long a name for a service that keeps data",
+            hint,
+            at_key=True,
+        )
+
+
+# dependencies ---------------------------------------------------------------------------------------------------------
+
+
+def _check_dependencies(checker: Checker, service: Service) -> None:
+    services = checker.project.services
+    for dependency in service.depends_on:
+        path = ("services", service.name, "depends_on", dependency.service)
+        found = services.get(dependency.service)
+        shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
+        if found is None:
+            if dependency.required:
+                checker.say(
+                    "unknown-service",
+                    path,
+                    f"names {shown}, which is not a service of the definition",
+                    _near(services),
+                )
+        elif dependency.condition == COMPLETED and found.restart == ALWAYS:
+            checker.say(
+                "not-a-job",
+                path,
+                f"waits for {shown} to complete, but that service is restarted for ever",
+                f"give {shown} restart: 'no' or on-failure",
+            )
+
+
+def _near(services: Mapping[str, object]) -> str:
+    names = list(services)
+    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")  # noqa: PLR2004 -- what fits a line
+    return f"services are: {listed}"
+
+
+def _check_cycles(checker: Checker) -> None:
+    """Report each circle once, at the dependency that closes it."""
+    services = checker.project.services
+    state: dict[str, int] = {}
+    for start in services:
+        trail: list[str] = []
+        pending: list[tuple[str, Iterator[str]]] = []
+        if start not in state:
+            state[start] = 1
+            trail.append(start)
+            pending.append((start, _required(services[start], services)))
+        while pending:
+            name, dependencies = pending[-1]
+            following = next(dependencies, None)
+            if following is None:
+                state[name] = 2
+                trail.pop()
+                pending.pop()
+            elif following not in state:
+                state[following] = 1
+                trail.append(following)
+                pending.append((following, _required(services[following], services)))
+            elif state[following] == 1:
+                circle = " -> ".join([*trail[trail.index(following) :], following])
+                path = ("services", name, "depends_on", following)
+                checker.say("dependency-cycle", path, f"closes a circle: {circle}", "remove one of these dependencies")
+
+
+def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
+    return iter([d.service for d in service.depends_on if d.service in services])
+
+
+# mounts ---------------------------------------------------------------------------------------------------------------
+
+
+def _check_mounts(checker: Checker, service: Service) -> None:
+    seen: dict[str, int] = {}
+    for index, mount in enumerate(service.mounts):
+        path = ("services", service.name, "mounts", index)
+        if service.build is not None and mount.kind == HOST:
+            checker.say(
+                "left-out",
+                path,
+                "is a host volume of a service that is built: it is used by 'platform up' alone",
+            )
+            continue
+        if mount.target in seen:
+            checker.say("mount-clash", path, "mounts at the same path as another volume of this service", "remove one")
+        seen.setdefault(mount.target, index)
+        if mount.kind == NAMED and mount.source not in checker.project.volumes:
+            shown = checker.origins.shown(*path)
+            hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
+            checker.say("unknown-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
+
+
+def _check_unused_volumes(checker: Checker) -> None:
+    used = {m.source for s in checker.project.services.values() for m in s.mounts if m.kind == NAMED}
+    for name in checker.project.volumes:
+        if name not in used:
+            checker.say("left-out", ("volumes", name), "is mounted by no service, and not created", at_key=True)
+
+
+# workloads ------------------------------------------------------------------------------------------------------------
+
+
+def _check_update_policy(checker: Checker, service: Service) -> None:
+    if not service.update_policy:
+        return
+    kind = service.workload_kind
+    allowed = _POLICIES[kind]
+    if service.update_policy in allowed:
+        return
+    if not allowed:
+        message = "sets an update policy on a Job, which is replaced as a whole"
+        hint = "remove the label, or set restart: always"
+    else:
+        message = f"sets an update policy that a {kind} does not take"
+        hint = f"a {kind} takes '{allowed[0]}' or '{allowed[1]}'"
+    checker.say("update-policy", ("services", service.name, "labels"), message, hint)
+
+
+def _check_resources(checker: Checker, service: Service) -> None:
+    r = service.resources
+    for what, request, limit in (
+        ("cpu", r.request_cpu, r.limit_cpu),
+        ("memory", r.request_memory, r.limit_memory),
+    ):
+        if request is not None and limit is not None and request > limit:
+            message = f"requests more {what} than its limit allows"
+            checker.say(
+                "above-limit",
+                ("services", service.name),
+                message,
+                "lower the request, or raise the limit",
+                at_key=True,
+            )
+
+
+def _check_command(checker: Checker, service: Service) -> None:
+    path = ("services", service.name)
+    if service.command == () and not service.entrypoint:
+        checker.say(
+            "no-effect",
+            (*path, "command"),
+            "is empty; Kubernetes can't clear an image's command, so that holds",
+        )
+    if service.entrypoint == () and not service.command:
+        message = "is empty without a command; Kubernetes can't clear an image's entrypoint, so that holds"
+        checker.say("no-effect", (*path, "entrypoint"), message, "give a command")

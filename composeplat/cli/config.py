@@ -1,0 +1,86 @@
+"""``platform config``: the resolved definition, or one view of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from composeplat.cli.console import show_report
+from composeplat.diagnostics import Exit, printable
+from composeplat.load import Loaded, Request, load, read
+from composeplat.plan import make_plan
+from composeplat.render import to_yaml
+from composeplat.resolved import plain_definition, resolved_definition, variable_rows
+
+
+class View(Enum):
+    SERVICES = "services"
+    IMAGES = "images"
+    VOLUMES = "volumes"
+    VARIABLES = "variables"
+    DEFINITION = "definition"
+
+
+def run(
+    request: Request,
+    *,
+    view: View,
+    as_json: bool,
+    substitute: bool,
+    quiet: bool,
+    strict: bool,
+    verbose: bool,
+    json_diagnostics: bool,
+) -> Exit:
+    if substitute:
+        loaded = load(request)
+        report = loaded.report
+        content = _content(loaded, view) if not report.errors else None
+    else:
+        reading = read(request, substitute=False)
+        report = reading.report
+        content = plain_definition(reading.document)
+    failed = show_report(report, strict=strict, verbose=verbose, as_json=json_diagnostics)
+    if failed:
+        return Exit.INVALID
+    if not quiet:
+        sys.stdout.write(_text(content, view, as_json=as_json))
+    return Exit.DONE
+
+
+def _content(loaded: Loaded, view: View) -> Any:
+    # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
+    settings = replace(loaded.settings, domain=loaded.settings.domain or "domain.invalid")
+    plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
+    match view:
+        case View.SERVICES:
+            return [service.name for service in plan.services]
+        case View.IMAGES:
+            return list(dict.fromkeys(str(service.image) for service in plan.services))
+        case View.VOLUMES:
+            return [volume.name for volume in plan.volumes]
+        case View.VARIABLES:
+            return variable_rows(loaded.uses, loaded.variables)
+        case View.DEFINITION:
+            return resolved_definition(loaded)
+
+
+def _text(content: Any, view: View, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    if view is View.DEFINITION:
+        return to_yaml(content)
+    if view is View.VARIABLES:
+        return _table([("NAME", "VALUE", "FROM"), *((r["name"], r["value"] or "", r["from"]) for r in content)])
+    return "".join(f"{line}\n" for line in content)
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    shown = [tuple(printable(cell).replace("\n", "\\n") for cell in row) for row in rows]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in shown
+    )

@@ -1,0 +1,63 @@
+"""The options that commands share, and the request they make."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from composeplat.load import Request
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        help="Compose file; repeat to lay one over another; - is standard input.",
+    ),
+]
+EnvFiles = Annotated[
+    list[str] | None,
+    typer.Option("--env-file", metavar="FILE", help="Read variables from here instead of .env; may repeat."),
+]
+Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the environment.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Kubernetes namespace.")]
+Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="Domain that endpoints get their hosts under.")]
+IngressClass = Annotated[str, typer.Option("--ingress-class", metavar="NAME", help="Class of the Ingresses.")]
+Gateway = Annotated[
+    str,
+    typer.Option("--gateway", metavar="[NAMESPACE/]NAME", help="Make HTTPRoutes of this Gateway instead of Ingresses."),
+]
+TlsSecret = Annotated[str, typer.Option("--tls-secret", metavar="NAME", help="Secret with the endpoints' certificate.")]
+TlsIssuer = Annotated[
+    str,
+    typer.Option("--tls-issuer", metavar="NAME", help="cert-manager ClusterIssuer for the endpoints' certificates."),
+]
+Registry = Annotated[str, typer.Option("--registry", metavar="HOST[/PATH]", help="Where built images are pushed.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Take warnings and unknown keys as errors.")]
+JsonDiagnostics = Annotated[
+    bool, typer.Option("--json-diagnostics", help="Write messages as JSON, one a line, on standard error.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show notes too: unknown and ignored keys, what is left out.")
+]
+
+
+def make_request(file: list[str] | None, env_file: list[str] | None) -> Request:
+    """A request for files, made where we stand; a command adds its names with :func:`dataclasses.replace`."""
+    return Request(
+        files=tuple(file or ()),
+        folder=Path.cwd(),
+        env_files=tuple(env_file or ()),
+        shell=dict(os.environ),
+        context_namespace=read_context_namespace(),
+    )
+
+
+def read_context_namespace() -> str:
+    from composeplat.cluster.kubeconfig import context_namespace  # noqa: PLC0415 -- only where a namespace matters
+
+    return context_namespace(os.environ)

@@ -1,0 +1,38 @@
+"""``platform render``: the objects, as YAML or JSON."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from composeplat import files
+from composeplat.cli.console import show_report
+from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.load import Request, load
+from composeplat.plan import make_plan
+from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
+
+
+def run(request: Request, *, folder: str, as_json: bool, strict: bool, verbose: bool, json_diagnostics: bool) -> Exit:
+    """Print nothing of an invalid definition: half a result is worse than none."""
+    loaded = load(request)
+    plan = None
+    if not loaded.report.errors:
+        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
+    if failed or plan is None:
+        return Exit.INVALID
+    if folder:
+        _write(Path(folder), render_files(plan))
+    else:
+        sys.stdout.write(render_json(plan) if as_json else render_yaml(plan))
+    return Exit.DONE
+
+
+def _write(folder: Path, texts: dict[str, str]) -> None:
+    try:
+        files.write_folder(folder, texts, mark=FILE_MARK)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
+    sys.stderr.write(f"wrote {len(texts)} files into {folder}\n")

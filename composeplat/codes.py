@@ -1,0 +1,143 @@
+"""Every diagnostic code: its severity, what it means and the way out.
+
+Owns the one table behind the messages; ``docs/diagnostics.md`` is made from it, and a test holds that each code is
+raised by some test.
+Must not know anything else.
+Codes are public names: scripts match on them, so they are never renamed in passing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    ERROR = 0
+    WARNING = 1
+    NOTE = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    severity: Severity
+    meaning: str
+    way_out: str
+    many: bool = False
+    """Several messages of this code may stand at one place, told apart by their text."""
+    once: bool = False
+    """A message is said once in a run, wherever it comes up again."""
+
+
+_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+CODES: dict[str, Code] = {
+    # files
+    "no-definition": Code(_E, "No Compose file was found.", "Name one with -f, or go to the folder that has one."),
+    "unreadable-file": Code(
+        _E,
+        "A file the definition needs can't be read: missing, a folder, a pipe or device, too large, no permission.",
+        "Correct the path, or make it an ordinary file.",
+        many=True,
+    ),
+    "several-files": Code(
+        _W,
+        "More than one file of a default name stands in the folder; the first is used.",
+        "Name it with -f.",
+    ),
+    "not-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
+    "bad-character": Code(_E, "A control character that YAML forbids stands in the text.", "Remove it."),
+    # YAML
+    "bad-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
+    "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
+    "too-large": Code(_E, "The definition has more nodes than is sane.", "Split it, or remove what is not Compose."),
+    "too-many-aliases": Code(
+        _E,
+        "Aliases unfold to far more than what is written (an 'alias bomb').",
+        "Write fewer nested aliases.",
+    ),
+    "recursive-alias": Code(_E, "An anchor holds an alias of itself.", "Break the circle."),
+    "duplicate-key": Code(_E, "A key is set twice in one mapping.", "Keep one of them."),
+    "bad-key": Code(_E, "A key is not text (a bare number, boolean or null, or a collection).", "Quote it."),
+    "bad-merge": Code(_E, "A merge key '<<' has a value that is no mapping.", "Give it an alias of a mapping."),
+    "unknown-tag": Code(_W, "A YAML tag that means nothing here.", "Remove it; Compose knows !reset and !override."),
+    # variables
+    "bad-variable": Code(_E, "A '${…}' that can't be understood.", "Write ${NAME}, or $$ for a dollar sign."),
+    "required-variable": Code(_E, "A variable written as ${NAME:?…} is not set.", "Set it.", many=True),
+    "unset-variable": Code(
+        _W,
+        "A variable is not set and was taken as empty.",
+        "Set it, or give a default: ${NAME:-default}.",
+        once=True,
+    ),
+    "bad-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
+    # shapes
+    "wrong-type": Code(_E, "A key has a value of another type than it takes.", "See what was expected."),
+    "bad-value": Code(_E, "A value is outside what its key takes.", "See what was expected.", many=True),
+    "missing-key": Code(_E, "A key that must be there is not.", "Add it.", many=True),
+    "conflicting-keys": Code(_E, "Two keys that exclude each other are both set.", "Keep one of them.", many=True),
+    "overridden-key": Code(_W, "Two keys say different things; the named one holds.", "Keep one of them.", many=True),
+    "no-image": Code(_E, "A service has neither 'image' nor 'build'.", "Set one of them."),
+    "no-services": Code(_E, "The definition has no services.", "Add one under 'services'."),
+    # keys
+    "unsupported-key": Code(_W, "A key that Compose knows and that has no effect here.", "Remove it, or ignore this."),
+    "no-effect": Code(_W, "What is set has no effect here, and why.", "Remove it, or ignore this.", many=True),
+    "ignored-key": Code(_N, "A key that is left out on purpose.", "Nothing to do."),
+    "unknown-key": Code(_N, "A key that nobody knows; perhaps a typo.", "Correct it; --strict makes it an error."),
+    "left-out": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
+    # names
+    "name-cleaned": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
+    "bad-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),
+    "name-clash": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
+    # references
+    "unknown-service": Code(_E, "A service is named that the definition does not have.", "Correct it.", many=True),
+    "unknown-volume": Code(_E, "A named volume is mounted that 'volumes' does not declare.", "Declare it.", many=True),
+    "unknown-port": Code(
+        _E,
+        "A route leads to a port that its service does not have.",
+        "Add it to the service's ports.",
+        many=True,
+    ),
+    "dependency-cycle": Code(_E, "Services wait for each other in a circle.", "Remove one of the dependencies."),
+    "include-cycle": Code(_E, "Files include each other in a circle.", "Remove one of the includes."),
+    "not-a-job": Code(
+        _E,
+        "service_completed_successfully waits for a service that never ends.",
+        "Give it restart: 'no'.",
+        many=True,
+    ),
+    # workloads
+    "update-policy": Code(_E, "The update policy is not allowed on this kind of workload.", "Choose another."),
+    "above-limit": Code(_E, "A request is larger than the limit of the same resource.", "Lower it.", many=True),
+    "user-name": Code(_W, "A user is named that only the image knows; Kubernetes wants a number.", "Give the number."),
+    "on-failure-job": Code(
+        _W,
+        "restart: on-failure makes the service a Job, which ends; a server would not come back.",
+        "Use 'always' for what should go on running.",
+    ),
+    "divert-off": Code(_W, "With endpoint_mode dnsrr the traffic-diverting feature does not work.", "Use vip."),
+    # volumes
+    "mount-clash": Code(_E, "Two volumes are mounted at the same path of one service.", "Remove one.", many=True),
+    "refused-path": Code(
+        _E,
+        "A host path that must not leave this machine: a system path, a socket, a link out of the folder.",
+        "Use a named volume, or a folder of the project.",
+        many=True,
+    ),
+    "missing-path": Code(_E, "A host path is not there.", "Create it, or correct the path.", many=True),
+    # network
+    "never-public": Code(
+        _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
+    ),
+    "no-domain": Code(_E, "Endpoints are set, but no domain is known.", "Give --domain or set PLATFORM_DOMAIN."),
+    "not-public": Code(
+        _W,
+        "A public port gets no URL, as no domain is known.",
+        "Give --domain or set PLATFORM_DOMAIN.",
+        many=True,
+    ),
+    "host-shortened": Code(_W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True),
+}

@@ -1,0 +1,188 @@
+"""Say what is wrong, where, and what to do: spans, diagnostics, the report, and the errors that end a run.
+
+Owns the shape of every message.
+Must not know YAML, Compose or a terminal: stages append to a :class:`Report` and carry on, so that one run tells
+everything, and the command line alone decides how it looks.
+
+The errors, as a tree::
+
+    ComposeplatError            exit 1   something the user can mend
+      InvalidDefinition         exit 3   the definition has errors; carries the report
+      MissingPiece              exit 4   something needed is not there (a cluster, a tool)
+
+Values of variables never come into a message: whoever writes one quotes a scalar by what stands in the file
+(:attr:`composeplat.source.Scalar.written`), not by what became of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from composeplat.codes import CODES, Severity
+
+__all__ = [
+    "ComposeplatError",
+    "Diagnostic",
+    "InvalidDefinition",
+    "MissingPiece",
+    "Report",
+    "Severity",
+    "Source",
+    "Span",
+    "dotted",
+    "printable",
+    "quoted",
+]
+
+PathKey = tuple[str | int, ...]
+
+_LONGEST_QUOTE = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A file (or standard input) that was read: its name for people, its text, and what its paths are relative to."""
+
+    name: str
+    base: Path
+    text: str = ""
+    order: int = 0
+
+    def line(self, number: int) -> str:
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+class Span(NamedTuple):
+    """A place in a source: line and column count from 1, ``length`` is what a mark under it should cover."""
+
+    source: Source
+    line: int = 1
+    column: int = 1
+    length: int = 1
+
+    @property
+    def place(self) -> tuple[int, str, int, int]:
+        return (self.source.order, self.source.name, self.line, self.column)
+
+
+class Exit(IntEnum):
+    """Exit statuses of the command; documented in docs/commands.md."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    INVALID = 3
+    MISSING = 4
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    code: str
+    span: Span
+    path: PathKey
+    message: str
+    hint: str = ""
+    strict_only: bool = False
+
+    @property
+    def severity(self) -> Severity:
+        return CODES[self.code].severity
+
+    def severity_under(self, *, strict: bool) -> Severity:
+        """Return the severity; ``--strict`` makes warnings and unknown keys errors."""
+        if strict and (self.severity is Severity.WARNING or self.code == "unknown-key"):
+            return Severity.ERROR
+        return self.severity
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything a run had to say, each thing once."""
+
+    _kept: dict[tuple[Hashable, str, str], Diagnostic] = field(default_factory=dict)
+    errors: int = 0
+
+    def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
+        """Keep a message; a second one of this code at this place (an anchor used twice) is the same one.
+
+        Codes that tell several things of one place say so in their row and are told apart by their text.
+        """
+        row = CODES[code]
+        told_apart = message.removeprefix(dotted(path)) if row.many or row.once else ""
+        key = (None if row.once else span.place, code, told_apart)
+        if key in self._kept:
+            return
+        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=printable(message), hint=printable(hint))
+        if row.severity is Severity.ERROR:
+            self.errors += 1
+
+    def sorted(self) -> list[Diagnostic]:
+        return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
+
+    def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:
+        return [d for d in self.sorted() if d.severity_under(strict=strict) <= severity]
+
+    def raise_if_errors(self) -> None:
+        if self.errors:
+            raise InvalidDefinition(self)
+
+
+class ComposeplatError(Exception):
+    """Something the user can mend; ``exit_code`` is the status of the command that meets it."""
+
+    exit_code: int = Exit.FAILED
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(printable(message))
+        self.hint = printable(hint)
+
+
+class InvalidDefinition(ComposeplatError):
+    """The definition has errors, all of them in ``report``."""
+
+    exit_code = Exit.INVALID
+
+    def __init__(self, report: Report) -> None:
+        errors = [d for d in report.sorted() if d.severity is Severity.ERROR]
+        first = errors[0] if errors else None
+        where = f"{first.span.source.name}:{first.span.line}: {first.message}" if first else "invalid definition"
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        super().__init__(where + more)
+        self.report = report
+
+
+class MissingPiece(ComposeplatError):
+    """Something needed is not there: a cluster, an engine, a registry."""
+
+    exit_code = Exit.MISSING
+
+
+def dotted(path: PathKey) -> str:
+    """Write a path as people do: ``services.web.ports[0]``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def printable(text: str) -> str:
+    """Keep control characters (an escape sequence in a name) from reaching a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def quoted(text: str) -> str:
+    """Quote what was found, cut to a length that fits a message."""
+    shown = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    shown = shown.replace("\n", "\\n")
+    return f"'{shown}'"

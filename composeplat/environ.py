@@ -1,0 +1,81 @@
+"""Variables in layers: what ``${NAME}`` can mean, and which layer said so.
+
+Owns the order of the layers (shell, env files, platform) and the two feature flags.
+Must not read the process environment: mappings come in by the front door, so that the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from composeplat.values import BadValue, parse_bool
+
+SHELL, ENV_FILE, PLATFORM = "shell", ".env", "platform"
+
+VOLUME_AFFINITY = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
+WAKE_IN_ORDER = "OKTETO_COMPOSE_DEPENDS_ON_ENABLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The layers, highest first; a name in an earlier one hides it in the later ones."""
+
+    layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        shell: Mapping[str, str] | None = None,
+        env_file: Mapping[str, str] | None = None,
+        platform: Mapping[str, str] | None = None,
+    ) -> Variables:
+        return cls(((SHELL, shell or {}), (ENV_FILE, env_file or {}), (PLATFORM, platform or {})))
+
+    def lookup(self, name: str) -> str | None:
+        for _, layer in self.layers:
+            if name in layer:
+                return layer[name]
+        return None
+
+    def layer_of(self, name: str) -> str | None:
+        return next((label for label, layer in self.layers if name in layer), None)
+
+    def with_defaults(self, label: str, more: Mapping[str, str]) -> Variables:
+        """Add variables just above the platform's: what an included file's own env file says."""
+        before = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
+        after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
+        return Variables((*before, (label, more), *after))
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Read a feature flag; what is no boolean counts as the default."""
+        text = self.lookup(name)
+        try:
+            return parse_bool(text.strip()) if text else default
+        except BadValue:
+            return text.strip() != "0" if text and text.strip() in ("0", "1") else default
+
+
+@dataclass(slots=True)
+class Use:
+    """One variable that the definition refers to."""
+
+    name: str
+    default: str | None = None
+    required: bool = False
+
+
+@dataclass(slots=True)
+class Uses:
+    """Every variable a definition refers to, in the order of first use."""
+
+    _kept: dict[str, Use] = field(default_factory=dict)
+
+    def add(self, name: str, *, default: str | None, required: bool) -> None:
+        use = self._kept.setdefault(name, Use(name))
+        use.required = use.required or required
+        if use.default is None:
+            use.default = default
+
+    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of Use
+        return iter(self._kept.values())

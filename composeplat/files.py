@@ -1,0 +1,219 @@
+"""Open files: the only room that does.
+
+Owns discovery of the definition, reading a file with a cap on its size, and reading the content of host volumes.
+Must not know what the bytes mean.
+A pipe, a device or a file of ``/proc`` is refused before it is read, so that nothing hangs and nothing of the machine
+leaks; every refusal is an :class:`Unreadable` with a reason that a caller can put behind a position.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.model import HostContent, HostFile
+
+DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+MAX_DEFINITION = 4 * 1024 * 1024
+MAX_ENV_FILE = 1024 * 1024
+
+#: What a ConfigMap is asked to carry for one service; above it, content goes into a derived image.
+MAX_HOST_BYTES = 256 * 1024
+MAX_HOST_FILES = 64
+
+SYSTEM_PATHS = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
+    "/var/lib", "/var/log", "/var/run",
+)  # fmt: skip
+_NEVER_READ = ("/proc", "/sys", "/dev")
+
+
+class Unreadable(Exception):
+    """A file can't be read, or must not be; ``reason`` continues a sentence that names the path."""
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.missing = missing
+
+
+def read_bytes(path: Path, *, limit: int) -> bytes:
+    """Read an ordinary file of at most ``limit`` bytes; never waits for a pipe."""
+    if _is_below(os.path.realpath(path), _NEVER_READ):
+        raise Unreadable("is a file of the system, not of a project")
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(_reason(error), missing=isinstance(error, FileNotFoundError)) from None
+    except ValueError:
+        raise Unreadable("is not a possible path", missing=True) from None
+    with os.fdopen(descriptor, "rb") as stream:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise Unreadable("is a folder, not a file")
+        if not stat.S_ISREG(mode):
+            raise Unreadable("is not an ordinary file")
+        return _read_capped(stream.read(limit + 1), limit)
+
+
+def read_standard_input(*, limit: int = MAX_DEFINITION) -> bytes:
+    return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
+
+
+def _read_capped(content: bytes, limit: int) -> bytes:
+    if len(content) > limit:
+        raise Unreadable(f"is larger than {limit // 1024 // 1024} MiB")
+    return content
+
+
+def _reason(error: OSError) -> str:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return "does not exist"
+        case PermissionError():
+            return "may not be read by this user"
+        case IsADirectoryError():
+            return "is a folder, not a file"
+        case _:
+            return f"can't be read ({os.strerror(error.errno or 0).lower()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The definition files a folder offers: the main one, its override, and others that were passed over."""
+
+    files: tuple[Path, ...]
+    passed_over: tuple[Path, ...] = ()
+
+
+def find_definition(start: Path) -> Found | None:
+    """Look for a definition of a default name in ``start``, then in its parents."""
+    for folder in (start, *start.parents):
+        present = [folder / name for name in DEFAULT_NAMES if (folder / name).exists()]
+        if present:
+            overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
+            override = [path for path in overrides if path.exists()][:1]
+            return Found(files=(present[0], *override), passed_over=tuple(present[1:]))
+    return None
+
+
+def exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+# host volumes ---------------------------------------------------------------------------------------------------------
+
+
+def resolve_host_path(source: str, base: Path, *, home: str = "") -> Path:
+    """Make a host path of the definition absolute, lexically: links are looked at when the content is read."""
+    if source == "~" or source.startswith("~/"):
+        source = home + source[1:] if home else source
+    return Path(os.path.normpath(base / source))
+
+
+def is_system_path(path: Path) -> bool:
+    text = str(path)
+    return text == "/" or _is_below(text, SYSTEM_PATHS)
+
+
+def _is_below(text: str, folders: tuple[str, ...]) -> bool:
+    return any(text == folder or text.startswith(folder + "/") for folder in folders)
+
+
+def read_host_content(path: Path, project: Path) -> HostContent:
+    """Read a host volume's files with their modes, up to what a ConfigMap should carry.
+
+    A link may lead to anywhere within the mounted folder or the project; one that leads out is refused.
+    """
+    real = os.path.realpath(path)
+    if is_system_path(Path(real)):
+        raise Unreadable("leads to a system path")
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise Unreadable(_reason(error), missing=isinstance(error, FileNotFoundError)) from None
+    except ValueError:
+        raise Unreadable("is not a possible path", missing=True) from None
+    roots = (os.path.realpath(project),) if path.is_symlink() else (os.path.realpath(project), real)
+    if path.is_symlink() and not _is_below(real, roots):
+        raise Unreadable("is a link that leads out of the project's folder")
+    if stat.S_ISDIR(mode):
+        return _read_folder(path, roots)
+    if not stat.S_ISREG(mode):
+        raise Unreadable("is a socket, pipe or device, not a file")
+    if os.stat(path).st_size > MAX_HOST_BYTES:
+        return HostContent(is_folder=False, files=None)
+    content = _read_host_file(path)
+    return HostContent(is_folder=False, files=(HostFile(path="", mode=mode & 0o777, content=content),))
+
+
+def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
+    """Read a folder's files, sorted; too many or too large, and only the fact is kept."""
+    found: list[tuple[str, int]] = []
+    total = 0
+    small = True
+    pending = [top]
+    while pending and small:
+        folder = pending.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise Unreadable(f"holds '{folder.relative_to(top)}', which {_reason(error)}") from None
+        for entry in entries:
+            name = os.path.relpath(entry.path, top)
+            if entry.is_symlink() and not _is_below(os.path.realpath(entry.path), roots):
+                raise Unreadable(f"holds '{name}', a link that leads out of the project's folder")
+            try:
+                info = entry.stat()
+            except OSError:
+                raise Unreadable(f"holds '{name}', a link that leads nowhere or in a circle") from None
+            if stat.S_ISDIR(info.st_mode):
+                if not entry.is_symlink():
+                    pending.append(Path(entry.path))
+                else:
+                    raise Unreadable(f"holds '{name}', a link to a folder; mount that folder by its own path")
+            elif stat.S_ISREG(info.st_mode):
+                found.append((name, info.st_mode & 0o777))
+                total += info.st_size
+            else:
+                raise Unreadable(f"holds '{name}', a socket, pipe or device")
+        small = total <= MAX_HOST_BYTES and len(found) <= MAX_HOST_FILES
+    if not small:
+        return HostContent(is_folder=True, files=None)
+    files = (HostFile(path=name, mode=mode, content=_read_host_file(top / name)) for name, mode in sorted(found))
+    return HostContent(is_folder=True, files=tuple(files))
+
+
+def _read_host_file(path: Path) -> bytes:
+    return read_bytes(path, limit=2 * MAX_HOST_BYTES)
+
+
+# output ---------------------------------------------------------------------------------------------------------------
+
+
+def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
+    """Write files into a folder, each whole or not at all, and remove earlier files of ours that are no longer made.
+
+    A file is ours when its first line is ``mark``: nothing else in the folder is touched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        aside = folder / f".{name}.{os.getpid()}"
+        try:
+            aside.write_text(f"{mark}\n{text}", encoding="utf-8")
+            aside.replace(folder / name)
+        finally:
+            aside.unlink(missing_ok=True)
+    for path in sorted(folder.glob("*.yaml")):
+        if path.name not in texts and path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as stream:
+                ours = stream.readline().rstrip("\n") == mark
+            if ours:
+                path.unlink()

@@ -1,0 +1,181 @@
+"""Which keys there are, and what becomes of each: the compatibility tables as data.
+
+Owns one row for every key that Compose or this project knows.
+Must not know anything else: readers ask the table, tests compare it with the specification's lists, and the table in
+``docs/keys.md`` is made from it.
+
+Handling, in the specification's words:
+
+- SUPPORTED: used.
+- EXTENSION: used, and exists only here.
+- WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: each of its fields is warned too.)
+- IGNORED: dropped without a message, shown under ``-v``.
+
+A key that has no row is dropped too, shown under ``-v``, and an error under ``--strict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Handling(Enum):
+    SUPPORTED = "supported"
+    EXTENSION = "extension"
+    WARNED = "warned"
+    DEEP = "warned, with each of its fields"
+    IGNORED = "ignored"
+
+    @property
+    def is_used(self) -> bool:
+        return self in (Handling.SUPPORTED, Handling.EXTENSION)
+
+
+class Origin(Enum):
+    """Who says so."""
+
+    SPECIFICATION = "specification"
+    RULING = "ruling"
+    COMPOSE = "compose"
+    """Compose knows the key; a sub-field without effect here is warned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    section: str
+    key: str
+    handling: Handling
+    origin: Origin
+    why: str = ""
+
+
+def _rows(section: str, handling: Handling, origin: Origin, keys: str, why: str = "") -> Iterator[Row]:
+    return (Row(section, key, handling, origin, why) for key in keys.split())
+
+
+_SUPPORTED, _EXTENSION = Handling.SUPPORTED, Handling.EXTENSION
+_WARNED, _DEEP, _IGNORED = Handling.WARNED, Handling.DEEP, Handling.IGNORED
+_SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
+
+SERVICE = "services.*"
+
+ROWS: tuple[Row, ...] = (
+    # top level
+    *_rows("", _SUPPORTED, _SPEC, "name services volumes version"),
+    *_rows("", _SUPPORTED, _RULING, "include"),
+    *_rows("", _EXTENSION, _SPEC, "endpoints"),
+    *_rows("", _DEEP, _SPEC, "networks configs secrets"),
+    *_rows("", _IGNORED, _SPEC, "profiles"),
+    *_rows("", _WARNED, _COMPOSE, "models"),
+    # services
+    *_rows(
+        SERVICE,
+        _SUPPORTED,
+        _SPEC,
+        "annotations build cap_add cap_drop command depends_on deploy entrypoint env_file environment healthcheck image"
+        " labels mem_limit mem_reservation cpu_count cpus ports expose restart stop_grace_period user volumes"
+        " working_dir scale",
+    ),
+    *_rows(SERVICE, _EXTENSION, _SPEC, "public x-node-selector resources"),
+    *_rows(
+        SERVICE,
+        _WARNED,
+        _SPEC,
+        "blkio_config cgroup_parent configs container_name cpu_percent cpu_period cpu_quota cpu_rt_period"
+        " cpu_rt_runtime cpu_shares cpuset credential_spec device_cgroup_rules devices dns dns_opt dns_search"
+        " domainname driver_opts extends external_links extra_hosts group_add hostname init ipc isolation links logging"
+        " mac_address mem_swappiness memswap_limit network_mode networks oom_kill_disable oom_score_adj pid pids_limit"
+        " platform privileged profiles pull_policy read_only runtime secrets security_opt shm_size stdin_open"
+        " stop_signal storage_opts sysctls tmpfs tty ulimits userns_mode volumes_from",
+    ),
+    *_rows(
+        SERVICE,
+        _IGNORED,
+        _SPEC,
+        "attach cgroup develop gpus interface_name label_file link_local_ips post_start pre_stop provider uts",
+    ),
+    *_rows(SERVICE, _WARNED, _COMPOSE, "models pre_start pull_refresh_after storage_opt use_api_socket"),
+    # build
+    *_rows("services.*.build", _SUPPORTED, _SPEC, "context dockerfile args target"),
+    *_rows(
+        "services.*.build",
+        _SUPPORTED,
+        _RULING,
+        "dockerfile_inline additional_contexts cache_from cache_to labels network no_cache platforms pull secrets ssh"
+        " shm_size tags extra_hosts",
+        "what BuildKit knows; not in the specification's table",
+    ),
+    *_rows(
+        "services.*.build",
+        _WARNED,
+        _COMPOSE,
+        "entitlements isolation no_cache_filter privileged provenance sbom ulimits",
+    ),
+    # deploy
+    *_rows("services.*.deploy", _SUPPORTED, _SPEC, "replicas resources restart_policy endpoint_mode"),
+    *_rows("services.*.deploy", _SUPPORTED, _RULING, "labels"),
+    *_rows("services.*.deploy", _WARNED, _COMPOSE, "mode placement rollback_config update_config"),
+    *_rows("services.*.deploy.resources", _SUPPORTED, _SPEC, "limits reservations"),
+    *_rows("services.*.deploy.resources.limits", _SUPPORTED, _SPEC, "cpus memory"),
+    *_rows("services.*.deploy.resources.limits", _WARNED, _COMPOSE, "pids"),
+    *_rows("services.*.deploy.resources.reservations", _SUPPORTED, _SPEC, "cpus memory"),
+    *_rows("services.*.deploy.resources.reservations", _WARNED, _COMPOSE, "devices generic_resources"),
+    *_rows("services.*.deploy.restart_policy", _SUPPORTED, _SPEC, "condition max_attempts"),
+    *_rows("services.*.deploy.restart_policy", _WARNED, _COMPOSE, "delay window"),
+    # resources, the extension
+    *_rows("services.*.resources", _EXTENSION, _SPEC, "requests limits"),
+    *_rows("services.*.resources.requests", _EXTENSION, _SPEC, "cpu memory"),
+    *_rows("services.*.resources.limits", _EXTENSION, _SPEC, "cpu memory"),
+    # healthcheck
+    *_rows("services.*.healthcheck", _SUPPORTED, _SPEC, "start_period interval timeout retries test"),
+    *_rows("services.*.healthcheck", _EXTENSION, _SPEC, "http x-okteto-readiness x-okteto-liveness"),
+    *_rows("services.*.healthcheck", _SUPPORTED, _RULING, "disable"),
+    *_rows("services.*.healthcheck", _WARNED, _COMPOSE, "start_interval"),
+    *_rows("services.*.healthcheck.http", _EXTENSION, _SPEC, "path port"),
+    # depends_on
+    *_rows("services.*.depends_on.*", _SUPPORTED, _SPEC, "condition"),
+    *_rows("services.*.depends_on.*", _SUPPORTED, _COMPOSE, "required"),
+    *_rows("services.*.depends_on.*", _WARNED, _COMPOSE, "restart"),
+    # env_file, long form
+    *_rows("services.*.env_file.*", _SUPPORTED, _RULING, "path required format"),
+    # ports, long form
+    *_rows("services.*.ports.*", _SUPPORTED, _RULING, "target published protocol name app_protocol"),
+    *_rows("services.*.ports.*", _WARNED, _RULING, "host_ip mode"),
+    # volumes of a service, long form
+    *_rows("services.*.volumes.*", _SUPPORTED, _SPEC, "sub_path"),
+    *_rows("services.*.volumes.*", _SUPPORTED, _RULING, "type source target read_only volume tmpfs bind"),
+    *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "consistency image"),
+    *_rows("services.*.volumes.*.volume", _SUPPORTED, _RULING, "subpath"),
+    *_rows("services.*.volumes.*.volume", _WARNED, _COMPOSE, "labels nocopy"),
+    *_rows("services.*.volumes.*.bind", _WARNED, _COMPOSE, "create_host_path propagation recursive selinux"),
+    *_rows("services.*.volumes.*.tmpfs", _SUPPORTED, _RULING, "size"),
+    *_rows("services.*.volumes.*.tmpfs", _WARNED, _COMPOSE, "mode"),
+    # volumes of the file
+    *_rows("volumes.*", _SUPPORTED, _SPEC, "labels"),
+    *_rows("volumes.*", _EXTENSION, _SPEC, "size class"),
+    *_rows("volumes.*", _SUPPORTED, _RULING, "driver_opts", "for its size and class; other options are warned"),
+    *_rows("volumes.*", _WARNED, _SPEC, "driver external"),
+    *_rows("volumes.*", _EXTENSION, _RULING, "x-access-mode", "ReadWriteOnce unless told otherwise"),
+    *_rows("volumes.*", _WARNED, _COMPOSE, "name"),
+    *_rows("volumes.*.driver_opts", _EXTENSION, _SPEC, "size class"),
+    # endpoints
+    *_rows("endpoints", _EXTENSION, _SPEC, "labels rules"),
+    *_rows("endpoints.*", _EXTENSION, _SPEC, "path service port"),
+    # include, long form
+    *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
+)
+
+
+def _by_section() -> dict[str, dict[str, Row]]:
+    sections: dict[str, dict[str, Row]] = {}
+    for row in ROWS:
+        sections.setdefault(row.section, {})[row.key] = row
+    return sections
+
+
+SECTIONS: dict[str, dict[str, Row]] = _by_section()
+
+#: Sections whose unlisted keys are all known to Compose: any of them is warned, none is a typo.
+OPEN_SECTIONS = frozenset({"volumes.*.driver_opts"})

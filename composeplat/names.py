@@ -1,0 +1,104 @@
+"""Every string Kubernetes will see as a name, label or host.
+
+Owns how names are cleaned, shortened and joined, with their guarantees written down.
+Must not know services or spans.
+
+The same input gives the same name for ever: objects, DNS names and URLs hang on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+LONGEST_LABEL = 63
+#: A StatefulSet's pods carry ``<name>-<hash of ten>`` as a label's value.
+LONGEST_STATEFUL = 52
+
+OURS = "dev.platform.com"
+MANAGED_BY = "composeplat"
+
+_DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
+_SERVICE_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
+_DNS_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\Z", re.ASCII)
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z", re.ASCII)
+_KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
+_ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
+_FOREIGN = re.compile(r"[^a-z0-9]+")
+_LONGEST_DNS_NAME = 253
+
+
+def clean(name: str) -> str:
+    """Lower-case a name and make ``_``, space and ``.`` a dash; the rest is left for :func:`is_dns_label` to judge."""
+    return re.sub(r"[_ .]", "-", name.strip().lower()).strip("-")
+
+
+def make_label(name: str) -> str:
+    """Make any text a DNS label: what does not fit becomes a dash, what is too long is cut with a hash.
+
+    Empty when nothing of the text can stand.
+    """
+    return shorten(_FOREIGN.sub("-", name.lower()).strip("-"))
+
+
+def shorten(label: str, limit: int = LONGEST_LABEL) -> str:
+    """Cut a label to a length; the hash of the whole keeps two long names apart."""
+    if len(label) <= limit:
+        return label
+    digest = hashlib.sha256(label.encode()).hexdigest()[:8]
+    return f"{label[: limit - 9].rstrip('-.')}-{digest}"
+
+
+def slug(path: str, limit: int = LONGEST_LABEL) -> str:
+    """Make a path a DNS label; the hash is added where characters were lost, so that two paths stay apart."""
+    plain = _FOREIGN.sub("-", path.lower()).strip("-")
+    if plain == path.strip("/").replace("/", "-") and len(plain) <= limit:
+        return plain
+    digest = hashlib.sha256(path.encode()).hexdigest()[:8]
+    return f"{plain[: limit - 9].rstrip('-')}-{digest}".strip("-")
+
+
+def is_dns_label(name: str) -> bool:
+    return _DNS_LABEL.match(name) is not None
+
+
+def is_service_name(name: str) -> bool:
+    """A cluster service's name begins with a letter."""
+    return _SERVICE_NAME.match(name) is not None
+
+
+def is_dns_name(name: str) -> bool:
+    longest = max((len(label) for label in name.split(".")), default=0)
+    return _DNS_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME and longest <= LONGEST_LABEL
+
+
+def is_label_value(text: str) -> bool:
+    return _LABEL_VALUE.match(text) is not None
+
+
+def is_key(text: str) -> bool:
+    """Say whether a text can be a label's or annotation's key: ``name`` or ``prefix/name``."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not is_dns_name(prefix.lower()):
+        return False
+    return _KEY_NAME.match(name) is not None
+
+
+def is_env_name(name: str) -> bool:
+    return _ENV_NAME.match(name) is not None
+
+
+def host_of(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
+    """Give ``<endpoint>-<namespace>.<domain>`` and whether its first label had to be shortened."""
+    label = f"{endpoint}-{namespace}"
+    short = shorten(label)
+    return f"{short}.{domain}", short != label
+
+
+def config_key(path: str) -> str:
+    """Make a file's path a ConfigMap key that still reads like it."""
+    key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
+    if key == path and key not in (".", ".."):
+        return key
+    digest = hashlib.sha256(path.encode()).hexdigest()[:8]
+    return f"{key[-200:]}.{digest}"

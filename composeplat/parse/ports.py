@@ -1,0 +1,104 @@
+"""Read ``ports`` and ``expose``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from composeplat.diagnostics import PathKey
+from composeplat.model import Port
+from composeplat.parse.fields import Field, Section
+from composeplat.source import Scalar
+from composeplat.values import (
+    PROTOCOLS,
+    BadValue,
+    PortText,
+    pair_ports,
+    parse_port,
+    parse_port_range,
+)
+
+
+def parse_ports(service: Section) -> tuple[Port, ...]:
+    """Every port of a service, ``ports`` first; an exposed port that is mapped too is one port."""
+    kept: dict[tuple[int | None, int, str], Port] = {}
+    ports = service.get("ports")
+    for item in ports.items() if ports else ():
+        for port in _read_port(item):
+            kept.setdefault((port.published, port.target, port.protocol), port)
+            item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+    mapped = {(port.target, port.protocol) for port in kept.values()}
+    expose = service.get("expose")
+    for item in expose.items() if expose else ():
+        for port in _read_exposed(item):
+            if (port.target, port.protocol) not in mapped:
+                kept.setdefault((None, port.target, port.protocol), port)
+                item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+    return tuple(kept.values())
+
+
+def origin_of(service: PathKey, port: Port) -> PathKey:
+    """The path by which a port is found again, whichever form it was written in."""
+    return (*service, "port", port.published or 0, port.target, port.protocol)
+
+
+def _read_port(item: Field) -> Iterator[Port]:
+    if isinstance(item.node, Scalar):
+        text = item.value(parse_port)
+        if text:
+            _say_effectless(item, text)
+            for published, target in text.pairs:
+                yield Port(target=target, published=published, protocol=text.protocol)
+        return
+    section = item.section("services.*.ports.*")
+    if section:
+        yield from _read_long_port(section)
+
+
+def _say_effectless(item: Field, text: PortText) -> None:
+    if text.host_ip:
+        item.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
+    if text.from_range:
+        item.say("no-effect", f"offers a range of host ports; the first, {text.pairs[0][0]}, is used")
+
+
+def _read_long_port(section: Section) -> Iterator[Port]:
+    target_field = section.get("target")
+    if target_field is None:
+        section.whole.say("missing-key", "must have a 'target', the port inside the container")
+        return
+    targets = target_field.value(parse_port_range)
+    published_field = section.get("published")
+    published = published_field.value(parse_port_range) if published_field else None
+    if targets is None:
+        return
+    protocol_field = section.get("protocol")
+    protocol = protocol_field.choice(*PROTOCOLS) if protocol_field else "tcp"
+    try:
+        pairs = pair_ports(published, targets)
+    except BadValue as error:
+        section.whole.say("bad-value", str(error))
+        return
+    for host, container in pairs:
+        yield Port(
+            target=container,
+            published=host,
+            protocol=protocol or "tcp",
+            name=section.text("name"),
+            app_protocol=section.text("app_protocol"),
+        )
+
+
+def _read_exposed(item: Field) -> Iterator[Port]:
+    def parse_exposed(text: str) -> tuple[range, str]:
+        numbers, slash, protocol = text.partition("/")
+        protocol = protocol.lower() if slash else "tcp"
+        if protocol not in PROTOCOLS:
+            raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
+        if ":" in numbers:
+            raise BadValue("must be a container port such as 8080; to publish it, use 'ports'")
+        return parse_port_range(numbers), protocol
+
+    read = item.value(parse_exposed)
+    if read:
+        for target in read[0]:
+            yield Port(target=target, protocol=read[1])

@@ -1,0 +1,165 @@
+"""Read the whole definition: services, volumes, endpoints."""
+
+from __future__ import annotations
+
+import re
+
+from composeplat.model import Endpoint, Project, Route, Service, Volume
+from composeplat.names import is_dns_name
+from composeplat.parse.annotations import parse_annotations
+from composeplat.parse.fields import Context, Field, Section
+from composeplat.parse.service import parse_service
+from composeplat.source import Mapping, Node, Sequence
+from composeplat.values import BadValue, parse_port_number, parse_size
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
+
+
+def parse_project(node: Node, ctx: Context) -> Project:
+    ctx.origins.put((), node)
+    whole = Field(ctx, node, ())
+    if not isinstance(node, Mapping):
+        message = "the definition must be a mapping with a key 'services'"
+        ctx.report.add("wrong-type", node.span, (), message)
+        return Project(services={}, volumes={})
+    section = whole.section("")
+    assert section is not None  # noqa: S101 -- for the type checker: it is a mapping
+    return Project(
+        services=_services(section),
+        volumes=_volumes(section),
+        endpoints=_endpoints(section),
+    )
+
+
+def _services(section: Section) -> dict[str, Service]:
+    whole = section.get("services")
+    services: dict[str, Service] = {}
+    for name, place in whole.members() if whole else ():
+        service = parse_service(name, place)
+        if service is not None:
+            services[name] = service
+    found = section.fields.get("services")
+    if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
+        span = found.span if found else section.whole.span
+        hint = "add a service such as  web: {image: nginx}"
+        section.whole.ctx.report.add("no-services", span, ("services",), "the definition has no services", hint)
+    return services
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+
+def _volumes(section: Section) -> dict[str, Volume]:
+    whole = section.get("volumes")
+    volumes: dict[str, Volume] = {}
+    for name, place in whole.members() if whole else ():
+        if place.is_null:
+            volumes[name] = Volume(name=name)
+            continue
+        inner = place.section("volumes.*")
+        if inner is not None:
+            volumes[name] = _read_volume(name, inner)
+    return volumes
+
+
+def _parse_volume_size(text: str) -> int:
+    size = parse_size(text, decimal=True)
+    if size == 0:
+        raise BadValue("must be a size above 0")
+    return size
+
+
+def _parse_class(text: str) -> str:
+    if not is_dns_name(text):
+        raise BadValue("must be the name of a storage class: lower-case letters, digits, '-' and '.'")
+    return text
+
+
+def _read_volume(name: str, section: Section) -> Volume:
+    options = section.section("driver_opts", "volumes.*.driver_opts")
+    sizes = [s.optional("size", _parse_volume_size) for s in (options, section) if s]
+    classes = [s.optional("class", _parse_class) for s in (options, section) if s]
+    for key, values in (("size", sizes), ("class", classes)):
+        if len({v for v in values if v is not None}) > 1:
+            section.fields[key].say(
+                "overridden-key", f"differs from driver_opts.{key}, which holds", "keep one of them"
+            )
+    mode = section.get("x-access-mode")
+    return Volume(
+        name=name,
+        size=next((size for size in sizes if size is not None), 1024**3),
+        storage_class=next((name for name in classes if name), ""),
+        access_mode=(mode.choice(*_ACCESS_MODES) if mode else None) or "ReadWriteOnce",
+        labels=parse_annotations(section, "labels"),
+    )
+
+
+# endpoints ------------------------------------------------------------------------------------------------------------
+
+
+def _endpoints(section: Section) -> tuple[Endpoint, ...]:
+    whole = section.get("endpoints")
+    if whole is None:
+        return ()
+    if isinstance(whole.node, Sequence):
+        return (Endpoint(name="", routes=_routes("", whole)),)
+    if not isinstance(whole.node, Mapping):
+        whole.wrong("a list of routes, a mapping of names to routes, or a mapping with 'rules'")
+        return ()
+    if "rules" in whole.node:
+        extended = _extended("", whole)
+        return (extended,) if extended else ()
+    endpoints: list[Endpoint] = []
+    for name, place in whole.members():
+        if isinstance(place.node, Mapping):
+            extended = _extended(name, place)
+            endpoints += [extended] if extended else []
+        else:
+            endpoints.append(Endpoint(name=name, routes=_routes(name, place)))
+    return tuple(endpoints)
+
+
+def _extended(name: str, whole: Field) -> Endpoint | None:
+    section = whole.section("endpoints")
+    rules = section.get("rules") if section else None
+    if section is None or rules is None:
+        whole.say("missing-key", "must have 'rules', a list of routes")
+        return None
+    return Endpoint(name=name, routes=_routes(name, rules), labels=section.mapping("labels"))
+
+
+def _routes(name: str, whole: Field) -> tuple[Route, ...]:
+    routes: list[Route] = []
+    for item in whole.items("a list of routes, each with path, service and port"):
+        route = _read_route(item)
+        if route is not None:
+            item.ctx.origins.name(("routes", name, len(routes)), item.node, item.path)
+            routes.append(route)
+    return tuple(routes)
+
+
+def _read_route(item: Field) -> Route | None:
+    section = item.section("endpoints.*")
+    if section is None:
+        return None
+    missing = [key for key in ("path", "service", "port") if section.get(key) is None]
+    if missing:
+        names = ", ".join(f"'{key}'" for key in missing)
+        item.say("missing-key", f"must have {names}", "a route has path, service and port")
+    path = section.optional("path", _parse_route_path)
+    port = section.optional("port", parse_port_number)
+    service = section.text("service")
+    return Route(path=path, service=service, port=port) if path and port and service else None
+
+
+def _parse_route_path(text: str) -> str:
+    if not text.startswith("/"):
+        raise BadValue("must be a path that begins with '/'")
+    if (
+        not re.fullmatch(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", text)
+        or "//" in text
+        or "/../" in f"{text}/"
+        or "/./" in f"{text}/"
+    ):
+        raise BadValue("must be a path of an address, without '//', '/./', '/../', '?' or spaces")
+    return text

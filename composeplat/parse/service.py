@@ -1,0 +1,142 @@
+"""Read one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from composeplat.keys import SERVICE
+from composeplat.model import COMPLETED, HEALTHY, STARTED, Dependency, Service, User
+from composeplat.names import OURS, is_key, is_label_value
+from composeplat.parse.annotations import parse_annotations
+from composeplat.parse.build import parse_build
+from composeplat.parse.deploy import parse_deploy
+from composeplat.parse.environment import parse_env_files, parse_environment
+from composeplat.parse.fields import Field, Section
+from composeplat.parse.healthcheck import parse_healthcheck
+from composeplat.parse.mounts import parse_mounts
+from composeplat.parse.ports import parse_ports
+from composeplat.source import Scalar, Sequence
+from composeplat.values import parse_duration, parse_image, parse_user, split_words, whole_seconds
+
+UPDATE_LABEL = f"{OURS}/update"
+_CONDITIONS = (STARTED, HEALTHY, COMPLETED)
+
+
+def parse_service(name: str, whole: Field) -> Service | None:
+    section = whole.section(SERVICE)
+    if section is None:
+        return None
+    image, build = section.get("image"), parse_build(section)
+    if image is None and section.get("build") is None:
+        key = whole.ctx.origins.key_at(*whole.path)
+        message = f"services.{name} has neither 'image' nor 'build'"
+        whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
+    deploy = parse_deploy(section)
+    labels = {**deploy.labels, **parse_annotations(section, "labels")}
+    return Service(
+        name=name,
+        image=(image.value(parse_image) or "") if image else "",
+        build=build,
+        entrypoint=_words(section, "entrypoint"),
+        command=_words(section, "command"),
+        working_dir=section.text("working_dir"),
+        environment=parse_environment(section),
+        env_files=parse_env_files(section),
+        ports=parse_ports(section),
+        public=section.boolean("public", default=False),
+        mounts=parse_mounts(section),
+        depends_on=_depends_on(section),
+        health_check=parse_healthcheck(section),
+        restart=deploy.restart,
+        max_attempts=deploy.max_attempts,
+        replicas=deploy.replicas,
+        resources=deploy.resources,
+        endpoint_mode=deploy.endpoint_mode,
+        update_policy=labels.get(UPDATE_LABEL, ""),
+        labels=labels,
+        annotations=parse_annotations(section, "annotations"),
+        node_selector=_node_selector(section),
+        cap_add=_capabilities(section, "cap_add"),
+        cap_drop=_capabilities(section, "cap_drop"),
+        user=_user(section),
+        stop_grace_period=_grace_period(section),
+    )
+
+
+def _words(section: Section, key: str) -> tuple[str, ...] | None:
+    """Read a command: a text is split in words, a list is taken as it stands, none is the image's own."""
+    found = section.get(key)
+    if found is None:
+        return None
+    if isinstance(found.node, Sequence):
+        return tuple(text for item in found.items() if (text := item.text()) is not None)
+    if isinstance(found.node, Scalar):
+        return found.value(split_words)
+    found.wrong("a text or a list")
+    return None
+
+
+def _depends_on(section: Section) -> tuple[Dependency, ...]:
+    found = section.get("depends_on")
+    if found is None:
+        return ()
+    if isinstance(found.node, Sequence):
+        listed = ((item, item.text()) for item in found.items())
+        return tuple(_named(item, Dependency(service=text)) for item, text in listed if text is not None)
+    dependencies = (_dependency(name, place) for name, place in found.members("a list or a mapping"))
+    return tuple(dependency for dependency in dependencies if dependency is not None)
+
+
+def _named(place: Field, dependency: Dependency) -> Dependency:
+    place.ctx.origins.name(("services", place.path[1], "depends_on", dependency.service), place.node, place.path)
+    return dependency
+
+
+def _dependency(name: str, place: Field) -> Dependency | None:
+    if place.is_null:
+        return Dependency(service=name)
+    section = place.section("services.*.depends_on.*")
+    if section is None:
+        return None
+    condition = section.get("condition")
+    return Dependency(
+        service=name,
+        condition=(condition.choice(*_CONDITIONS) if condition else None) or STARTED,
+        required=section.boolean("required", default=True),
+    )
+
+
+def _node_selector(section: Section) -> dict[str, str]:
+    found = section.get("x-node-selector")
+    kept: dict[str, str] = {}
+    for name, place, value in found.pairs() if found else ():
+        if not is_key(name) or not is_label_value(value or ""):
+            place.say("bad-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'")
+        else:
+            kept[name] = value or ""
+    return kept
+
+
+def _capabilities(section: Section, key: str) -> tuple[str, ...]:
+    """Kubernetes names capabilities without the prefix ``CAP_``."""
+    return tuple(dict.fromkeys(text.upper().removeprefix("CAP_") for text in section.texts(key)))
+
+
+def _user(section: Section) -> User | None:
+    found = section.get("user")
+    if found is None:
+        return None
+    text = found.text()
+    numbers = found.value(parse_user) if text else None
+    if text and numbers is None and not text.split(":")[0].isdigit():
+        found.say(
+            "user-name",
+            "names a user that only the image knows, and has no effect; the image's own user holds",
+            "give the number, as in '1000' or '1000:1000'",
+        )
+    return User(uid=numbers[0], gid=numbers[1]) if numbers else None
+
+
+def _grace_period(section: Section) -> int:
+    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text, bare=True), lowest=0)  # noqa: E731 -- two grammars joined
+    return section.value("stop_grace_period", parse, 10)

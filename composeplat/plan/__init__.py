@@ -1,0 +1,100 @@
+"""From the project to a plan of plain Kubernetes objects: pure, the same input gives the same bytes.
+
+Owns every decision about what Kubernetes is asked for; one module a topic, composed here.
+Must not read nodes or files, nor know Pulumi: if a rule of Compose needs a cluster or an engine to be tested, it is in
+the wrong package.
+"""
+
+from __future__ import annotations
+
+from composeplat.blame import Checker, Origins
+from composeplat.diagnostics import Report
+from composeplat.model import NAMED, Project, Service
+from composeplat.names import clean
+from composeplat.plan.desired import (
+    Desired,
+    Edge,
+    EndpointPlan,
+    Identity,
+    ImageBuild,
+    ImageOf,
+    Plan,
+    ServicePlan,
+    VolumePlan,
+)
+from composeplat.plan.images import image_of, plan_image
+from composeplat.plan.network import check_ports, container_ports, plan_cluster_service, plan_endpoints
+from composeplat.plan.order import in_order, plan_edges
+from composeplat.plan.pods import PodInputs, plan_environment, plan_pod
+from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
+from composeplat.plan.workloads import plan_workload
+from composeplat.settings import Settings
+
+__all__ = [
+    "Desired", "Edge", "EndpointPlan", "ImageBuild", "ImageOf", "Plan", "ServicePlan", "VolumePlan", "make_plan",
+]  # fmt: skip
+
+_LARGEST_SECRET = 1_000_000
+
+
+def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
+    """Make the plan of a project without errors; what the network forbids is added to the report."""
+    checker = Checker(project, origins, report)
+    identity = Identity(environment=settings.environment, namespace=settings.namespace)
+    shared = shared_volumes(project)
+    used = {m.source for s in project.services.values() for m in s.mounts if m.kind == NAMED}
+    ordered = in_order(project.services)
+    for service in project.services.values():
+        check_ports(checker, service)
+        _check_size(checker, service)
+    images = (plan_image(service, settings) for service in ordered)
+    return Plan(
+        environment=settings.environment,
+        namespace=settings.namespace,
+        volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in used),
+        services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ())) for s in ordered),
+        endpoints=plan_endpoints(checker, settings, identity),
+        images=tuple(image for image in images if image is not None),
+        edges=plan_edges(project),
+    )
+
+
+def _check_size(checker: Checker, service: Service) -> None:
+    size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
+    if size > _LARGEST_SECRET:
+        message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
+        checker.say("bad-value", ("services", service.name, "environment"), message, "mount large values as files")
+
+
+def _plan_service(
+    service: Service, project: Project, identity: Identity, settings: Settings, shared: tuple[str, ...]
+) -> ServicePlan:
+    name = clean(service.name)
+    image = image_of(service, settings)
+    storage = plan_storage(service, identity)
+    inputs = PodInputs(
+        identity=identity,
+        image=image,
+        storage=storage,
+        shared=shared,
+        container_ports=container_ports(service),
+        affinity=settings.volume_affinity,
+    )
+    objects: list[Desired] = []
+    if service.variables:
+        objects.append(Desired(key=f"environment/{name}", manifest=plan_environment(service, identity)))
+    if storage.files:
+        objects.append(Desired(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
+    objects.append(Desired(key=f"service/{name}", manifest=plan_cluster_service(service, identity)))
+    workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
+    needs = [desired.key for desired in objects]
+    needs += [f"claim/{claim}" for claim in storage.claims]
+    needs += [f"workload/{clean(d.service)}" for d in service.depends_on if d.service in project.services]
+    objects.append(Desired(key=f"workload/{name}", manifest=workload, needs=tuple(needs)))
+    return ServicePlan(
+        name=service.name,
+        cluster_name=name,
+        workload_kind=service.workload_kind,
+        image=image,
+        objects=tuple(objects),
+    )

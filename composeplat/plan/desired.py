@@ -1,0 +1,154 @@
+"""The plan: the objects we want, as data.
+
+Owns the shape of what every door is given: rendered as YAML, registered with Pulumi, compared with a cluster.
+Must not know Compose's keys, Pulumi or a cluster.
+
+A plan can be printed, compared and stored.
+The one late value is :class:`ImageOf`: the reference of an image that is still to be built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from composeplat.model import Build
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOf:
+    """Stands in a manifest for the image that a service's build will give; ``name`` is what it will be pushed as."""
+
+    service: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """One Kubernetes object, exactly as kubectl would show it."""
+
+    key: str
+    """``workload/web``: stable; Pulumi's resource names and edges hang on it."""
+    manifest: Manifest
+    needs: tuple[str, ...] = ()
+    """Keys of objects that must be there before."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.manifest["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBuild:
+    """An image to build and push before the service that runs it."""
+
+    service: str
+    reference: str
+    build: Build
+    derived: bool = False
+    """Made to carry host content that is too large for a ConfigMap, not asked for by a ``build`` section."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """``service`` waits until ``dependency`` meets ``condition``."""
+
+    service: str
+    dependency: str
+    condition: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePlan:
+    name: str
+    """As the definition writes it."""
+    cluster_name: str
+    workload_kind: str
+    image: ImageOf | str
+    objects: tuple[Desired, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePlan:
+    name: str
+    cluster_name: str
+    objects: tuple[Desired, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointPlan:
+    name: str
+    urls: tuple[str, ...]
+    objects: tuple[Desired, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    environment: str
+    namespace: str
+    volumes: tuple[VolumePlan, ...] = ()
+    services: tuple[ServicePlan, ...] = ()
+    """Dependencies first."""
+    endpoints: tuple[EndpointPlan, ...] = ()
+    images: tuple[ImageBuild, ...] = ()
+    edges: tuple[Edge, ...] = ()
+
+    @property
+    def objects(self) -> tuple[Desired, ...]:
+        return tuple(desired for group in self.groups.values() for desired in group)
+
+    @property
+    def groups(self) -> Mapping[str, tuple[Desired, ...]]:
+        """The objects by group, under names that make good file names."""
+        named: dict[str, tuple[Desired, ...]] = {}
+        for volume in self.volumes:
+            named[f"volume-{volume.cluster_name}"] = volume.objects
+        for service in self.services:
+            named[f"service-{service.cluster_name}"] = service.objects
+        for endpoint in self.endpoints:
+            named[f"endpoint-{endpoint.name}"] = endpoint.objects
+        return named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What every object of an environment carries: where it lives and whose it is."""
+
+    environment: str
+    namespace: str
+
+    def metadata(
+        self, name: str, component: str, annotations: Mapping[str, str] | None = None, **extra_labels: str
+    ) -> Manifest:
+        made: Manifest = {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {**self.labels(component), **extra_labels},
+        }
+        if annotations:
+            made["annotations"] = dict(sorted(annotations.items()))
+        return made
+
+    def labels(self, component: str) -> dict[str, str]:
+        return {
+            "app.kubernetes.io/name": component,
+            "app.kubernetes.io/instance": self.environment,
+            "app.kubernetes.io/part-of": self.environment,
+            "app.kubernetes.io/component": component,
+            "app.kubernetes.io/managed-by": "composeplat",
+        }
+
+    def selector(self, component: str) -> dict[str, str]:
+        """The few labels that find a service's pods; they can never change, so they are few."""
+        return {"app.kubernetes.io/name": component, "app.kubernetes.io/instance": self.environment}

@@ -1,0 +1,279 @@
+"""Cluster services, public ports and endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from composeplat.blame import Checker
+from composeplat.diagnostics import PathKey
+from composeplat.model import Endpoint, Port, Route, Service
+from composeplat.names import clean, host_of, is_dns_label, is_key, is_label_value, make_label
+from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
+from composeplat.settings import Settings
+
+#: Databases, queues and debuggers, by the port in the container.
+NEVER_PUBLIC = frozenset({
+    3306, 1521, 1830, 5432, 1433, 1434, 7210, 7473, 7474, 8529, 7000, 7001, 9042, 8086, 9200, 9300, 5984, 27017, 27018,
+    27019, 28017, 6379, 8087, 8088, 8098, 28015, 29015, 7574, 8983, 2345, 5858, 9229, 5005, 1234, 4444, 5678,
+})  # fmt: skip
+
+_LONGEST_PORT_NAME = 63
+
+
+# cluster services -----------------------------------------------------------------------------------------------------
+
+
+def container_ports(service: Service) -> tuple[tuple[int, str], ...]:
+    return tuple(dict.fromkeys((port.target, port.protocol) for port in service.ports))
+
+
+def service_ports(service: Service) -> dict[tuple[int, str], Port]:
+    """Port of the cluster service -> what it leads to.
+
+    A container's own port always leads to itself, as it does between Compose services; a published one is added.
+    """
+    ports: dict[tuple[int, str], Port] = {}
+    for port in service.ports:
+        ports.setdefault((port.target, port.protocol), port)
+    for port in service.ports:
+        if port.published is not None:
+            ports.setdefault((port.published, port.protocol), port)
+    return ports
+
+
+def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
+    """Give every service its DNS name; without ports, or with dnsrr, the name leads to the pods themselves."""
+    name = clean(service.name)
+    ports = service_ports(service)
+    spec: Manifest = {}
+    if not ports or service.endpoint_mode == "dnsrr":
+        spec["clusterIP"] = "None"
+    else:
+        spec["type"] = "ClusterIP"
+    spec["selector"] = identity.selector(name)
+    if ports:
+        spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": identity.metadata(name, name), "spec": spec}
+
+
+def _service_port(number: int, port: Port) -> Manifest:
+    made: Manifest = {"name": f"{port.protocol}-{number}", "port": number, "targetPort": port.target}
+    if port.name and number == port.target and is_dns_label(port.name):
+        made["name"] = port.name
+    made["protocol"] = port.protocol.upper()
+    if port.app_protocol:
+        made["appProtocol"] = port.app_protocol
+    return made
+
+
+def check_ports(checker: Checker, service: Service) -> None:
+    ports = service_ports(service)
+    names: dict[str, int] = {}
+    for port in service.ports:
+        path = _origin(service, port)
+        if port.published is not None:
+            holder = ports[(port.published, port.protocol)]
+            if holder.target != port.target and holder.published == port.published:
+                checker.say(
+                    "name-clash",
+                    path,
+                    f"publishes {port.published}, as another port does",
+                    "publish one of them elsewhere",
+                )
+            elif holder.target != port.target:
+                message = f"publishes {port.published}, but inside the cluster that is a port of the container itself"
+                checker.say("no-effect", path, message)
+        if port.name and names.setdefault(port.name, port.target) != port.target:
+            checker.say("name-clash", path, "has the name of another port", "rename one of them")
+
+
+def _origin(service: Service, port: Port) -> PathKey:
+    return ("services", service.name, "port", port.published or 0, port.target, port.protocol)
+
+
+# endpoints ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One endpoint to be: from a public port or from the ``endpoints`` key."""
+
+    name: str
+    routes: tuple[Route, ...]
+    origin: PathKey
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> tuple[EndpointPlan, ...]:
+    services = checker.project.services
+    wanted = [w for service in services.values() for w in _public(checker, service, settings)]
+    wanted += [w for endpoint in checker.project.endpoints for w in _declared(checker, endpoint, settings)]
+    taken: dict[str, Wanted] = {}
+    for one in wanted:
+        if one.name in taken:
+            message = f"would have the same name and address as another endpoint: '{one.name}'"
+            checker.say(
+                "name-clash",
+                one.origin,
+                message,
+                "rename the endpoint, or map the port privately: '80' for '8080:80'",
+            )
+        taken.setdefault(one.name, one)
+    return tuple(_plan_endpoint(checker, one, settings, identity) for one in taken.values())
+
+
+def _public(checker: Checker, service: Service, settings: Settings) -> list[Wanted]:
+    """The endpoints of a service's public ports: named as the service, and with the port where there are several."""
+    ports: dict[int, Port] = {}
+    for port in service.ports:
+        if (port.published is not None or service.public) and _may_be_public(checker, service, port):
+            ports.setdefault(port.target, port)
+    if service.public and not service.ports:
+        path = ("services", service.name, "public")
+        checker.say(
+            "no-effect",
+            path,
+            "has no effect, as the service names no port",
+            "name one under 'ports' or 'expose'",
+        )
+    if ports and not settings.domain:
+        for port in ports.values():
+            message = f"is public, but gets no address, as no domain is known: port {port.target} of '{service.name}'"
+            checker.say("not-public", _origin(service, port), message, "give --domain or set PLATFORM_DOMAIN")
+        return []
+    name = clean(service.name)
+    return [
+        Wanted(
+            name=name if len(ports) == 1 else f"{name}-{target}",
+            routes=(Route(path="/", service=service.name, port=target),),
+            origin=_origin(service, port),
+        )
+        for target, port in ports.items()
+    ]
+
+
+def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
+    reason = ""
+    if port.target in NEVER_PUBLIC:
+        reason = f"is not made public: {port.target} is a port of databases or debuggers"
+    elif port.protocol != "tcp":
+        reason = f"is not made public: a {port.protocol.upper()} port can't be reached by HTTPS"
+    if reason:
+        hint = "use 'endpoints' to give it a route" if port.protocol == "tcp" else ""
+        checker.say("never-public", _origin(service, port), reason, hint)
+    return not reason
+
+
+def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[Wanted]:
+    origin: PathKey = ("endpoints", endpoint.name) if endpoint.name else ("endpoints",)
+    if not settings.domain:
+        checker.say(
+            "no-domain",
+            ("endpoints",),
+            "need a domain, and none is known",
+            "give --domain or set PLATFORM_DOMAIN",
+            at_key=True,
+        )
+    name = make_label(endpoint.name) if endpoint.name else settings.environment
+    if not name:
+        checker.say("bad-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
+        return []
+    paths: set[str] = set()
+    for index, route in enumerate(endpoint.routes):
+        _check_route(checker, route, ("routes", endpoint.name, index), paths)
+    if not endpoint.routes:
+        return []
+    return [Wanted(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
+
+
+def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:
+    service = checker.project.services.get(route.service)
+    if service is None:
+        names = ", ".join(list(checker.project.services)[:8])
+        checker.say(
+            "unknown-service",
+            origin,
+            "leads to a service that the definition does not have",
+            f"services are: {names}",
+        )
+    elif (route.port, "tcp") not in service_ports(service):
+        known = ", ".join(str(number) for number, protocol in service_ports(service) if protocol == "tcp") or "none"
+        hint = f"add it to the service's ports or expose; it has: {known}"
+        checker.say("unknown-port", origin, f"leads to a port that service '{service.name}' does not have", hint)
+    if route.path in paths:
+        checker.say("name-clash", origin, "has the same path as another route of this endpoint", "remove one of them")
+    paths.add(route.path)
+
+
+def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:
+    host, shortened = host_of(wanted.name, settings.namespace, settings.domain)
+    if shortened:
+        checker.say("host-shortened", wanted.origin, f"has a host name too long for DNS, shortened to '{host}'")
+    labels, annotations = _split_labels(checker, wanted)
+    routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
+    metadata = identity.metadata(wanted.name, wanted.name, annotations)
+    metadata["labels"].update(labels)
+    make = _http_route if settings.gateway else _ingress
+    manifest = make(metadata, host, routes, settings)
+    needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
+    urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
+    desired = Desired(key=f"endpoint/{wanted.name}", manifest=manifest, needs=needs)
+    return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,))
+
+
+def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dict[str, str]]:
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    for name, value in wanted.labels:
+        if not is_key(name):
+            checker.say("no-effect", wanted.origin, "has a label whose name Kubernetes does not take; it is left out")
+        elif is_label_value(value):
+            labels[name] = value
+        else:
+            checker.say(
+                "no-effect",
+                wanted.origin,
+                "has a label whose value no Kubernetes label takes; it becomes an annotation",
+            )
+            annotations[name] = value
+    return labels, annotations
+
+
+def _ingress(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
+    tls: Manifest = {"hosts": [host]}
+    if settings.tls_issuer:
+        metadata.setdefault("annotations", {})["cert-manager.io/cluster-issuer"] = settings.tls_issuer
+        tls["secretName"] = f"{metadata['name']}-tls"
+    elif settings.tls_secret:
+        tls["secretName"] = settings.tls_secret
+    paths = [
+        {
+            "path": route.path,
+            "pathType": "Prefix",
+            "backend": {"service": {"name": clean(route.service), "port": {"number": route.port}}},
+        }
+        for route in routes
+    ]
+    spec: Manifest = {"ingressClassName": settings.ingress_class} if settings.ingress_class else {}
+    spec.update(rules=[{"host": host, "http": {"paths": paths}}], tls=[tls])
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
+
+
+def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
+    namespace, slash, name = settings.gateway.rpartition("/")
+    parent: Manifest = {"name": name, **({"namespace": namespace} if slash else {})}
+    rules = [
+        {
+            "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
+            "backendRefs": [{"name": clean(route.service), "port": route.port}],
+        }
+        for route in routes
+    ]
+    spec: Manifest = {"parentRefs": [parent], "hostnames": [host], "rules": rules}
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": metadata,
+        "spec": spec,
+    }

@@ -1,0 +1,40 @@
+"""Who waits for whom, and services with their dependencies first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from composeplat.model import Project, Service
+from composeplat.plan.desired import Edge
+
+
+def plan_edges(project: Project) -> tuple[Edge, ...]:
+    """Every dependency on a service that is there; an optional one that is not is no edge."""
+    return tuple(
+        Edge(service=service.name, dependency=d.service, condition=d.condition, required=d.required)
+        for service in project.services.values()
+        for d in service.depends_on
+        if d.service in project.services
+    )
+
+
+def in_order(services: Mapping[str, Service]) -> list[Service]:
+    """Sort services so that each comes after its dependencies, else as in the file; circles have been refused."""
+    placed: dict[str, Service] = {}
+    for start in services.values():
+        pending = [start]
+        trail: set[str] = set()
+        while pending:
+            service = pending[-1]
+            before = [
+                services[d.service]
+                for d in service.depends_on
+                if d.service in services and d.service not in placed and d.service not in trail
+            ]
+            trail.add(service.name)
+            if service.name in placed or not before:
+                placed.setdefault(service.name, service)
+                pending.pop()
+            else:
+                pending.extend(reversed(before))
+    return list(placed.values())

@@ -1,0 +1,192 @@
+"""The pod template, once for every kind of workload, and the Secret with its environment.
+
+The environment goes into a Secret as a whole: which value is confidential can't be told from outside, and a Secret is
+what Pulumi encrypts and kubectl does not print.
+A hash of it stands on the pods, so that a changed value rolls them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+
+from composeplat.model import HealthCheck, HostFile, Resources, Service
+from composeplat.names import OURS, clean
+from composeplat.plan.desired import Identity, ImageOf, Manifest
+from composeplat.plan.storage import Storage, plan_affinity, volume_label
+from composeplat.values import show_cpus, show_size
+
+HASH_ANNOTATION = f"{OURS}/config-hash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodInputs:
+    """What a pod template is made from besides its service."""
+
+    identity: Identity
+    image: ImageOf | str
+    storage: Storage
+    shared: tuple[str, ...]
+    container_ports: tuple[tuple[int, str], ...]
+    affinity: bool
+
+
+def environment_name(service: Service) -> str:
+    return f"{clean(service.name)}-env"
+
+
+def plan_environment(service: Service, identity: Identity) -> Manifest:
+    data = {name: base64.b64encode(value.encode()).decode("ascii") for name, value in sorted(service.variables.items())}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": identity.metadata(environment_name(service), clean(service.name)),
+        "type": "Opaque",
+        "data": data,
+    }
+
+
+def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
+    """The ``template`` of a workload."""
+    name = clean(service.name)
+    labels = inputs.identity.labels(name)
+    labels.update({volume_label(volume): inputs.identity.environment for volume in inputs.shared})
+    metadata: Manifest = {"labels": labels}
+    annotations = {**service.labels, **service.annotations, **_hash(service, inputs.storage.files)}
+    if annotations:
+        metadata["annotations"] = dict(sorted(annotations.items()))
+    return {"metadata": metadata, "spec": _pod_spec(service, inputs)}
+
+
+def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
+    spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False}
+    if inputs.storage.volumes:
+        spec["volumes"] = inputs.storage.volumes
+    if service.is_job:
+        spec["restartPolicy"] = "Never" if service.restart == "never" else "OnFailure"
+    if service.node_selector:
+        spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
+    if inputs.shared and inputs.affinity:
+        spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
+    group = _volume_group(service)
+    if group is not None:
+        spec["securityContext"] = {"fsGroup": group, "fsGroupChangePolicy": "OnRootMismatch"}
+    spec["terminationGracePeriodSeconds"] = service.stop_grace_period
+    return spec
+
+
+def _volume_group(service: Service) -> int | None:
+    """The group that volumes are given to: without it a user other than root can't write to a fresh one."""
+    if service.user is None or not service.keeps_data or service.user.uid == 0:
+        return None
+    return service.user.gid or service.user.uid
+
+
+def _container(service: Service, inputs: PodInputs) -> Manifest:
+    container: Manifest = {"name": clean(service.name), "image": inputs.image}
+    container.update(_command(service))
+    if service.working_dir:
+        container["workingDir"] = service.working_dir
+    if inputs.container_ports:
+        container["ports"] = [
+            {"containerPort": port, "protocol": protocol.upper()} for port, protocol in inputs.container_ports
+        ]
+    if service.variables:
+        container["envFrom"] = [{"secretRef": {"name": environment_name(service)}}]
+    resources = _resources(service.resources)
+    if resources:
+        container["resources"] = resources
+    container.update(_probes(service.health_check))
+    if inputs.storage.mounts:
+        container["volumeMounts"] = inputs.storage.mounts
+    security = _security(service)
+    if security:
+        container["securityContext"] = security
+    return container
+
+
+def _command(service: Service) -> Manifest:
+    """Compose's entrypoint is Kubernetes's command, and Compose's command its args."""
+    made: Manifest = {}
+    if service.entrypoint:
+        made["command"] = [literal(word) for word in service.entrypoint]
+        if service.command:
+            made["args"] = [literal(word) for word in service.command]
+    elif service.entrypoint == () and service.command:
+        made["command"] = [literal(word) for word in service.command]
+    elif service.command:
+        made["args"] = [literal(word) for word in service.command]
+    return made
+
+
+_EXPANDED = re.compile(r"\$\$+(?:\()?|\$\(")
+
+
+def literal(word: str) -> str:
+    """Write a word so that it reaches the container as it stands: Kubernetes expands ``$(X)`` and halves ``$$``."""
+    return _EXPANDED.sub(lambda found: found[0].replace("$", "$$"), word)
+
+
+def _resources(resources: Resources) -> Manifest:
+    made: Manifest = {}
+    for key, cpu, memory in (
+        ("requests", resources.request_cpu, resources.request_memory),
+        ("limits", resources.limit_cpu, resources.limit_memory),
+    ):
+        amounts: Manifest = {}
+        if cpu is not None:
+            amounts["cpu"] = show_cpus(cpu)
+        if memory is not None:
+            amounts["memory"] = show_size(memory)
+        if amounts:
+            made[key] = amounts
+    return made
+
+
+def _probes(check: HealthCheck | None) -> Manifest:
+    if check is None:
+        return {}
+    probe: Manifest = {}
+    if check.command:
+        probe["exec"] = {"command": list(check.command)}
+    else:
+        probe["httpGet"] = {"path": check.http_path, "port": check.http_port}
+    if check.start_period:
+        probe["initialDelaySeconds"] = check.start_period
+    probe.update(periodSeconds=check.interval, timeoutSeconds=check.timeout, failureThreshold=check.retries)
+    made: Manifest = {}
+    if check.readiness:
+        made["readinessProbe"] = probe
+    if check.liveness:
+        made["livenessProbe"] = dict(probe)
+    return made
+
+
+def _security(service: Service) -> Manifest:
+    made: Manifest = {}
+    if service.user is not None:
+        made["runAsUser"] = service.user.uid
+        if service.user.gid is not None:
+            made["runAsGroup"] = service.user.gid
+    capabilities: Manifest = {}
+    if service.cap_add:
+        capabilities["add"] = list(service.cap_add)
+    if service.cap_drop:
+        capabilities["drop"] = list(service.cap_drop)
+    if capabilities:
+        made["capabilities"] = capabilities
+    return made
+
+
+def _hash(service: Service, files: dict[str, HostFile]) -> dict[str, str]:
+    if not service.variables and not files:
+        return {}
+    digest = hashlib.sha256()
+    for name, value in sorted(service.variables.items()):
+        digest.update(f"{name}={value}\0".encode())
+    for key, file in sorted(files.items()):
+        digest.update(f"\0{key}\0{file.mode:o}\0{len(file.content)}\0".encode())
+        digest.update(file.content)
+    return {HASH_ANNOTATION: digest.hexdigest()[:32]}

@@ -1,0 +1,180 @@
+"""Claims, the volumes of a pod, what is mounted where, and which pods must share a node."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from composeplat.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
+from composeplat.names import OURS, clean, config_key, shorten, slug
+from composeplat.plan.desired import Desired, Identity, Manifest, VolumePlan
+from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.values import show_size
+
+_GIB = 1024**3
+FILES_VOLUME = "host-files"
+
+
+def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
+    name = clean(volume.name)
+    manifest: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": identity.metadata(name, name, volume.labels),
+        "spec": _claim_spec(volume.size, volume.storage_class, volume.access_mode),
+    }
+    return VolumePlan(name=volume.name, cluster_name=name, objects=(Desired(key=f"claim/{name}", manifest=manifest),))
+
+
+def _claim_spec(size: int, storage_class: str = "", access_mode: str = "ReadWriteOnce") -> Manifest:
+    spec: Manifest = {"accessModes": [access_mode]}
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    spec["resources"] = {"requests": {"storage": show_size(size)}}
+    return spec
+
+
+@dataclass(slots=True)
+class Storage:
+    """What a pod template and its workload need for a service's mounts."""
+
+    volumes: list[Manifest] = field(default_factory=list)
+    mounts: list[Manifest] = field(default_factory=list)
+    claim_templates: list[Manifest] = field(default_factory=list)
+    claims: list[str] = field(default_factory=list)
+    files: dict[str, HostFile] = field(default_factory=dict)
+    """ConfigMap key -> file."""
+
+
+def plan_storage(service: Service, identity: Identity) -> Storage:
+    storage = Storage()
+    seen: set[str] = set()
+    for mount in service.mounts:
+        name = _volume_name(mount.kind, mount.source, mount.target)
+        if mount.kind in (NAMED, ANONYMOUS, MEMORY):
+            storage.mounts.append(_mount(name, mount.target, mount.sub_path, read_only=mount.read_only))
+        if name in seen:
+            continue
+        seen.add(name)
+        if mount.kind == NAMED:
+            claim = clean(mount.source)
+            storage.volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+            storage.claims.append(claim)
+        elif mount.kind == MEMORY:
+            limit = {"sizeLimit": show_size(mount.size)} if mount.size else {}
+            storage.volumes.append({"name": name, "emptyDir": {"medium": "Memory", **limit}})
+        elif mount.kind == ANONYMOUS and service.is_job:
+            # A Job's pods end, and nothing could ever name their claims again.
+            storage.volumes.append({"name": name, "emptyDir": {}})
+        elif mount.kind == ANONYMOUS:
+            metadata = {"name": name, "labels": identity.labels(clean(service.name))}
+            storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_GIB)})
+    if not carries_content_in_image(service):
+        _add_files(service, storage)
+    return storage
+
+
+def _volume_name(kind: str, source: str, target: str) -> str:
+    if kind == NAMED:
+        return clean(source)
+    return slug(target, limit=50) if kind == ANONYMOUS else f"memory-{slug(target, limit=50)}"
+
+
+def _mount(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> Manifest:
+    made: Manifest = {"name": name, "mountPath": target}
+    if sub_path:
+        made["subPath"] = sub_path
+    if read_only:
+        made["readOnly"] = True
+    return made
+
+
+def _add_files(service: Service, storage: Storage) -> None:
+    """Mount host content file by file, so that what the image has beside a file stays."""
+    items: list[Manifest] = []
+    for mount in host_mounts(service):
+        for file in mount.content.files or () if mount.content else ():
+            target = f"{mount.target}/{file.path}" if file.path else mount.target
+            key = config_key(target.lstrip("/").replace("/", "_"))
+            while key in storage.files:
+                key = f"{key}_"
+            storage.files[key] = file
+            items.append({"key": key, "path": key, "mode": file.mode})
+            storage.mounts.append(_mount(FILES_VOLUME, target, key, read_only=True))
+    if items:
+        source = {"name": files_name(service), "items": items}
+        storage.volumes.append({"name": FILES_VOLUME, "configMap": source})
+
+
+def files_name(service: Service) -> str:
+    return f"{clean(service.name)}-files"
+
+
+def plan_files(service: Service, identity: Identity, files: dict[str, HostFile]) -> Manifest:
+    """Make the ConfigMap: text as text, anything else as bytes."""
+    texts: dict[str, str] = {}
+    binaries: dict[str, str] = {}
+    for key, file in files.items():
+        try:
+            text = file.content.decode("utf-8")
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" in text:
+            binaries[key] = base64.b64encode(file.content).decode("ascii")
+        else:
+            texts[key] = text
+    manifest: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": identity.metadata(files_name(service), clean(service.name)),
+    }
+    if texts:
+        manifest["data"] = texts
+    if binaries:
+        manifest["binaryData"] = binaries
+    return manifest
+
+
+# pods that share a volume ---------------------------------------------------------------------------------------------
+
+
+def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
+    """For each service, the volumes that hold it to a node: those it shares, and those its sharers share.
+
+    The second part matters to a service that shares one volume here and another there: without it, two of its sharers
+    could settle on two nodes, and it would fit on neither.
+    """
+    users: dict[str, list[Service]] = {}
+    for service in project.services.values():
+        for source in sorted({m.source for m in service.mounts if m.kind == NAMED}):
+            users.setdefault(source, []).append(service)
+    shared = {name: services for name, services in users.items() if _is_shared(services)}
+    groups: list[tuple[set[str], set[str]]] = []
+    for volume, services in shared.items():
+        names, volumes = {s.name for s in services}, {volume}
+        for group in [g for g in groups if g[0] & names]:
+            groups.remove(group)
+            names |= group[0]
+            volumes |= group[1]
+        groups.append((names, volumes))
+    return {name: tuple(sorted(volumes)) for names, volumes in groups for name in names}
+
+
+def _is_shared(services: list[Service]) -> bool:
+    return len(services) > 1 or services[0].replicas > 1
+
+
+def volume_label(volume: str) -> str:
+    return f"{OURS}/{shorten(f'volume-{clean(volume)}')}"
+
+
+def plan_affinity(volumes: Iterable[str], identity: Identity) -> Manifest:
+    terms = [
+        {
+            "labelSelector": {"matchLabels": {volume_label(volume): identity.environment}},
+            "topologyKey": "kubernetes.io/hostname",
+        }
+        for volume in volumes
+    ]
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -1,0 +1,68 @@
+"""Deployment, StatefulSet or Job around the one pod template."""
+
+from __future__ import annotations
+
+from composeplat.model import NEVER, Service
+from composeplat.names import clean
+from composeplat.plan.desired import Identity, Manifest
+
+_DEFAULT_ATTEMPTS = 6
+
+
+def plan_workload(
+    service: Service, identity: Identity, template: Manifest, claim_templates: list[Manifest]
+) -> Manifest:
+    name = clean(service.name)
+    metadata = identity.metadata(name, name, service.labels)
+    match service.workload_kind:
+        case "Job":
+            return {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": metadata,
+                "spec": _job(service, template),
+            }
+        case "StatefulSet":
+            spec = _stateful_set(service, identity, template, claim_templates)
+            return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+        case _:
+            spec = _deployment(service, identity, template)
+            return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def _deployment(service: Service, identity: Identity, template: Manifest) -> Manifest:
+    strategy = "Recreate" if service.update_policy == "recreate" else "RollingUpdate"
+    return {
+        "replicas": service.replicas,
+        "selector": {"matchLabels": identity.selector(clean(service.name))},
+        "strategy": {"type": strategy},
+        "template": template,
+    }
+
+
+def _stateful_set(
+    service: Service, identity: Identity, template: Manifest, claim_templates: list[Manifest]
+) -> Manifest:
+    name = clean(service.name)
+    strategy = "OnDelete" if service.update_policy == "on-delete" else "RollingUpdate"
+    spec: Manifest = {
+        "serviceName": name,
+        "replicas": service.replicas,
+        "selector": {"matchLabels": identity.selector(name)},
+        # Compose starts all containers of a service at once; in order, one that is broken would hold up the others.
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": strategy},
+        "template": template,
+    }
+    if claim_templates:
+        spec["volumeClaimTemplates"] = claim_templates
+    return spec
+
+
+def _job(service: Service, template: Manifest) -> Manifest:
+    default = 0 if service.restart == NEVER else _DEFAULT_ATTEMPTS
+    spec: Manifest = {"backoffLimit": default if service.max_attempts is None else service.max_attempts}
+    if service.replicas != 1:
+        spec.update(completions=service.replicas, parallelism=service.replicas)
+    spec["template"] = template
+    return spec

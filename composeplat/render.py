@@ -1,0 +1,131 @@
+"""Write a plan as text: YAML documents, or one JSON list.
+
+Owns how objects look to people.
+Must not decide anything: the order and content are the plan's.
+
+The writer is our own: the YAML library's is made for any Python value and takes about ten times as long, and manifests
+are plain trees of a few types.
+A string is left bare only where no reader of YAML 1.1 or 1.2 could take it for anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from composeplat.plan.desired import Desired, Plan
+
+FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
+
+_BARE = re.compile(r"(?:[A-Za-z/_]|[.]/)(?:[A-Za-z0-9_./@+=-]|:(?=[^\s])|[ ](?=[A-Za-z0-9_./@+=-]))*\Z", re.ASCII)
+_QUANTITY = re.compile(r"[1-9][0-9]*(?:m|s|h|ms|[KMGTP]i)\Z", re.ASCII)
+_RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
+_BLOCK_UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+def render_yaml(plan: Plan) -> str:
+    """Write every object as a YAML document."""
+    return render_documents(plan.objects)
+
+
+def render_documents(objects: Iterable[Desired]) -> str:
+    return "".join(f"---\n{to_yaml(desired.manifest)}" for desired in objects)
+
+
+def render_json(plan: Plan) -> str:
+    items = [desired.manifest for desired in plan.objects]
+    return (
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2, default=str, ensure_ascii=False)
+        + "\n"
+    )
+
+
+def render_files(plan: Plan) -> dict[str, str]:
+    """Write the objects by group: file name -> text."""
+    return {f"{name}.yaml": render_documents(objects) for name, objects in plan.groups.items()}
+
+
+def to_yaml(value: Any) -> str:
+    lines: list[str] = []
+    if isinstance(value, dict) and value:
+        _mapping(value, "", lines)
+    elif isinstance(value, list) and value:
+        _list(value, "", lines)
+    else:
+        lines.append(_scalar(value, ""))
+    return "\n".join(lines) + "\n"
+
+
+def _mapping(value: dict[str, Any], indent: str, lines: list[str], first: str = "") -> None:
+    """Write a mapping; ``first`` stands before its first key where it is an item of a list."""
+    lead = first or indent
+    for key, item in value.items():
+        name = _text(key, "")
+        if isinstance(item, dict) and item:
+            lines.append(f"{lead}{name}:")
+            _mapping(item, f"{indent}  ", lines)
+        elif isinstance(item, list) and item:
+            lines.append(f"{lead}{name}:")
+            _list(item, indent, lines)
+        else:
+            lines.append(f"{lead}{name}: {_scalar(item, indent + '  ')}")
+        lead = indent
+
+
+def _list(value: list[Any], indent: str, lines: list[str], first: str = "") -> None:
+    lead = first or indent
+    for item in value:
+        if isinstance(item, dict) and item:
+            _mapping(item, f"{indent}  ", lines, first=f"{lead}- ")
+        elif isinstance(item, list) and item:
+            _list(item, f"{indent}  ", lines, first=f"{lead}- ")
+        else:
+            lines.append(f"{lead}- {_scalar(item, indent + '  ')}")
+        lead = indent
+
+
+def _scalar(value: Any, indent: str) -> str:
+    match value:
+        case str():
+            return _text(value, indent)
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "null"
+        case int() | float():
+            return repr(value)
+        case dict():
+            return "{}"
+        case list():
+            return "[]"
+        case _:
+            return _text(str(value), indent)
+
+
+def _text(text: str, indent: str) -> str:
+    if _BARE.match(text):
+        if text.lower() not in _RESERVED:
+            return text
+    elif _QUANTITY.match(text):
+        return text
+    elif "\n" in text and indent and _fits_block(text):
+        return _block(text, indent)
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    escaped = json.dumps(text, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped)
+
+
+def _fits_block(text: str) -> bool:
+    """Say whether a text can stand as it is: the first line not indented, at most one newline at its end."""
+    return text[0] not in " \t\n" and not text.endswith("\n\n") and not _BLOCK_UNSAFE.search(text)
+
+
+def _block(text: str, indent: str) -> str:
+    head, body = ("|", text[:-1]) if text.endswith("\n") else ("|-", text)
+    return f"{head}\n" + "\n".join(f"{indent}{line}" if line else "" for line in body.split("\n"))

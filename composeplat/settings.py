@@ -1,0 +1,27 @@
+"""What a deployment is told besides the definition: names, domain, ingress, registry, flags.
+
+Owns the one value that carries these from the front doors (command line, Pulumi configuration, a caller's arguments)
+into the plan.
+Must not know where they came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    environment: str
+    """The environment's name, a DNS label already."""
+    namespace: str = "default"
+    domain: str = ""
+    ingress_class: str = ""
+    gateway: str = ""
+    """``name`` or ``namespace/name`` of a Gateway: endpoints become HTTPRoutes instead of Ingresses."""
+    tls_secret: str = ""
+    tls_issuer: str = ""
+    """A cert-manager ClusterIssuer that makes a certificate for each endpoint."""
+    registry: str = ""
+    volume_affinity: bool = True
+    wake_in_order: bool = False

@@ -1,0 +1,389 @@
+"""Turn text into nodes that know their place.
+
+Owns YAML: parser events become :class:`Scalar`, :class:`Mapping` and :class:`Sequence`, with anchors, merge keys and
+duplicates settled.
+Must not know Compose.
+
+Nodes are built from events, by a loop: the library's own composer recurses (a file nested ten thousand deep ends the
+process), resolves ``no`` to a boolean and ``22:22`` to 1342, and lets the second of two equal keys win.
+Here a scalar keeps its text and only whether it was *plain*, and the reader, who knows the type a key wants, decides.
+
+An aliased node is shared, not copied, so its diagnostics name one place, and stages that rewrite nodes must remember
+what they made of one (:func:`rewrite` does).
+What aliases unfold to is counted as they are met and capped: that is what an alias bomb grows, while its text is small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from composeplat.diagnostics import Report, Source, Span, quoted
+
+MAX_DEPTH = 100
+MAX_NODES = 400_000
+MAX_ALIASED = 100_000
+ALIASED_PER_NODE = 20
+
+_NULLS = {"", "~", "null", "Null", "NULL"}
+_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z", re.ASCII)
+_FLOAT = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z",
+    re.ASCII,
+)
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_RESET, _OVERRIDE = "!reset", "!override"
+_CORE_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "int", "bool", "float", "null", "map", "seq", "merge")}
+_STR = "tag:yaml.org,2002:str"
+
+
+@dataclass(slots=True, eq=False)
+class Scalar:
+    """A text with its place; ``written`` is what stands in the file, ``text`` what it is after substitution."""
+
+    span: Span
+    text: str
+    written: str
+    plain: bool = False
+    tag: str = ""
+
+    size = 1
+
+    @property
+    def is_null(self) -> bool:
+        return self.plain and self.text in _NULLS and self.text is self.written
+
+    @property
+    def is_substituted(self) -> bool:
+        return self.text is not self.written
+
+    @property
+    def shown(self) -> str:
+        """Quote the scalar for a message, by what stands in the file."""
+        if self.is_null:
+            return "nothing"
+        return quoted(self.written) + (" (after substitution)" if self.is_substituted else "")
+
+    def as_plain_value(self) -> str | int | float | bool | None:
+        """Give the value the YAML 1.2 core schema sees, for output."""
+        if not self.plain or self.text is not self.written:
+            return self.text
+        if self.text in _NULLS:
+            return None
+        if self.text in _BOOLS:
+            return _BOOLS[self.text]
+        if re.fullmatch(r"[-+]?(?:0|[1-9][0-9]{0,15})", self.text):
+            return int(self.text)
+        if re.fullmatch(r"-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9]", self.text):
+            return float(self.text)
+        return self.text
+
+
+@dataclass(slots=True, eq=False)
+class Mapping:
+    span: Span
+    entries: dict[str, tuple[Scalar, Node]] = field(default_factory=dict)
+    tag: str = ""
+    size: int = 1
+
+    shown = "a mapping"
+    is_substituted = False
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.entries
+
+    def __iter__(self) -> Iterator[tuple[Scalar, Node]]:
+        return iter(self.entries.values())
+
+    def get(self, key: str) -> Node | None:
+        entry = self.entries.get(key)
+        return entry[1] if entry else None
+
+    def key(self, key: str) -> Scalar:
+        return self.entries[key][0]
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    span: Span
+    items: list[Node] = field(default_factory=list)
+    tag: str = ""
+    size: int = 1
+
+    shown = "a list"
+    is_substituted = False
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.items)
+
+
+Node = Scalar | Mapping | Sequence
+
+
+def kind_of(node: Node) -> str:
+    match node:
+        case Mapping():
+            return "a mapping"
+        case Sequence():
+            return "a list"
+        case Scalar() if node.is_null:
+            return "nothing"
+        case _:
+            return f"the text {node.shown}"
+
+
+class StopReading(Exception):
+    """This file can't be read further."""
+
+
+def decode(content: bytes, source: Callable[[str], Source], report: Report) -> Source:
+    """Turn bytes into a source; what is not UTF-8 text is refused with its place."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        what = "the file is UTF-16 text, not UTF-8" if wide else "a byte here is not UTF-8 text"
+        report.add(
+            "not-utf8",
+            Span(source(""), 1 if wide else line, 1 if wide else column),
+            (),
+            what,
+            "save the file as UTF-8",
+        )
+        raise StopReading from None
+    made = source(text)
+    bad = _FORBIDDEN.search(text)
+    if bad:
+        line = text.count("\n", 0, bad.start()) + 1
+        column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1) + 1
+        message = f"a control character (U+{ord(bad[0]):04X}) must not stand in the file"
+        report.add("bad-character", Span(made, line, column), (), message, "remove it")
+        raise StopReading
+    return made
+
+
+def read_nodes(source: Source, report: Report) -> list[Node]:
+    """Read the documents of a source; raises :class:`StopReading` after reporting why where it can't."""
+    builder = _Builder(source, report)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for event in yaml.parse(source.text, Loader=loader):
+            builder.feed(event)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        span = Span(source, mark.line + 1, mark.column + 1) if mark else Span(source)
+        problem = error.problem or error.context or "not YAML"
+        report.add("bad-yaml", span, (), f"not YAML: {problem}", _yaml_hint(problem))
+        raise StopReading from None
+    except yaml.YAMLError as error:
+        report.add("bad-yaml", Span(source), (), f"not YAML: {type(error).__name__}")
+        raise StopReading from None
+    except RecursionError:  # only the pure-Python parser, where the library was built without its C part
+        report.add("too-deep", Span(source), (), f"collections are nested deeper than {MAX_DEPTH} levels")
+        raise StopReading from None
+    return builder.documents
+
+
+def _yaml_hint(problem: str) -> str:
+    if "mapping values are not allowed" in problem:
+        return "a value that holds ': ' needs quotes; or this line is indented further than its neighbours"
+    if "cannot start any token" in problem:
+        return "indent with spaces, not tabs, and quote a value that begins with a special character"
+    if "did not find expected" in problem or "could not find expected" in problem:
+        return "look for a missing ':' or quote, or for a line that is indented differently from its neighbours"
+    return ""
+
+
+@dataclass(slots=True)
+class _Frame:
+    node: Mapping | Sequence
+    anchor: str | None
+    key: Scalar | None = None
+    merges: list[tuple[Scalar, Node]] = field(default_factory=list)
+    skip_value: bool = False
+    is_key: bool = False
+
+
+class _Builder:
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source = source
+        self.report = report
+        self.documents: list[Node] = []
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, Node] = {}
+        self._open: set[str] = set()
+        self._nodes = 0
+        self._aliased = 0
+
+    def feed(self, event: Any) -> None:
+        match event:
+            case yaml.ScalarEvent():
+                self._place(self._scalar(event), event.anchor)
+            case yaml.MappingStartEvent():
+                self._start(Mapping(self._span(event), tag=self._tag(event)), event)
+            case yaml.SequenceStartEvent():
+                self._start(Sequence(self._span(event), tag=self._tag(event)), event)
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self._end()
+            case yaml.AliasEvent():
+                self._alias(event)
+            case yaml.DocumentStartEvent():
+                self._anchors.clear()
+
+    def _span(self, event: Any) -> Span:
+        start, end = event.start_mark, event.end_mark
+        length = end.column - start.column if end.line == start.line else 1
+        return Span(self.source, start.line + 1, start.column + 1, max(1, length))
+
+    def _scalar(self, event: Any) -> Scalar:
+        text = event.value
+        tag = self._tag(event) if event.tag else ""
+        plain = not event.style and event.tag != _STR  # the C parser says "" where the other says None
+        return Scalar(self._span(event), text, text, plain, tag)
+
+    def _tag(self, event: Any) -> str:
+        tag: str | None = event.tag
+        if tag in (_RESET, _OVERRIDE):
+            return tag or ""
+        if tag and tag not in _CORE_TAGS and tag != "!":
+            self.report.add("unknown-tag", self._span(event), (), f"the tag {quoted(tag)} has no meaning here")
+        return ""
+
+    def _count(self, span: Span) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            self.report.add("too-large", span, (), f"the definition has more than {MAX_NODES} nodes")
+            raise StopReading
+        if len(self._stack) > MAX_DEPTH:
+            self.report.add("too-deep", span, (), f"collections are nested deeper than {MAX_DEPTH} levels")
+            raise StopReading
+
+    def _start(self, node: Mapping | Sequence, event: Any) -> None:
+        frame = _Frame(node, event.anchor)
+        if event.anchor:
+            self._open.add(event.anchor)
+            self._anchors.pop(event.anchor, None)
+        parent = self._stack[-1] if self._stack else None
+        if parent and isinstance(parent.node, Mapping) and parent.key is None and not parent.skip_value:
+            frame.is_key = True
+        self._stack.append(frame)
+        self._count(node.span)
+
+    def _end(self) -> None:
+        frame = self._stack.pop()
+        if isinstance(frame.node, Mapping):
+            self._merge(frame)
+        if frame.anchor:
+            self._open.discard(frame.anchor)
+        self._place(frame.node, frame.anchor, counted=True)
+
+    def _alias(self, event: Any) -> None:
+        span = self._span(event)
+        if event.anchor in self._open:
+            message = f"the anchor {quoted(event.anchor)} holds an alias of itself"
+            self.report.add("recursive-alias", span, (), message, "break the circle")
+            raise StopReading
+        node = self._anchors.get(event.anchor)
+        if node is None:
+            message = f"not YAML: the alias {quoted('*' + event.anchor)} names no anchor above it"
+            self.report.add("bad-yaml", span, (), message, f"define it as &{event.anchor}, before its use")
+            raise StopReading
+        self._aliased += node.size
+        if self._aliased > MAX_ALIASED + ALIASED_PER_NODE * self._nodes:
+            self.report.add("too-many-aliases", span, (), "aliases unfold to far more than is written (an alias bomb)")
+            raise StopReading
+        self._place(node, None)
+
+    def _place(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
+        if anchor:
+            self._anchors[anchor] = node
+        if not counted:
+            self._count(node.span)
+        if not self._stack:
+            self.documents.append(node)
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.node, Sequence):
+            frame.node.items.append(node)
+            frame.node.size += node.size
+        elif frame.skip_value:
+            frame.skip_value = False
+        elif frame.key is None:
+            self._take_key(frame, node)
+        else:
+            self._set(frame, frame.key, node)
+            frame.key = None
+
+    def _take_key(self, frame: _Frame, node: Node) -> None:
+        if not isinstance(node, Scalar) or (node.plain and not isinstance(node.as_plain_value(), str)):
+            what = quoted(node.text) if isinstance(node, Scalar) else kind_of(node)
+            hint = f'quote it: "{node.text}"' if isinstance(node, Scalar) else ""
+            self.report.add("bad-key", node.span, (), f"a key must be text, not {what}", hint)
+            frame.skip_value = True
+        else:
+            frame.key = node
+
+    def _set(self, frame: _Frame, key: Scalar, value: Node) -> None:
+        mapping = frame.node
+        assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker: only mappings have keys
+        if key.plain and key.text == "<<":
+            frame.merges.append((key, value))
+        elif key.text in mapping.entries:
+            first = mapping.key(key.text).span.line
+            message = f"key {quoted(key.text)} is already set on line {first}"
+            self.report.add("duplicate-key", key.span, (), message, "keep one of them")
+        else:
+            mapping.entries[key.text] = (key, value)
+            mapping.size += 1 + value.size
+
+    def _merge(self, frame: _Frame) -> None:
+        mapping = frame.node
+        assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker
+        for key, value in frame.merges:
+            for base in value.items if isinstance(value, Sequence) else [value]:
+                if not isinstance(base, Mapping):
+                    message = f"the merge key '<<' takes a mapping or a list of mappings, not {kind_of(base)}"
+                    self.report.add("bad-merge", key.span, (), message, "give it an alias such as *defaults")
+                    continue
+                for name, entry in base.entries.items():
+                    if name not in mapping.entries:
+                        mapping.entries[name] = entry
+                        mapping.size += 1 + entry[1].size
+
+
+def rewrite(node: Node, scalar: Callable[[Scalar], Scalar], memo: dict[int, Node]) -> Node:
+    """Give a tree with its scalars rewritten; a node that did not change, or is shared, stays one node."""
+    done = memo.get(id(node))
+    if done is not None:
+        return done
+    made: Node
+    match node:
+        case Scalar():
+            made = scalar(node)
+        case Mapping():
+            changed = {name: (key, rewrite(value, scalar, memo)) for name, (key, value) in node.entries.items()}
+            made = Mapping(node.span, changed, node.tag, node.size)
+        case Sequence():
+            made = Sequence(node.span, [rewrite(item, scalar, memo) for item in node.items], node.tag, node.size)
+    memo[id(node)] = made
+    return made
+
+
+def to_plain(node: Node) -> Any:
+    """Give a tree as plain Python values, for output and for comparison."""
+    match node:
+        case Scalar():
+            return node.as_plain_value()
+        case Mapping():
+            return {name: to_plain(value) for name, (_, value) in node.entries.items()}
+        case Sequence():
+            return [to_plain(item) for item in node.items]

@@ -1,0 +1,134 @@
+"""The substitution grammar: ``$V``, ``${V}``, ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``?``, nesting, ``$$``.
+
+Owns how a text with variables is read and what it becomes.
+Must not know where variables come from, nor YAML: a lookup comes in, a text goes out.
+What is substituted is never read again, so a value that holds ``$`` stays as it is and variables can't circle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+MAX_NESTING = 32
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_OPERATORS = (":-", ":+", ":?", "-", "+", "?")
+
+
+class BadTemplate(ValueError):
+    """A ``$…`` that can't be understood; ``offset`` is where in the text."""
+
+    def __init__(self, offset: int, want: str) -> None:
+        super().__init__(want)
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    operator: str = ""
+    word: tuple[Part, ...] = ()
+    word_text: str = ""
+
+
+Part = str | Variable
+Lookup = Callable[[str], str | None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What evaluating a template met on its way."""
+
+    unset: list[str] = field(default_factory=list)
+    required: list[Variable] = field(default_factory=list)
+    used: list[Variable] = field(default_factory=list)
+
+
+def parse_template(text: str) -> tuple[Part, ...]:
+    parts, end = _parse(text, 0, depth=0)
+    assert end == len(text)  # noqa: S101 -- the outermost level ends only with the text
+    return parts
+
+
+def _parse(text: str, start: int, *, depth: int) -> tuple[tuple[Part, ...], int]:
+    """Read parts up to the end, or, inside braces, up to the brace that closes them."""
+    if depth > MAX_NESTING:
+        raise BadTemplate(start, f"is nested deeper than {MAX_NESTING} levels")
+    parts: list[Part] = []
+    literal: list[str] = []
+    position, braces = start, 0
+    while position < len(text):
+        char = text[position]
+        if char == "$":
+            part, position = _parse_dollar(text, position, depth)
+            if isinstance(part, Variable):
+                parts += ["".join(literal), part] if literal else [part]
+                literal = []
+            else:
+                literal.append(part)
+            continue
+        if depth and char == "{":
+            braces += 1
+        elif depth and char == "}":
+            if braces == 0:
+                break
+            braces -= 1
+        literal.append(char)
+        position += 1
+    if literal:
+        parts.append("".join(literal))
+    return tuple(parts), position
+
+
+def _parse_dollar(text: str, position: int, depth: int) -> tuple[Part, int]:
+    following = text[position + 1 : position + 2]
+    if following == "$":
+        return "$", position + 2
+    if following == "{":
+        return _parse_braced(text, position, depth)
+    name = _NAME.match(text, position + 1)
+    if name:
+        return Variable(name[0]), name.end()
+    return "$", position + 1
+
+
+def _parse_braced(text: str, position: int, depth: int) -> tuple[Variable, int]:
+    name = _NAME.match(text, position + 2)
+    if not name:
+        raise BadTemplate(position, "'${' must be followed by a variable's name and '}'")
+    after = name.end()
+    if text[after : after + 1] == "}":
+        return Variable(name[0]), after + 1
+    operator = next((op for op in _OPERATORS if text.startswith(op, after)), "")
+    if not operator:
+        raise BadTemplate(position, "the name in '${…}' must be followed by '}' or one of :- - :+ + :? ?")
+    word_start = after + len(operator)
+    word, end = _parse(text, word_start, depth=depth + 1)
+    if text[end : end + 1] != "}":
+        raise BadTemplate(position, "'${' is never closed by '}'")
+    return Variable(name[0], operator, word, text[word_start:end]), end + 1
+
+
+def evaluate(parts: tuple[Part, ...], lookup: Lookup, outcome: Outcome) -> str:
+    """Put values in; a default is looked into only where it is used."""
+    return "".join(part if isinstance(part, str) else _evaluate_one(part, lookup, outcome) for part in parts)
+
+
+def _evaluate_one(variable: Variable, lookup: Lookup, outcome: Outcome) -> str:
+    outcome.used.append(variable)
+    value = lookup(variable.name)
+    operator = variable.operator
+    present = value is not None and not (operator.startswith(":") and value == "")
+    if operator.endswith("+"):
+        return evaluate(variable.word, lookup, outcome) if present else ""
+    if present:
+        return value or ""
+    if operator.endswith("-"):
+        return evaluate(variable.word, lookup, outcome)
+    if operator.endswith("?"):
+        outcome.required.append(variable)
+    elif value is None:
+        outcome.unset.append(variable.name)
+    return ""

@@ -1,0 +1,344 @@
+"""Small grammars: durations, sizes, cpus, ports, mounts, words, ``NAME=value``.
+
+Owns how a text becomes a value, and the one error, :class:`BadValue`, that says what was expected.
+Must not know YAML, spans or Kubernetes objects: every function takes a text and returns a value, so each grammar is
+tested as a table of texts.
+Messages say what is wanted, never the text itself: it may hold a variable's value, and only the reader knows.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+MAX_PORT = 65535
+MAX_PORTS_IN_RANGE = 256
+_MAX_INT = 2**31 - 1
+_MAX_QUANTITY = 2**63 - 1
+
+
+class BadValue(ValueError):
+    """A text is not of the grammar; the argument says what was expected."""
+
+
+# numbers and booleans -------------------------------------------------------------------------------------------------
+
+_TRUE = {"true", "yes", "y", "on"}
+_FALSE = {"false", "no", "n", "off"}
+
+
+def parse_bool(text: str) -> bool:
+    """Read a boolean as Compose does after substitution: ``yes`` and ``on`` count too."""
+    word = text.lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise BadValue("must be true or false")
+
+
+_INT = re.compile(r"[+-]?[0-9]{1,20}\Z")
+
+
+def parse_int(text: str, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
+    want = f"must be a whole number from {lowest} to {highest}"
+    if highest == _MAX_INT:
+        want = "must be a whole number" + (" of at least 0" if lowest == 0 else f" of at least {lowest}")
+    if not _INT.match(text):
+        raise BadValue(want)
+    number = int(text)
+    if not lowest <= number <= highest:
+        raise BadValue(want)
+    return number
+
+
+# durations ------------------------------------------------------------------------------------------------------------
+
+_DURATION = re.compile(r"(?:[0-9]{1,12}(?:\.[0-9]{1,9})?(?:us|µs|ms|ns|s|m|h|d|w))+\Z", re.ASCII)
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|µs|ms|ns|s|m|h|d|w)")
+_SECONDS = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "ms": Decimal("0.001"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+    "d": Decimal(86400),
+    "w": Decimal(604800),
+}
+
+
+def parse_duration(text: str, *, bare: bool = False) -> Decimal:
+    """Read a duration such as ``1m30s`` as seconds; with ``bare``, a plain number counts as seconds."""
+    if bare and re.fullmatch(r"[0-9]{1,10}", text):
+        seconds = Decimal(text)
+    elif text == "0":
+        seconds = Decimal(0)
+    elif _DURATION.match(text):
+        seconds = sum((Decimal(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)), Decimal(0))
+    else:
+        raise BadValue("must be a duration such as 30s, 500ms or 1m30s" + (", or a number of seconds" if bare else ""))
+    if seconds > _MAX_INT:
+        raise BadValue(f"must be a duration of at most {_MAX_INT} seconds")
+    return seconds
+
+
+def whole_seconds(seconds: Decimal, *, lowest: int) -> int:
+    """Round up to the whole seconds Kubernetes counts in."""
+    return max(lowest, int(seconds.to_integral_value(rounding="ROUND_CEILING")))
+
+
+# quantities -----------------------------------------------------------------------------------------------------------
+
+_SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)\s?([a-zA-Z]{0,3})\Z", re.ASCII)
+_BINARY = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_DOCKER_SUFFIX = re.compile(r"([kmgtp]?)(?:i?b)?\Z", re.IGNORECASE)
+_KUBERNETES_DECIMAL = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+
+
+def parse_size(text: str, *, decimal: bool = False) -> int:
+    """Read a size as bytes: Docker's ``512m``, ``1gb`` and Kubernetes's ``512Mi``.
+
+    ``M`` is Docker's mebibyte in Compose's own keys; with ``decimal`` (the extension keys, which speak Kubernetes) an
+    upper-case suffix is a power of ten.
+    """
+    want = "must be a size such as 512m, 1g or 512Mi"
+    match = _SIZE.match(text)
+    if not match:
+        raise BadValue(want)
+    number, suffix = Decimal(match[1]), match[2]
+    if decimal and suffix in _KUBERNETES_DECIMAL and suffix != "k":
+        factor = 1000 ** _KUBERNETES_DECIMAL[suffix]
+    else:
+        unit = _DOCKER_SUFFIX.match(suffix)
+        if not unit or suffix.lower() in ("i", "ib"):
+            raise BadValue(want)
+        factor = 1024 ** _BINARY[unit[1].lower()]
+    size = int((number * factor).to_integral_value(rounding="ROUND_CEILING"))
+    if size > _MAX_QUANTITY:
+        raise BadValue("must be a size below 8 exbibytes")
+    return size
+
+
+def parse_cpus(text: str) -> int:
+    """Read cpus as thousandths: ``0.5`` and ``500m`` are 500."""
+    want = "must be a number of cpus such as 0.5, 2 or 250m"
+    milli = text.endswith("m")
+    try:
+        number = Decimal(text.removesuffix("m"))
+    except InvalidOperation:
+        raise BadValue(want) from None
+    if not re.fullmatch(r"[0-9]{0,9}(?:\.[0-9]{0,9})?", text.removesuffix("m")):
+        raise BadValue(want)
+    if number < 0:
+        raise BadValue(want)
+    return int((number if milli else number * 1000).to_integral_value(rounding="ROUND_CEILING"))
+
+
+def show_size(size: int) -> str:
+    """Write bytes as the shortest exact Kubernetes quantity."""
+    for suffix, power in (("Pi", 5), ("Ti", 4), ("Gi", 3), ("Mi", 2), ("Ki", 1)):
+        if size and size % 1024**power == 0:
+            return f"{size // 1024**power}{suffix}"
+    return str(size)
+
+
+def show_cpus(milli: int) -> str:
+    return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+
+
+# ports ----------------------------------------------------------------------------------------------------------------
+
+PROTOCOLS = ("tcp", "udp", "sctp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortText:
+    """One short-form port as written: ``ip:published:target/protocol``, ranges unrolled to pairs."""
+
+    pairs: tuple[tuple[int | None, int], ...]
+    """(published or None, target)"""
+    protocol: str
+    host_ip: str
+    from_range: bool = False
+
+
+def parse_port_number(text: str) -> int:
+    return parse_int(text, lowest=1, highest=MAX_PORT)
+
+
+def parse_port_range(text: str) -> range:
+    first, dash, last = text.partition("-")
+    start = parse_port_number(first)
+    stop = parse_port_number(last) if dash else start
+    if stop < start:
+        raise BadValue("must be a range from a lower port to a higher one")
+    if stop - start >= MAX_PORTS_IN_RANGE:
+        raise BadValue(f"must name at most {MAX_PORTS_IN_RANGE} ports in one range")
+    return range(start, stop + 1)
+
+
+def parse_port(text: str) -> PortText:
+    """Read the short form ``[[ip:]published:]target[/protocol]``."""
+    want = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
+    rest, slash, protocol = text.partition("/")
+    protocol = protocol.lower() if slash else "tcp"
+    if protocol not in PROTOCOLS:
+        raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
+    host_ip, published = "", ""
+    if rest.startswith("["):
+        host_ip, bracket, rest = rest[1:].partition("]:")
+        if not bracket:
+            raise BadValue(want)
+        parts = rest.split(":")
+        if len(parts) > 2:  # noqa: PLR2004 -- published and target
+            raise BadValue(want)
+    else:
+        parts = rest.split(":")
+        if len(parts) > 3:  # noqa: PLR2004 -- an IPv6 address without brackets
+            parts = [":".join(parts[:-2]), *parts[-2:]]
+        if len(parts) == 3:  # noqa: PLR2004 -- ip, published and target
+            host_ip = parts.pop(0)
+    published = parts[0] if len(parts) == 2 else ""  # noqa: PLR2004 -- published and target
+    if host_ip and not re.fullmatch(r"[0-9a-fA-F.:%]+|localhost", host_ip):
+        raise BadValue(want)
+    try:
+        targets = parse_port_range(parts[-1])
+        sources = parse_port_range(published) if published else None
+    except BadValue as error:
+        if re.fullmatch(r"[0-9:./a-z\[\]-]+", text):
+            raise BadValue(f"{error} ({want})") from None
+        raise BadValue(want) from None
+    return PortText(
+        pairs=pair_ports(sources, targets),
+        protocol=protocol,
+        host_ip=host_ip,
+        from_range=sources is not None and len(sources) > len(targets),
+    )
+
+
+def pair_ports(sources: range | None, targets: range) -> tuple[tuple[int | None, int], ...]:
+    if sources is None:
+        return tuple((None, target) for target in targets)
+    if len(targets) == 1:
+        return ((sources[0], targets[0]),)
+    if len(sources) != len(targets):
+        raise BadValue("must have ranges of the same length on both sides")
+    return tuple(zip(sources, targets, strict=True))
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+_MOUNT_OPTIONS = {"ro", "rw", "z", "Z", "cached", "delegated", "consistent", "nocopy", "copy"}
+_PROPAGATIONS = {"shared", "rshared", "slave", "rslave", "private", "rprivate"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountText:
+    """One short-form volume: ``source:target:options``; no source is an anonymous volume."""
+
+    source: str
+    target: str
+    read_only: bool = False
+    effectless: tuple[str, ...] = ()
+
+
+def is_host_path(source: str) -> bool:
+    """Tell a host path from a volume's name, as Compose does."""
+    return source.startswith((".", "/", "~")) or re.match(r"[a-zA-Z]:[\\/]", source) is not None
+
+
+def parse_mount(text: str) -> MountText:
+    want = "must be a volume such as data:/var/lib/data, ./conf:/etc/conf:ro or /cache"
+    drive = re.match(r"[a-zA-Z]:[\\/]", text)
+    head = text[:2] if drive else ""
+    parts = text[len(head) :].split(":")
+    parts[0] = head + parts[0]
+    if len(parts) > 3 or not all(parts):  # noqa: PLR2004 -- source, target and options
+        raise BadValue(want)
+    if len(parts) == 1:
+        return MountText(source="", target=clean_target(parts[0]))
+    options = parts[2].split(",") if len(parts) == 3 else []  # noqa: PLR2004 -- source, target and options
+    unknown = [o for o in options if o not in _MOUNT_OPTIONS and o not in _PROPAGATIONS]
+    if unknown:
+        raise BadValue("must have options of ro, rw, z, Z, nocopy, cached, delegated or a propagation after the path")
+    return MountText(
+        source=parts[0],
+        target=clean_target(parts[1]),
+        read_only="ro" in options,
+        effectless=tuple(o for o in options if o not in ("ro", "rw")),
+    )
+
+
+def clean_target(text: str) -> str:
+    """Normalize a path inside a container; it must be absolute and stay below ``/``."""
+    if not text.startswith("/"):
+        raise BadValue("must mount at an absolute path inside the container")
+    if ":" in text or "\0" in text:
+        raise BadValue("must mount at a path without ':'")
+    steps: list[str] = []
+    for step in text.split("/"):
+        if step == "..":
+            raise BadValue("must mount at a path without '..'")
+        if step not in ("", "."):
+            steps.append(step)
+    if not steps:
+        raise BadValue("must not mount at '/', which is the container itself")
+    return "/" + "/".join(steps)
+
+
+def clean_sub_path(text: str) -> str:
+    if text.startswith("/") or ".." in text.split("/"):
+        raise BadValue("must be a relative path without '..'")
+    return "/".join(step for step in text.split("/") if step not in ("", "."))
+
+
+# words and pairs ------------------------------------------------------------------------------------------------------
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """Split a command as a shell splits words; nothing is run in a shell."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise BadValue(f"must be words as a shell splits them ({str(error).lower()})") from None
+
+
+def split_pair(text: str) -> tuple[str, str | None]:
+    """Split ``NAME=value``; a bare NAME has no value."""
+    name, equals, value = text.partition("=")
+    return name, value if equals else None
+
+
+_USER = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?\Z", re.ASCII)
+ROOT = {"root": "0", "root:root": "0:0", "0:root": "0:0", "root:0": "0:0"}
+
+
+def parse_user(text: str) -> tuple[int, int | None] | None:
+    """Read ``uid[:gid]``; a name that only the image knows gives None."""
+    match = _USER.match(ROOT.get(text, text))
+    if not match:
+        return None
+    uid, gid = int(match[1]), int(match[2]) if match[2] else None
+    if uid > _MAX_INT or (gid or 0) > _MAX_INT:
+        raise BadValue(f"must have numbers of at most {_MAX_INT}")
+    return uid, gid
+
+
+_IMAGE = re.compile(
+    r"(?:(?:[a-zA-Z0-9.-]+|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?"
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(?:@[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-fA-F0-9]{32,})?\Z",
+    re.ASCII,
+)
+_LONGEST_IMAGE = 512
+
+
+def parse_image(text: str) -> str:
+    """Check an image reference by the registries' grammar."""
+    if len(text) > _LONGEST_IMAGE or not _IMAGE.match(text):
+        raise BadValue("must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0")
+    return text
