@@ -168,7 +168,7 @@ def _check_mounts(checker: Checker, service: Service) -> None:
             checker.say("mount-clash", path, "mounts at the same path as another volume of this service", "remove one")
         seen.setdefault(mount.target, index)
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
-            shown = checker.origins.shown(*path)
+            shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
             checker.say("unknown-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
 

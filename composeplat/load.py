@@ -85,6 +85,8 @@ class NoDefinition(ComposeplatError):
 def load(request: Request) -> Loaded:
     """Read, check and give the project; the report has what was found, errors included."""
     reading = read(request)
+    if not reading.complete:
+        return _unread(reading)
     ctx = Context(reading.report, reading.variables, Origins(), reading.variables.lookup("HOME") or "")
     project = parse_project(reading.document, ctx)
     check_project(project, ctx.origins, ctx.report)
@@ -94,6 +96,20 @@ def load(request: Request) -> Loaded:
         settings=reading.settings,
         origins=ctx.origins,
         report=ctx.report,
+        document=reading.document,
+        variables=reading.variables,
+        uses=reading.uses,
+        folder=reading.folder,
+    )
+
+
+def _unread(reading: Reading) -> Loaded:
+    """What is known of a definition that can't be read as a whole: checking the rest would blame the wrong places."""
+    return Loaded(
+        project=Project(services={}, volumes={}),
+        settings=reading.settings,
+        origins=Origins(),
+        report=reading.report,
         document=reading.document,
         variables=reading.variables,
         uses=reading.uses,
@@ -113,7 +129,9 @@ class Reading:
     variables: Variables
     settings: Settings
     document: Node
-    uses: Uses = field(default_factory=Uses)
+    uses: Uses
+    complete: bool
+    """No file was missing, and each could be read as YAML."""
 
 
 def read(request: Request, *, substitute: bool = True) -> Reading:
@@ -137,7 +155,7 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     )
     reader = _Reader(sources, uses, substitute=substitute)
     document = reader.join(texts, variables)
-    return Reading(folder, report, variables, settings, settle(document), uses)
+    return Reading(folder, report, variables, settings, settle(document), uses, sources.complete)
 
 
 class _Sources:
@@ -147,6 +165,7 @@ class _Sources:
         self.request = request
         self.report = report
         self.count = 0
+        self.complete = True
 
     def make(self, name: str, base: Path, text: str) -> Source:
         self.count += 1
@@ -163,6 +182,7 @@ class _Sources:
         try:
             content = self.content(path)
         except files.Unreadable as error:
+            self.complete = False
             self.refuse(path, base, error)
             return []
         return self.nodes_of(content, path, base)
@@ -178,6 +198,7 @@ class _Sources:
             source = decode(content, lambda text: self.make(self.shown(path), base, text), self.report)
             return [node for node in read_nodes(source, self.report) if not _is_empty(node)]
         except StopReading:
+            self.complete = False
             return []
 
     def refuse(self, path: str, base: Path, error: files.Unreadable, span: Span | None = None) -> None:
@@ -373,10 +394,9 @@ class _Reader:
             try:
                 content = files.read_bytes(Path(name), limit=files.MAX_DEFINITION)
             except files.Unreadable as error:
-                place.say(
-                    "unreadable-file",
-                    f"names {place.node.shown if isinstance(place.node, Scalar) else ''}, which {error.reason}",
-                )
+                shown = place.node.shown if isinstance(place.node, Scalar) else ""
+                place.say("unreadable-file", f"names {shown}, which {error.reason}")
+                self.sources.complete = False
                 continue
             texts.append((name, self.sources.nodes_of(content, name, folder)))
         if not any(nodes for _, nodes in texts):
@@ -495,9 +515,10 @@ class _Content(Checker):
 
     def _with_content(self, mount: Mount, path: tuple[str | int, ...]) -> Mount:
         source = Path(mount.source)
+        shown = self.origins.shown(*path, "source")
         if files.is_system_path(source):
             hint = "a cluster has no path of this machine: use a named volume, or a folder of the project"
-            self.say("refused-path", path, "mounts a system path of this machine", hint)
+            self.say("refused-path", path, f"mounts a system path of this machine: {shown}", hint)
             return mount
         try:
             content = files.read_host_content(source, self.reading.folder)
@@ -506,7 +527,7 @@ class _Content(Checker):
             hint = (
                 "create it, or use a named volume" if error.missing else "use a named volume, or files of the project"
             )
-            self.say(code, path, f"mounts a host path that {error.reason}", hint)
+            self.say(code, path, f"mounts a host path that {error.reason}: {shown}", hint)
             return mount
         return dataclasses.replace(mount, content=content)
 

@@ -117,7 +117,7 @@ def _as_list(node: Node) -> Node:
     match node:
         case Mapping():
             items: list[Node] = []
-            for key, value in node:
+            for _, (key, value) in sorted(node.entries.items()):
                 values = value.items if isinstance(value, Sequence) else [value]
                 items += [_joined(key, one) for one in values]
             return Sequence(node.span, items, node.tag, node.size)

@@ -117,6 +117,8 @@ def parse_size(text: str, *, decimal: bool = False) -> int:
         if not unit or suffix.lower() in ("i", "ib"):
             raise BadValue(want)
         factor = 1024 ** _BINARY[unit[1].lower()]
+    if not suffix and "." in match[1]:
+        raise BadValue("must be a whole number of bytes, or have a unit such as m or Mi")
     size = int((number * factor).to_integral_value(rounding="ROUND_CEILING"))
     if size > _MAX_QUANTITY:
         raise BadValue("must be a size below 8 exbibytes")
@@ -152,6 +154,9 @@ def show_cpus(milli: int) -> str:
 
 # ports ----------------------------------------------------------------------------------------------------------------
 
+_ADDRESS = re.compile(
+    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|localhost)\Z", re.ASCII
+)
 PROTOCOLS = ("tcp", "udp", "sctp")
 
 
@@ -203,7 +208,7 @@ def parse_port(text: str) -> PortText:
         if len(parts) == 3:  # noqa: PLR2004 -- ip, published and target
             host_ip = parts.pop(0)
     published = parts[0] if len(parts) == 2 else ""  # noqa: PLR2004 -- published and target
-    if host_ip and not re.fullmatch(r"[0-9a-fA-F.:%]+|localhost", host_ip):
+    if host_ip and not _ADDRESS.match(host_ip):
         raise BadValue(want)
     try:
         targets = parse_port_range(parts[-1])

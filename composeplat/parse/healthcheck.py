@@ -44,7 +44,8 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
         target = _read_http(http)
         return replace(check, http_path=target[0], http_port=target[1]) if target else None
     if test is None:
-        section.whole.say("missing-key", "must have a 'test' or 'http', or disable: true")
+        message = "has no 'test' or 'http', and so no effect: what the image checks is not known to Kubernetes"
+        section.whole.say("no-effect", message, "give a test")
         return None
     command = _read_test(test)
     return replace(check, command=command) if command else None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from composeplat.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
 from composeplat.parse.environment import absolute
 from composeplat.parse.fields import Field, Section
-from composeplat.source import Scalar
+from composeplat.source import Mapping, Scalar
 from composeplat.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
 
 _PATTERN = "services.*.volumes.*"
+_LEFT_OUT = ("image", "cluster", "npipe")
+_TYPES = ("volume", "bind", "tmpfs", *_LEFT_OUT)
 
 
 def parse_mounts(service: Section) -> tuple[Mount, ...]:
@@ -17,7 +19,11 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
     for item in whole.items() if whole else ():
         mount = _read_short(item) if isinstance(item.node, Scalar) else _read_long(item)
         if mount is not None:
-            item.ctx.origins.name((*service.whole.path, "mounts", len(mounts)), item.node, item.path)
+            path = (*service.whole.path, "mounts", len(mounts))
+            item.ctx.origins.name(path, item.node, item.path)
+            source = item.node.get("source") if isinstance(item.node, Mapping) else item.node
+            if source is not None:
+                item.ctx.origins.name((*path, "source"), source, item.path)
             mounts.append(mount)
     return tuple(mounts)
 
@@ -41,7 +47,10 @@ def _read_long(item: Field) -> Mount | None:
     if section is None:
         return None
     kind_field = section.get("type")
-    kind = kind_field.choice("volume", "bind", "tmpfs") if kind_field else "volume"
+    kind = kind_field.choice(*_TYPES) if kind_field else "volume"
+    if kind_field and kind in _LEFT_OUT:
+        kind_field.say("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
+        return None
     target = section.get("target")
     source = section.get("source")
     if target is None:

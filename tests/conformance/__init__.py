@@ -1,0 +1,1 @@
+"""Test data of others: Compose's own vectors, and real projects."""

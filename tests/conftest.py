@@ -1,0 +1,156 @@
+"""What every test may ask for: a project made of a few files, run for real.
+
+``project({"compose.yaml": ...})`` gives a folder with ``.load()``, ``.plan()`` and ``.run("render", ...)``.
+``run`` starts the command in a process of its own with a clean environment, so that what the machine has by luck
+(variables, a kubeconfig) is never part of a test.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.diagnostics import Diagnostic, Severity
+from composeplat.load import Loaded, Request, load
+from composeplat.plan import Plan, make_plan
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+DOMAIN = "example.com"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the command gave."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def assert_success(self) -> Outcome:
+        assert self.status == 0, self.stderr
+        return self
+
+    def assert_invalid(self) -> Outcome:
+        assert self.status == 3, (self.status, self.stderr)
+        assert self.stdout == ""
+        assert "Traceback" not in self.stderr
+        return self
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A loaded definition with its plan, where it has one."""
+
+    loaded: Loaded
+    plan: Plan | None
+
+    @property
+    def messages(self) -> list[str]:
+        """Errors and warnings, as lines."""
+        return lines(self.loaded.report.at_least(Severity.WARNING))
+
+    @property
+    def notes(self) -> list[str]:
+        return lines([d for d in self.loaded.report.sorted() if d.severity is Severity.NOTE])
+
+    @property
+    def codes(self) -> list[str]:
+        return [d.code for d in self.loaded.report.at_least(Severity.WARNING)]
+
+    def object(self, kind: str, name: str) -> dict[str, Any]:
+        assert self.plan is not None, self.messages
+        return next(o.manifest for o in self.plan.objects if (o.kind, o.name) == (kind, name))
+
+    def container(self, kind: str, name: str) -> dict[str, Any]:
+        containers: list[dict[str, Any]] = self.pod(kind, name)["containers"]
+        return containers[0]
+
+    def pod(self, kind: str, name: str) -> dict[str, Any]:
+        spec: dict[str, Any] = self.object(kind, name)["spec"]["template"]["spec"]
+        return spec
+
+    @property
+    def names(self) -> list[str]:
+        """``Kind/name`` of every object, in order."""
+        assert self.plan is not None, self.messages
+        return [f"{o.kind}/{o.name}" for o in self.plan.objects]
+
+
+def lines(diagnostics: list[Diagnostic]) -> list[str]:
+    return [
+        f"{d.span.source.name}:{d.span.line}:{d.span.column}: {d.severity}: {d.message} [{d.code}]" for d in diagnostics
+    ]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder with a definition in it."""
+
+    path: Path
+    shell: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, files: Mapping[str, str | bytes]) -> Folder:
+        for name, content in files.items():
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content.encode() if isinstance(content, str) else content)
+        return self
+
+    def request(self, *files: str, **more: Any) -> Request:
+        request = Request(files=files, folder=self.path, shell=dict(self.shell), name="demo", domain=DOMAIN)
+        return replace(request, **more)
+
+    def read(self, *files: str, **more: Any) -> Reading:
+        loaded = load(self.request(*files, **more))
+        if loaded.report.errors:
+            return Reading(loaded, None)
+        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        return Reading(loaded, None if loaded.report.errors else plan)
+
+    def run(self, *words: str, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+        return run(*words, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
+
+
+def run(*words: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+    """Run the command in a folder, with nothing in its environment but what is given."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
+        cwd=folder,
+        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", **shell},
+        input=b"" if stdin is None else stdin,
+        capture_output=True,
+        timeout=timeout,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+
+
+Project = Callable[..., Folder]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Make a folder with files; a single text is its ``compose.yaml``."""
+
+    def make(files: str | Mapping[str, str | bytes], **shell: str) -> Folder:
+        folder = tmp_path / "demo"
+        folder.mkdir(exist_ok=True)
+        return Folder(folder, shell).write({"compose.yaml": files} if isinstance(files, str) else files)
+
+    return make
+
+
+def shared(*parts: str) -> Path:
+    """A file of the test data that lies beside the project; a test that needs it says so where it is not there."""
+    path = SHARED.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"needs the test data at ../shared/{'/'.join(parts)}, which is not there")
+    return path
