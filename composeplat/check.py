@@ -14,6 +14,7 @@ from composeplat.model import ALWAYS, COMPLETED, HOST, NAMED, Project, Service
 from composeplat.names import (
     LONGEST_LABEL,
     LONGEST_STATEFUL,
+    UPDATE_LABEL,
     clean,
     is_dns_label,
     is_service_name,
@@ -196,24 +197,15 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     else:
         message = f"sets an update policy that a {kind} does not take"
         hint = f"a {kind} takes '{allowed[0]}' or '{allowed[1]}'"
-    checker.say("update-policy", ("services", service.name, "labels"), message, hint)
+    checker.say("update-policy", ("services", service.name, "annotation", UPDATE_LABEL), message, hint)
 
 
 def _check_resources(checker: Checker, service: Service) -> None:
     r = service.resources
-    for what, request, limit in (
-        ("cpu", r.request_cpu, r.limit_cpu),
-        ("memory", r.request_memory, r.limit_memory),
-    ):
+    for what, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
         if request is not None and limit is not None and request > limit:
-            message = f"requests more {what} than its limit allows"
-            checker.say(
-                "above-limit",
-                ("services", service.name),
-                message,
-                "lower the request, or raise the limit",
-                at_key=True,
-            )
+            path = ("services", service.name, f"request_{what}")
+            checker.say("above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit")
 
 
 def _check_command(checker: Checker, service: Service) -> None:

@@ -47,6 +47,12 @@ class Variables:
         after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
         return Variables((*before, (label, more), *after))
 
+    def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
+        """Add what the tool itself knows: Compose's project name over all, ours as the platform's."""
+        compose = ("project", {"COMPOSE_PROJECT_NAME": environment})
+        names = {"PLATFORM_NAME": environment, "PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
+        return Variables((compose, *self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Read a feature flag; what is no boolean counts as the default."""
         text = self.lookup(name)

@@ -16,6 +16,7 @@ LONGEST_LABEL = 63
 LONGEST_STATEFUL = 52
 
 OURS = "dev.platform.com"
+UPDATE_LABEL = f"{OURS}/update"
 MANAGED_BY = "composeplat"
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)

@@ -95,7 +95,7 @@ def whole_seconds(seconds: Decimal, *, lowest: int) -> int:
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?)\s?([a-zA-Z]{0,3})\Z", re.ASCII)
 _BINARY = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
-_DOCKER_SUFFIX = re.compile(r"([kmgtp]?)(?:i?b)?\Z", re.IGNORECASE)
+_DOCKER_SUFFIX = re.compile(r"([kmgtp]?)(?:ib?|b)?\Z", re.IGNORECASE)
 _KUBERNETES_DECIMAL = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 

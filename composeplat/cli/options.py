@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from composeplat.load import Request
+from composeplat.request import Request
 
 Files = Annotated[
     list[str] | None,

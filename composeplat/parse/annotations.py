@@ -13,6 +13,7 @@ def parse_annotations(section: Section, key: str) -> dict[str, str]:
     for name, place, value in found.pairs() if found else ():
         if is_key(name):
             kept[name] = value or ""
+            place.ctx.origins.name((*section.whole.path[:2], "annotation", name), place.node, place.path)
         else:
             place.say(
                 "no-effect",

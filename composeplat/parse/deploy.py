@@ -62,7 +62,12 @@ def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]
     if restart and read and ruled and read[0] != ruled[0]:
         restart.say("overridden-key", "differs from deploy.restart_policy.condition, which holds", "keep one of them")
     kind, attempts = ruled or read or (ALWAYS, None)
-    said = policy.optional("max_attempts", parse_int) if policy else None
+    attempts_field = policy.get("max_attempts") if policy else None
+    said = attempts_field.value(parse_int) if attempts_field else None
+    if attempts_field and kind == ALWAYS:
+        attempts_field.say(
+            "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
+        )
     place = condition or restart
     if kind == ON_FAILURE and place:
         place.say(
@@ -120,16 +125,17 @@ def _resources(service: Section, deploy: Section | None) -> Resources:
             (compose_limits, "memory", parse_size),
             (service, "mem_limit", parse_size),
         ),
-        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus)),
+        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus), found_as="request_cpu"),
         request_memory=_first(
             (requests, "memory", _parse_decimal_size),
             (reservations, "memory", parse_size),
             (service, "mem_reservation", parse_size),
+            found_as="request_memory",
         ),
     )
 
 
-def _first(*places: tuple[Section | None, str, Parser]) -> int | None:
+def _first(*places: tuple[Section | None, str, Parser], found_as: str = "") -> int | None:
     """Read every place, so that each mistake is told, and take the first; 0 means no limit, as in Compose.
 
     A lower place that says something else is told that it does not hold.
@@ -142,6 +148,7 @@ def _first(*places: tuple[Section | None, str, Parser]) -> int | None:
             continue
         if chosen is None:
             chosen = value
+            found.ctx.origins.name((*found.path[:2], found_as), found.node, found.path)
         elif value != chosen:
             found.say("overridden-key", "differs from a more explicit key, which holds", "keep one of them")
     return chosen or None

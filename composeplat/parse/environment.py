@@ -8,7 +8,7 @@ from composeplat.diagnostics import quoted
 from composeplat.model import EnvFile
 from composeplat.names import is_env_name
 from composeplat.parse.fields import Field, Section
-from composeplat.source import Scalar
+from composeplat.source import Mapping, Scalar
 
 
 def parse_environment(service: Section) -> dict[str, str | None]:
@@ -36,7 +36,11 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
     for item in whole.items_or_one():
         read = _read_env_file(item)
         if read is not None:
-            item.ctx.origins.name((*service.whole.path, "env_files", len(files)), item.node, item.path)
+            path = (*service.whole.path, "env_files", len(files))
+            place = item.node.get("path") if isinstance(item.node, Mapping) else item.node
+            item.ctx.origins.name(path, item.node, item.path)
+            if place is not None:
+                item.ctx.origins.name((*path, "source"), place, item.path)
             files.append(read)
     return tuple(files)
 

@@ -58,7 +58,7 @@ def _say_effectless(item: Field, text: PortText) -> None:
     if text.host_ip:
         item.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
     if text.from_range:
-        item.say("no-effect", f"offers a range of host ports; the first, {text.pairs[0][0]}, is used")
+        item.say("no-effect", "offers a range of host ports for one port; the first of them is used")
 
 
 def _read_long_port(section: Section) -> Iterator[Port]:

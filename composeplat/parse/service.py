@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from composeplat.keys import SERVICE
 from composeplat.model import COMPLETED, HEALTHY, STARTED, Dependency, Service, User
-from composeplat.names import OURS, is_key, is_label_value
+from composeplat.names import UPDATE_LABEL, is_key, is_label_value
 from composeplat.parse.annotations import parse_annotations
 from composeplat.parse.build import parse_build
 from composeplat.parse.deploy import parse_deploy
@@ -18,7 +18,6 @@ from composeplat.parse.ports import parse_ports
 from composeplat.source import Scalar, Sequence
 from composeplat.values import parse_duration, parse_image, parse_user, split_words, whole_seconds
 
-UPDATE_LABEL = f"{OURS}/update"
 _CONDITIONS = (STARTED, HEALTHY, COMPLETED)
 
 

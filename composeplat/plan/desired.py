@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat.model import Build
+from composeplat.names import MANAGED_BY
 
 Manifest = dict[str, Any]
 
@@ -146,7 +147,7 @@ class Identity:
             "app.kubernetes.io/instance": self.environment,
             "app.kubernetes.io/part-of": self.environment,
             "app.kubernetes.io/component": component,
-            "app.kubernetes.io/managed-by": "composeplat",
+            "app.kubernetes.io/managed-by": MANAGED_BY,
         }
 
     def selector(self, component: str) -> dict[str, str]:

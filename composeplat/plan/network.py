@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from composeplat.blame import Checker
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, dotted
 from composeplat.model import Endpoint, Port, Route, Service
 from composeplat.names import clean, host_of, is_dns_label, is_key, is_label_value, make_label
 from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
@@ -76,13 +76,10 @@ def check_ports(checker: Checker, service: Service) -> None:
             holder = ports[(port.published, port.protocol)]
             if holder.target != port.target and holder.published == port.published:
                 checker.say(
-                    "name-clash",
-                    path,
-                    f"publishes {port.published}, as another port does",
-                    "publish one of them elsewhere",
+                    "name-clash", path, "publishes the same port as another one", "publish one of them elsewhere"
                 )
             elif holder.target != port.target:
-                message = f"publishes {port.published}, but inside the cluster that is a port of the container itself"
+                message = "publishes what inside the cluster is a port of the container itself, and leads there"
                 checker.say("no-effect", path, message)
         if port.name and names.setdefault(port.name, port.target) != port.target:
             checker.say("name-clash", path, "has the name of another port", "rename one of them")
@@ -112,13 +109,9 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
     taken: dict[str, Wanted] = {}
     for one in wanted:
         if one.name in taken:
-            message = f"would have the same name and address as another endpoint: '{one.name}'"
-            checker.say(
-                "name-clash",
-                one.origin,
-                message,
-                "rename the endpoint, or map the port privately: '80' for '8080:80'",
-            )
+            other = dotted(checker.origins.written_at(taken[one.name].origin))
+            hint = "rename the endpoint, or map the port privately: '80' for '8080:80'"
+            checker.say("name-clash", one.origin, f"would have the same name and address as {other}", hint)
         taken.setdefault(one.name, one)
     return tuple(_plan_endpoint(checker, one, settings, identity) for one in taken.values())
 
@@ -139,7 +132,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
         )
     if ports and not settings.domain:
         for port in ports.values():
-            message = f"is public, but gets no address, as no domain is known: port {port.target} of '{service.name}'"
+            message = "is public, but gets no address, as no domain is known"
             checker.say("not-public", _origin(service, port), message, "give --domain or set PLATFORM_DOMAIN")
         return []
     name = clean(service.name)
@@ -156,7 +149,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
     reason = ""
     if port.target in NEVER_PUBLIC:
-        reason = f"is not made public: {port.target} is a port of databases or debuggers"
+        reason = "is not made public: it is on the list of ports of databases and debuggers"
     elif port.protocol != "tcp":
         reason = f"is not made public: a {port.protocol.upper()} port can't be reached by HTTPS"
     if reason:
@@ -198,9 +191,8 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
             f"services are: {names}",
         )
     elif (route.port, "tcp") not in service_ports(service):
-        known = ", ".join(str(number) for number, protocol in service_ports(service) if protocol == "tcp") or "none"
-        hint = f"add it to the service's ports or expose; it has: {known}"
-        checker.say("unknown-port", origin, f"leads to a port that service '{service.name}' does not have", hint)
+        hint = "add it to the service's ports or expose"
+        checker.say("unknown-port", origin, "leads to a port that its service does not have", hint)
     if route.path in paths:
         checker.say("name-clash", origin, "has the same path as another route of this endpoint", "remove one of them")
     paths.add(route.path)
@@ -209,7 +201,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
 def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:
     host, shortened = host_of(wanted.name, settings.namespace, settings.domain)
     if shortened:
-        checker.say("host-shortened", wanted.origin, f"has a host name too long for DNS, shortened to '{host}'")
+        checker.say("host-shortened", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash")
     labels, annotations = _split_labels(checker, wanted)
     routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
     metadata = identity.metadata(wanted.name, wanted.name, annotations)

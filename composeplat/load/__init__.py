@@ -1,0 +1,80 @@
+"""From files to a checked project: the stages in their order, and the files they need.
+
+Owns the order and the reading of files it takes:
+
+1. find the files, read the env files, settle the names (:mod:`~composeplat.load.reading`);
+2. each file: bytes -> text -> nodes -> variables in -> its includes under it (:mod:`~composeplat.load.documents`);
+3. files over one another, ``!reset`` carried out;
+4. nodes -> model, by the table of keys (:mod:`composeplat.parse`);
+5. rules over the whole (:mod:`composeplat.check`);
+6. env files of services and content of host volumes, last, as only the model knows which
+   (:mod:`~composeplat.load.content`).
+
+Must not know Kubernetes objects or Pulumi.
+Variables are substituted before files are merged, as each file may have an env file of its own, and after YAML is
+parsed, as a value must never become structure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.blame import Origins
+from composeplat.check import check_project
+from composeplat.diagnostics import InvalidDefinition, Report
+from composeplat.environ import Uses, Variables
+from composeplat.load.content import with_content
+from composeplat.load.reading import NoDefinition, Reading, read
+from composeplat.model import Project
+from composeplat.parse import Context, parse_project
+from composeplat.request import Request
+from composeplat.settings import Settings
+from composeplat.source import Node
+
+__all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_or_raise", "read"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    project: Project
+    settings: Settings
+    origins: Origins
+    report: Report
+    document: Node
+    """The definition as one tree: files merged, variables in."""
+    variables: Variables
+    uses: Uses
+    folder: Path
+    """What relative paths are relative to."""
+
+
+def load(request: Request) -> Loaded:
+    """Read, check and give the project; the report has what was found, errors included."""
+    reading = read(request)
+    origins = Origins()
+    project = Project(services={}, volumes={})
+    # Where a file could not be read as a whole, checking the rest would blame the wrong places.
+    if reading.complete:
+        ctx = Context(reading.report, reading.variables, origins, reading.variables.lookup("HOME") or "")
+        project = parse_project(reading.document, ctx)
+        check_project(project, origins, reading.report)
+        project = with_content(project, origins, reading)
+    return Loaded(
+        project=project,
+        settings=reading.settings,
+        origins=origins,
+        report=reading.report,
+        document=reading.document,
+        variables=reading.variables,
+        uses=reading.uses,
+        folder=reading.folder,
+    )
+
+
+def load_or_raise(request: Request) -> Loaded:
+    """Load for a caller that wants a sound project or an exception: the front door of embedding programs."""
+    loaded = load(request)
+    if loaded.report.errors:
+        raise InvalidDefinition(loaded.report)
+    return loaded

@@ -1,0 +1,88 @@
+"""Put into the model what lies in files that only it names: env files of services, content of host volumes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from composeplat import files
+from composeplat.blame import Checker, Origins
+from composeplat.diagnostics import PathKey
+from composeplat.load.reading import Reading
+from composeplat.model import HOST, Mount, Project, Service
+
+
+def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
+    content = Content(project, origins, reading)
+    services = {
+        name: replace(service, variables=content.variables(service), mounts=content.mounts(service))
+        for name, service in project.services.items()
+    }
+    return replace(project, services=services)
+
+
+class Content(Checker):
+    def __init__(self, project: Project, origins: Origins, reading: Reading) -> None:
+        super().__init__(project, origins, reading.report)
+        self.reading = reading
+        self._env: dict[tuple[str, bool], dict[str, str] | files.Unreadable] = {}
+
+    def variables(self, service: Service) -> dict[str, str]:
+        """Env files in their order, then ``environment`` over them; what that names without a value is not set."""
+        merged: dict[str, str] = {}
+        for index, file in enumerate(service.env_files):
+            found = self._env_file(file.path, raw=file.raw)
+            if not isinstance(found, files.Unreadable):
+                merged.update(found)
+            elif file.required or not found.missing:
+                path = ("services", service.name, "env_files", index)
+                hint = "create it, or write the long form with required: false" if found.missing else ""
+                self.say("unreadable-file", path, f"names a file that {found.reason}: {self._shown(path)}", hint)
+        for name, value in service.environment.items():
+            if value is None:
+                merged.pop(name, None)
+            else:
+                merged[name] = value
+        return merged
+
+    def _env_file(self, path: str, *, raw: bool) -> dict[str, str] | files.Unreadable:
+        """Read an env file once, however many services name it."""
+        key = (path, raw)
+        if key not in self._env:
+            try:
+                content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE)
+            except files.Unreadable as error:
+                self._env[key] = error
+            else:
+                self._env[key] = self.reading.sources.env_of(content, path, self.reading.variables, raw=raw)
+        return self._env[key]
+
+    def mounts(self, service: Service) -> tuple[Mount, ...]:
+        """Read what host volumes hold, where the deployment has them: not where the service is built."""
+        if service.build is not None:
+            return service.mounts
+        return tuple(
+            self._with_content(mount, ("services", service.name, "mounts", index)) if mount.kind == HOST else mount
+            for index, mount in enumerate(service.mounts)
+        )
+
+    def _with_content(self, mount: Mount, path: PathKey) -> Mount:
+        source = Path(mount.source)
+        if files.is_system_path(source):
+            hint = "a cluster has no path of this machine: use a named volume, or a folder of the project"
+            self.say("refused-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
+            return mount
+        try:
+            content = files.read_host_content(source, self.reading.folder)
+        except files.Unreadable as error:
+            code = "missing-path" if error.missing else "refused-path"
+            hint = (
+                "create it, or use a named volume" if error.missing else "use a named volume, or files of the project"
+            )
+            self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
+            return mount
+        return replace(mount, content=content)
+
+    def _shown(self, path: PathKey) -> str:
+        """Quote the path as it stands in the file; in the long form it is one key of the entry."""
+        return self.origins.shown(*path, "source")

@@ -1,0 +1,67 @@
+"""Read a definition as one tree of nodes: files found, variables in, files over one another."""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.diagnostics import Report
+from composeplat.environ import Uses, Variables
+from composeplat.load.documents import Documents
+from composeplat.load.sources import Sources
+from composeplat.load.variables import (
+    NoDefinition,
+    definition_files,
+    first_variables,
+    project_variables,
+    settle_settings,
+)
+from composeplat.merge import settle
+from composeplat.request import Request
+from composeplat.settings import Settings
+from composeplat.source import Node
+
+__all__ = ["NoDefinition", "Reading", "read"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A definition after the stages that know no keys."""
+
+    folder: Path
+    sources: Sources
+    variables: Variables
+    settings: Settings
+    document: Node
+    uses: Uses
+
+    @property
+    def report(self) -> Report:
+        return self.sources.report
+
+    @property
+    def complete(self) -> bool:
+        return self.sources.complete
+
+
+def read(request: Request, *, substitute: bool = True) -> Reading:
+    sources = Sources(request, Report())
+    variables = first_variables(request, sources)
+    names = definition_files(request, variables, sources)
+    folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
+    variables = project_variables(request, variables, folder, sources)
+    texts = [(name, sources.nodes(name, folder)) for name in names]
+    documents = [node for _, nodes in texts for node in nodes]
+    settings = settle_settings(request, variables, documents, folder, sources.report)
+    variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
+    uses = Uses()
+    document = Documents(sources, uses, substitute=substitute).join(texts, variables)
+    return Reading(
+        folder=folder,
+        sources=sources,
+        variables=variables,
+        settings=settings,
+        document=settle(document),
+        uses=uses,
+    )

@@ -1,0 +1,84 @@
+"""Bring files in as sources: named for people, numbered in the order they come.
+
+Owns what is said of a file that can't be read, and the one memory of whether all could.
+"""
+
+from __future__ import annotations
+
+import os.path
+from pathlib import Path
+
+from composeplat import files
+from composeplat.diagnostics import Report, Source, Span, quoted
+from composeplat.dotenv import read_env
+from composeplat.environ import Variables
+from composeplat.request import Request
+from composeplat.source import Node, Scalar, StopReading, decode, read_nodes
+
+
+class Sources:
+    def __init__(self, request: Request, report: Report) -> None:
+        self.request = request
+        self.report = report
+        self.complete = True
+        """Every definition file was there, and could be read as YAML."""
+        self._count = 0
+
+    def make(self, path: str, base: Path, text: str) -> Source:
+        """Number a source, so that messages sort in the order files are read."""
+        self._count += 1
+        return Source(name=self._shown(path), base=base, text=text, order=self._count)
+
+    def _shown(self, path: str) -> str:
+        """Name a file as people would: relative to where they are, unless that climbs."""
+        if path == "-":
+            return "<stdin>"
+        relative = os.path.relpath(path, self.request.folder)
+        return path if relative.startswith("..") else relative
+
+    def nodes(self, path: str, base: Path) -> list[Node]:
+        """Read a definition's documents; what is wrong is reported, and the file counts as not read."""
+        try:
+            content = self._content(path)
+        except files.Unreadable as error:
+            self.complete = False
+            self._refuse(path, base, error)
+            return []
+        return self.nodes_of(content, path, base)
+
+    def _content(self, path: str) -> bytes:
+        if path != "-":
+            return files.read_bytes(Path(path), limit=files.MAX_DEFINITION)
+        given = self.request.standard_input
+        return files.read_standard_input() if given is None else given
+
+    def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
+        try:
+            source = decode(content, lambda text: self.make(path, base, text), self.report)
+            documents = read_nodes(source, self.report)
+        except StopReading:
+            self.complete = False
+            return []
+        return [node for node in documents if not (isinstance(node, Scalar) and node.is_null)]
+
+    def _refuse(self, path: str, base: Path, error: files.Unreadable) -> None:
+        source = self.make(path, base, "")
+        self.report.add("unreadable-file", Span(source), (), f"{quoted(source.name)} {error.reason}")
+
+    def env(self, path: str, variables: Variables) -> dict[str, str]:
+        """Read an env file that supplies variables to the definition."""
+        base = Path(os.path.dirname(path))
+        try:
+            content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE)
+        except files.Unreadable as error:
+            self._refuse(path, base, error)
+            return {}
+        return self.env_of(content, path, variables)
+
+    def env_of(self, content: bytes, path: str, variables: Variables, *, raw: bool = False) -> dict[str, str]:
+        base = Path(os.path.dirname(path))
+        try:
+            source = decode(content, lambda text: self.make(path, base, text), self.report)
+        except StopReading:
+            return {}
+        return read_env(source, variables.lookup, self.report, raw=raw)

@@ -1,0 +1,34 @@
+"""What a front door asks for: every input of a reading, as plain values.
+
+Owns the one value between the command line, Pulumi programs and the reader.
+Must not read anything itself: the shell's variables, the folder and standard input come in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    files: tuple[str, ...] = ()
+    """Files as named with ``-f``; ``-`` is standard input; none means to look for one."""
+    folder: Path
+    """Where the caller stands."""
+    env_files: tuple[str, ...] = ()
+    shell: Mapping[str, str] = field(default_factory=dict)
+    platform: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    namespace: str = ""
+    context_namespace: str = ""
+    """The namespace of the kubeconfig's current context: used where nothing else says one."""
+    domain: str = ""
+    ingress_class: str = ""
+    gateway: str = ""
+    tls_secret: str = ""
+    tls_issuer: str = ""
+    registry: str = ""
+    standard_input: bytes | None = None
+    """What ``-`` stands for, where it is not the process's own standard input."""
