@@ -13,7 +13,7 @@ STAMP := .venv/.stamp
 COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env check test endurance bench demo lock clean
+.PHONY: help env check test endurance bench demo docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,10 @@ bench: env ## measure rendering
 demo: env ## render the example shop
 	@echo "demo: platform render -f examples/shop/compose.yaml --domain localhost"
 	@$(BIN)/platform render -f examples/shop/compose.yaml --domain localhost
+
+docs: env ## write the generated parts of docs/ anew
+	@echo "docs: docs/generate.py"
+	@$(BIN)/python docs/generate.py
 
 lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer versions)
 	@echo "lock: making .venv-lock"

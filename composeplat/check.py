@@ -7,6 +7,7 @@ Must not read nodes: it sees the model, and blames through the origins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from composeplat.blame import Checker, Origins
 from composeplat.diagnostics import Report
@@ -114,9 +115,13 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
 
 
 def _near(services: Mapping[str, object]) -> str:
-    names = list(services)
-    listed = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")  # noqa: PLR2004 -- what fits a line
+    listed = ", ".join(islice(services, 8)) + (" …" if len(services) > 8 else "")  # noqa: PLR2004 -- what fits a line
     return f"services are: {listed}"
+
+
+def _shortened(names: list[str]) -> list[str]:
+    """Leave out the middle of a long circle."""
+    return names if len(names) <= 12 else [*names[:8], "…", *names[-3:]]  # noqa: PLR2004 -- what a person follows
 
 
 def _check_cycles(checker: Checker) -> None:
@@ -142,7 +147,7 @@ def _check_cycles(checker: Checker) -> None:
                 trail.append(following)
                 pending.append((following, _required(services[following], services)))
             elif state[following] == 1:
-                circle = " -> ".join([*trail[trail.index(following) :], following])
+                circle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
                 path = ("services", name, "depends_on", following)
                 checker.say("dependency-cycle", path, f"closes a circle: {circle}", "remove one of these dependencies")
 

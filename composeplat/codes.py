@@ -53,7 +53,11 @@ CODES: dict[str, Code] = {
     # YAML
     "bad-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
     "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
-    "too-large": Code(_E, "The definition has more nodes than is sane.", "Split it, or remove what is not Compose."),
+    "too-large": Code(
+        _E,
+        "The definition, or what variables put into it, is larger than is sane.",
+        "Split it, or remove what is not Compose.",
+    ),
     "too-many-aliases": Code(
         _E,
         "Aliases unfold to far more than what is written (an 'alias bomb').",

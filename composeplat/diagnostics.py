@@ -16,7 +16,9 @@ Values of variables never come into a message: whoever writes one quotes a scala
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import difflib
+import re
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -40,7 +42,16 @@ __all__ = [
 
 PathKey = tuple[str | int, ...]
 
+#: As the YAML library counts lines.
+_LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
 _LONGEST_QUOTE = 60
+_LONGEST_STEP = 100
+_LONGEST_MESSAGE = 2000
+_LONGEST_WORD = 60
+
+MAX_MESSAGES = 10_000
+MAX_LOOKUPS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +64,14 @@ class Source:
     order: int = 0
 
     def line(self, number: int) -> str:
-        lines = self.text.split("\n")
-        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+        lines = _LINE_END.split(self.text)
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+def end_of(text: str) -> tuple[int, int]:
+    """Give the line and column just behind a text."""
+    *_, last = lines = _LINE_END.split(text)
+    return len(lines), len(last) + 1
 
 
 class Span(NamedTuple):
@@ -107,6 +124,9 @@ class Report:
 
     _kept: dict[tuple[Hashable, str, str], Diagnostic] = field(default_factory=dict)
     errors: int = 0
+    not_kept: int = 0
+    """How many messages there were after the most that are kept: a file made to be wrong has no end of them."""
+    _lookups: int = 0
 
     def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
         """Keep a message; a second one of this code at this place (an anchor used twice) is the same one.
@@ -118,9 +138,20 @@ class Report:
         key = (None if row.once else span.place, code, told_apart)
         if key in self._kept:
             return
-        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=printable(message), hint=printable(hint))
-        if row.severity is Severity.ERROR:
-            self.errors += 1
+        is_error = row.severity is Severity.ERROR
+        self.errors += is_error
+        if (self.errors if is_error else len(self._kept)) > MAX_MESSAGES:
+            self.not_kept += 1
+            return
+        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=_one_line(message), hint=_one_line(hint))
+
+    def near(self, word: str, words: Iterable[str]) -> str:
+        """Give a hint at the word that was meant; not for long words or too many, as likeness is slow to see."""
+        self._lookups += 1
+        if self._lookups > MAX_LOOKUPS or len(word) > _LONGEST_WORD:
+            return ""
+        near = difflib.get_close_matches(word, words, n=1)
+        return f"did you mean '{near[0]}'?" if near else ""
 
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
@@ -170,8 +201,15 @@ def dotted(path: PathKey) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            text += f".{step}" if text else step
+            shown = step if len(step) <= _LONGEST_STEP else f"{step[:_LONGEST_STEP]}…"
+            text += f".{shown}" if text else shown
     return text
+
+
+def _one_line(text: str) -> str:
+    """Keep a message on its line, whatever the names in it hold, and to a length that someone may read."""
+    shown = text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+    return printable(shown).replace("\n", "\\n")
 
 
 def printable(text: str) -> str:

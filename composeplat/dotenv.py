@@ -16,18 +16,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from composeplat.diagnostics import Report, Source, Span
-from composeplat.template import BadTemplate, Outcome, evaluate, parse_template
+from composeplat.template import MAX_TEXT, BadTemplate, Outcome, evaluate, parse_template
+
+MAX_VALUES = 4 * MAX_TEXT
 
 Lookup = Callable[[str], str | None]
 
-_BLANK = re.compile(r"(?:[^\S\r\n]*(?:#[^\r\n]*)?(?:\r\n|\n|\r))*[^\S\r\n]*")
+_BLANK = re.compile(r"(?:[^\S\r\n]*(?:#[^\r\n]*)?(?:\r\n|\n|\r))*[^\S\r\n]*(?:#[^\r\n]*\Z)?")
 _NAME = re.compile(r"(?:export[^\S\r\n]+)?([A-Za-z0-9_.\[\]-]+)[^\S\r\n]*")
 _SEPARATOR = re.compile(r"[=:][^\S\r\n]*")
 _SINGLE = re.compile(r"'((?:\\.|[^'\\])*)'", re.DOTALL)
 _DOUBLE = re.compile(r'"((?:\\.|[^"\\])*)"', re.DOTALL)
 _BARE = re.compile(r"([^\r\n]*)")
 _TAIL = re.compile(r"[^\S\r\n]*(?:#[^\r\n]*)?(?=[\r\n]|\Z)")
-_INLINE_COMMENT = re.compile(r"(?:^|\s)\s*#.*\Z")
+_INLINE_COMMENT = re.compile(r"(?:^|\s)#.*\Z")
 _REST = re.compile(r"[^\r\n]*")
 _ESCAPE = re.compile(r"\\(0[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPES = {
@@ -62,7 +64,12 @@ def read_env(source: Source, lookup: Lookup, report: Report, *, raw: bool = Fals
         found = lookup(name)
         return values.get(name) if found is None else found
 
+    length = 0
     for line in parse_raw(source) if raw else parse_env(source, report):
+        if length > MAX_VALUES:
+            message = f"the values become longer than {MAX_VALUES // 1024 // 1024} MiB in all"
+            report.add("bad-env-file", Span(source, line.line), (), message)
+            break
         if line.template is None:
             inherited = lookup(line.name)
             if inherited is not None:
@@ -73,6 +80,7 @@ def read_env(source: Source, lookup: Lookup, report: Report, *, raw: bool = Fals
             value = _substitute(line, source, look, report)
             if value is not None:
                 values[line.name] = value
+        length += len(values.get(line.name, ""))
     return values
 
 
@@ -85,11 +93,16 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
         return None
     outcome = Outcome()
     value = evaluate(parts, look, outcome)
+    if outcome.is_too_long:
+        message = f"variables make the value of '{line.name}' longer than {MAX_TEXT // 1024 // 1024} MiB"
+        report.add("bad-env-file", span, (), message)
+        return None
     for name in outcome.unset:
         message = f"the variable '{name}' is not set; it was taken as empty"
         report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}")
     for variable in outcome.required:
-        report.add("required-variable", span, (), f"the variable '{variable.name}' must be set")
+        reason = f": {variable.word_text}" if variable.word_text else ""
+        report.add("required-variable", span, (), f"the variable '{variable.name}' must be set{reason}")
     return value
 
 

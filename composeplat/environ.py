@@ -6,10 +6,13 @@ Must not read the process environment: mappings come in by the front door, so th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from composeplat.values import BadValue, parse_bool
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 SHELL, ENV_FILE, PLATFORM = "shell", ".env", "platform"
 
@@ -35,7 +38,7 @@ class Variables:
     def lookup(self, name: str) -> str | None:
         for _, layer in self.layers:
             if name in layer:
-                return layer[name]
+                return _as_text(layer[name])
         return None
 
     def layer_of(self, name: str) -> str | None:
@@ -62,6 +65,11 @@ class Variables:
             return text.strip() != "0" if text and text.strip() in ("0", "1") else default
 
 
+def _as_text(value: str) -> str:
+    """Mark bytes of a shell's variable that are not UTF-8 text with U+FFFD: nothing that we write could hold them."""
+    return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
+
+
 @dataclass(slots=True)
 class Use:
     """One variable that the definition refers to."""
@@ -76,6 +84,8 @@ class Uses:
     """Every variable a definition refers to, in the order of first use."""
 
     _kept: dict[str, Use] = field(default_factory=dict)
+    length: int = 0
+    """Of all that was put in."""
 
     def add(self, name: str, *, default: str | None, required: bool) -> None:
         use = self._kept.setdefault(name, Use(name))

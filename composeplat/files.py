@@ -8,6 +8,7 @@ leaks; every refusal is an :class:`Unreadable` with a reason that a caller can p
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -43,25 +44,41 @@ class Unreadable(Exception):
 
 def read_bytes(path: Path, *, limit: int) -> bytes:
     """Read an ordinary file of at most ``limit`` bytes; never waits for a pipe."""
-    if _is_below(os.path.realpath(path), _NEVER_READ):
+    if _is_below(real_path(path), _NEVER_READ):
         raise Unreadable("is a file of the system, not of a project")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise Unreadable(_reason(error), missing=isinstance(error, FileNotFoundError)) from None
-    except ValueError:
-        raise Unreadable("is not a possible path", missing=True) from None
-    with os.fdopen(descriptor, "rb") as stream:
+    try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
             raise Unreadable("is a folder, not a file")
         if not stat.S_ISREG(mode):
             raise Unreadable("is not an ordinary file")
-        return _read_capped(stream.read(limit + 1), limit)
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return _read_capped(stream.read(limit + 1), limit)
+    except OSError as error:
+        raise Unreadable(_reason(error)) from None
+    finally:
+        os.close(descriptor)
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """Follow every link; a text that can be no path at all is refused."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        raise Unreadable("is not a possible path", missing=True) from None
 
 
 def read_standard_input(*, limit: int = MAX_DEFINITION) -> bytes:
-    return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
+    if sys.stdin is None:
+        raise Unreadable("is closed")
+    try:
+        return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
+    except OSError as error:
+        raise Unreadable(_reason(error)) from None
 
 
 def _read_capped(content: bytes, limit: int) -> bytes:
@@ -78,6 +95,8 @@ def _reason(error: OSError) -> str:
             return "may not be read by this user"
         case IsADirectoryError():
             return "is a folder, not a file"
+        case OSError(errno=errno.ENXIO):
+            return "is not an ordinary file"
         case _:
             return f"can't be read ({os.strerror(error.errno or 0).lower()})"
 
@@ -93,10 +112,10 @@ class Found:
 def find_definition(start: Path) -> Found | None:
     """Look for a definition of a default name in ``start``, then in its parents."""
     for folder in (start, *start.parents):
-        present = [folder / name for name in DEFAULT_NAMES if (folder / name).exists()]
+        present = [folder / name for name in DEFAULT_NAMES if exists(folder / name)]
         if present:
             overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
-            override = [path for path in overrides if path.exists()][:1]
+            override = [path for path in overrides if exists(path)][:1]
             return Found(files=(present[0], *override), passed_over=tuple(present[1:]))
     return None
 
@@ -132,18 +151,18 @@ def read_host_content(path: Path, project: Path) -> HostContent:
 
     A link may lead to anywhere within the mounted folder or the project; one that leads out is refused.
     """
-    real = os.path.realpath(path)
+    real = real_path(path)
     if is_system_path(Path(real)):
         raise Unreadable("leads to a system path")
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
         raise Unreadable(_reason(error), missing=isinstance(error, FileNotFoundError)) from None
-    except ValueError:
-        raise Unreadable("is not a possible path", missing=True) from None
-    roots = (os.path.realpath(project),) if path.is_symlink() else (os.path.realpath(project), real)
-    if path.is_symlink() and not _is_below(real, roots):
+    home = os.path.realpath(project)
+    is_linked = path.is_symlink() or _is_below(str(path), (str(project),))
+    if is_linked and not _is_below(real, (home,)):
         raise Unreadable("is a link that leads out of the project's folder")
+    roots = (home,) if is_linked else (home, real)
     if stat.S_ISDIR(mode):
         return _read_folder(path, roots)
     if not stat.S_ISREG(mode):
@@ -168,6 +187,8 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
             raise Unreadable(f"holds '{folder.relative_to(top)}', which {_reason(error)}") from None
         for entry in entries:
             name = os.path.relpath(entry.path, top)
+            if not _is_text(name):
+                raise Unreadable("holds a file whose name is not UTF-8 text")
             if entry.is_symlink() and not _is_below(os.path.realpath(entry.path), roots):
                 raise Unreadable(f"holds '{name}', a link that leads out of the project's folder")
             try:
@@ -191,6 +212,14 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
     return HostContent(is_folder=True, files=tuple(files))
 
 
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _read_host_file(path: Path) -> bytes:
     return read_bytes(path, limit=2 * MAX_HOST_BYTES)
 
@@ -204,12 +233,14 @@ def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
     A file is ours when its first line is ``mark``: nothing else in the folder is touched.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        aside = folder / f".{name}.{os.getpid()}"
-        try:
-            aside.write_text(f"{mark}\n{text}", encoding="utf-8")
+    asides = {name: folder / f".{name}.{os.getpid()}" for name in texts}
+    try:
+        for name, text in texts.items():
+            asides[name].write_text(f"{mark}\n{text}", encoding="utf-8", errors="backslashreplace")
+        for name, aside in asides.items():
             aside.replace(folder / name)
-        finally:
+    finally:
+        for aside in asides.values():
             aside.unlink(missing_ok=True)
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in texts and path.is_file():

@@ -10,7 +10,9 @@ from __future__ import annotations
 from composeplat.diagnostics import Report, Span, quoted
 from composeplat.environ import Uses, Variables
 from composeplat.source import Node, Scalar, rewrite
-from composeplat.template import BadTemplate, Outcome, Variable, evaluate, parse_template
+from composeplat.template import MAX_TEXT, BadTemplate, Outcome, Variable, evaluate, parse_template
+
+MAX_TEXT_IN_ALL = 4 * MAX_TEXT
 
 
 def interpolate(node: Node, variables: Variables, report: Report, uses: Uses) -> Node:
@@ -33,8 +35,17 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
         hint = "write ${NAME} or ${NAME:-default}, or $$ for a dollar sign"
         report.add("bad-variable", span, (), f"{quoted(text)} can't be substituted: {error}", hint)
         return scalar
+    if uses.length > MAX_TEXT_IN_ALL:
+        return scalar
     outcome = Outcome()
     value = evaluate(parts, variables.lookup, outcome)
+    uses.length += outcome.length
+    if outcome.is_too_long or uses.length > MAX_TEXT_IN_ALL:
+        most = MAX_TEXT if outcome.is_too_long else MAX_TEXT_IN_ALL
+        what = "this text" if outcome.is_too_long else "the definition"
+        message = f"variables put more than {most // 1024 // 1024} MiB into {what}"
+        report.add("too-large", scalar.span, (), message, "mount large values as files")
+        return scalar
     for variable in outcome.used:
         _note_use(variable, uses)
     for name in dict.fromkeys(outcome.unset):

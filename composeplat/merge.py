@@ -246,7 +246,7 @@ def _by_port(item: Node) -> object:
     except BadValue:
         return id(item)
     if len(port.pairs) != 1:
-        return (port.host_ip, port.pairs, port.protocol)
+        return (port.host_ip, port.pairs[0], port.pairs[-1], port.protocol)
     published_port, target_port = port.pairs[0]
     return (port.host_ip, str(published_port or ""), str(target_port), port.protocol)
 

@@ -27,6 +27,7 @@ _KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
 _FOREIGN = re.compile(r"[^a-z0-9]+")
 _LONGEST_DNS_NAME = 253
+_LONGEST_READABLE_KEY = 200
 
 
 def clean(name: str) -> str:
@@ -51,9 +52,9 @@ def shorten(label: str, limit: int = LONGEST_LABEL) -> str:
 
 
 def slug(path: str, limit: int = LONGEST_LABEL) -> str:
-    """Make a path a DNS label; the hash is added where characters were lost, so that two paths stay apart."""
+    """Make a path a DNS label; the hash is added where it can't be read back, so that two paths stay apart."""
     plain = _FOREIGN.sub("-", path.lower()).strip("-")
-    if plain == path.strip("/").replace("/", "-") and len(plain) <= limit:
+    if plain == path.strip("/").replace("/", "-") and "-" not in path and len(plain) <= limit:
         return plain
     digest = hashlib.sha256(path.encode()).hexdigest()[:8]
     return f"{plain[: limit - 9].rstrip('-')}-{digest}".strip("-")
@@ -85,6 +86,12 @@ def is_key(text: str) -> bool:
     return _KEY_NAME.match(name) is not None
 
 
+def is_label_key(text: str) -> bool:
+    """Say whether a text can be a label's key: unlike an annotation's, its prefix is lower case."""
+    prefix = text.rpartition("/")[0]
+    return is_key(text) and prefix == prefix.lower()
+
+
 def is_env_name(name: str) -> bool:
     return _ENV_NAME.match(name) is not None
 
@@ -99,7 +106,7 @@ def host_of(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
 def config_key(path: str) -> str:
     """Make a file's path a ConfigMap key that still reads like it."""
     key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
-    if key == path and key not in (".", ".."):
+    if key == path and len(key) <= _LONGEST_READABLE_KEY and key != "." and not key.startswith(".."):
         return key
     digest = hashlib.sha256(path.encode()).hexdigest()[:8]
-    return f"{key[-200:]}.{digest}"
+    return f"{key[-_LONGEST_READABLE_KEY:].lstrip('.')}.{digest}"

@@ -15,6 +15,7 @@ from typing import Any
 from composeplat.environ import Uses, Variables
 from composeplat.load import Loaded
 from composeplat.model import HOST, Build, Service
+from composeplat.parse.mounts import LEFT_OUT
 from composeplat.source import Node, to_plain
 
 
@@ -53,9 +54,10 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
     if service.build is not None:
         made["build"] = _build(written["build"], service.build, folder)
     if service.mounts:
+        kept = [value for value in written["volumes"] if not _is_left_out(value)]
         made["volumes"] = [
             _mount(value, mount.source, folder) if mount.kind == HOST else value
-            for value, mount in zip(written["volumes"], service.mounts, strict=True)
+            for value, mount in zip(kept, service.mounts, strict=True)
         ]
     return made
 
@@ -74,6 +76,10 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
     return made
 
 
+def _is_left_out(written: Any) -> bool:
+    return isinstance(written, dict) and written.get("type") in LEFT_OUT
+
+
 def _mount(written: Any, source: str, folder: os.PathLike[str]) -> Any:
     path = _relative(source, folder)
     if isinstance(written, dict):
@@ -84,7 +90,7 @@ def _mount(written: Any, source: str, folder: os.PathLike[str]) -> Any:
 
 def _relative(path: str, folder: os.PathLike[str]) -> str:
     if not path.startswith("/"):
-        return path
+        return path.replace("$", "$$")
     relative = os.path.relpath(path, folder)
     shown = path if relative.startswith("..") else f"./{relative}" if relative != "." else "."
     return shown.replace("$", "$$")

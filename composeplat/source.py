@@ -22,20 +22,25 @@ from typing import Any
 
 import yaml
 
-from composeplat.diagnostics import Report, Source, Span, quoted
+from composeplat.diagnostics import Report, Source, Span, end_of, quoted
 
 MAX_DEPTH = 100
-MAX_NODES = 400_000
+MAX_NODES = 200_000
 MAX_ALIASED = 100_000
 ALIASED_PER_NODE = 20
+MOST_ALIASED = 2 * MAX_NODES
+_TEXT_PER_NODE = 64
+MAX_DIRECTIVES = 100
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
-_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_BOOLS = {"true", "True", "TRUE", "false", "False", "FALSE"}
 _INT = re.compile(r"[-+]?[0-9]+\Z|0o[0-7]+\Z|0x[0-9a-fA-F]+\Z", re.ASCII)
 _FLOAT = re.compile(
     r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z",
     re.ASCII,
 )
+_SHORT_INT = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
+_SHORT_FLOAT = re.compile(r"-?[0-9]{1,9}\.[0-9]{1,6}\Z", re.ASCII)
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _RESET, _OVERRIDE = "!reset", "!override"
@@ -53,7 +58,10 @@ class Scalar:
     plain: bool = False
     tag: str = ""
 
-    size = 1
+    @property
+    def size(self) -> int:
+        """Count a long text as more than one node: aliases of it unfold to as much text."""
+        return 1 + len(self.text) // _TEXT_PER_NODE
 
     @property
     def is_null(self) -> bool:
@@ -70,17 +78,24 @@ class Scalar:
             return "nothing"
         return quoted(self.written) + (" (after substitution)" if self.is_substituted else "")
 
+    @property
+    def means_text(self) -> bool:
+        """Say whether the YAML 1.2 core schema sees text here, not a null, boolean or number."""
+        if not self.plain or self.is_substituted:
+            return True
+        return not (self.text in _NULLS or self.text in _BOOLS or _INT.match(self.text) or _FLOAT.match(self.text))
+
     def as_plain_value(self) -> str | int | float | bool | None:
-        """Give the value the YAML 1.2 core schema sees, for output."""
-        if not self.plain or self.text is not self.written:
+        """Give the value the YAML 1.2 core schema sees, for output, where that is written as it stands here."""
+        if self.means_text:
             return self.text
         if self.text in _NULLS:
             return None
-        if self.text in _BOOLS:
-            return _BOOLS[self.text]
-        if re.fullmatch(r"[-+]?(?:0|[1-9][0-9]{0,15})", self.text):
+        if self.text in ("true", "false"):
+            return self.text == "true"
+        if _SHORT_INT.match(self.text) and str(int(self.text)) == self.text:
             return int(self.text)
-        if re.fullmatch(r"-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9]", self.text):
+        if _SHORT_FLOAT.match(self.text) and repr(float(self.text)) == self.text:
             return float(self.text)
         return self.text
 
@@ -148,8 +163,7 @@ def decode(content: bytes, source: Callable[[str], Source], report: Report) -> S
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
+        line, column = end_of(content[: error.start].decode("utf-8"))
         wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
         what = "the file is UTF-16 text, not UTF-8" if wide else "a byte here is not UTF-8 text"
         report.add(
@@ -163,24 +177,36 @@ def decode(content: bytes, source: Callable[[str], Source], report: Report) -> S
     made = source(text)
     bad = _FORBIDDEN.search(text)
     if bad:
-        line = text.count("\n", 0, bad.start()) + 1
-        column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1) + 1
+        line, column = end_of(text[: bad.start()])
         message = f"a control character (U+{ord(bad[0]):04X}) must not stand in the file"
         report.add("bad-character", Span(made, line, column), (), message, "remove it")
         raise StopReading
     return made
 
 
-def read_nodes(source: Source, report: Report) -> list[Node]:
+@dataclass(slots=True)
+class Amount:
+    """How much has been read: the files of one definition share the limits."""
+
+    nodes: int = 0
+    aliased: int = 0
+
+
+def read_nodes(source: Source, report: Report, amount: Amount | None = None) -> list[Node]:
     """Read the documents of a source; raises :class:`StopReading` after reporting why where it can't."""
-    builder = _Builder(source, report)
+    if source.text.count("\n%") > MAX_DIRECTIVES:  # each is compared with all before it
+        report.add("bad-yaml", Span(source), (), f"not YAML: there are more than {MAX_DIRECTIVES} directives")
+        raise StopReading
+    builder = _Builder(source, report, amount or Amount())
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for event in yaml.parse(source.text, Loader=loader):
             builder.feed(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        span = Span(source, mark.line + 1, mark.column + 1) if mark else Span(source)
+        # The library counts on behind a last line without an end.
+        place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
+        span = Span(source, *place)
         problem = error.problem or error.context or "not YAML"
         report.add("bad-yaml", span, (), f"not YAML: {problem}", _yaml_hint(problem))
         raise StopReading from None
@@ -208,26 +234,28 @@ class _Frame:
     node: Mapping | Sequence
     anchor: str | None
     key: Scalar | None = None
-    merges: list[tuple[Scalar, Node]] = field(default_factory=list)
+    merges: list[tuple[Scalar, Node, int]] = field(default_factory=list)
     skip_value: bool = False
-    is_key: bool = False
+    height: int = 0
+    """Levels of collections below this one, aliases unfolded."""
 
 
 class _Builder:
-    def __init__(self, source: Source, report: Report) -> None:
+    def __init__(self, source: Source, report: Report, amount: Amount) -> None:
         self.source = source
         self.report = report
+        self.amount = amount
         self.documents: list[Node] = []
         self._stack: list[_Frame] = []
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, tuple[Node, int]] = {}
         self._open: set[str] = set()
-        self._nodes = 0
-        self._aliased = 0
 
     def feed(self, event: Any) -> None:
         match event:
             case yaml.ScalarEvent():
-                self._place(self._scalar(event), event.anchor)
+                scalar = self._scalar(event)
+                self._count(scalar.span)
+                self._place(scalar, event.anchor)
             case yaml.MappingStartEvent():
                 self._start(Mapping(self._span(event), tag=self._tag(event)), event)
             case yaml.SequenceStartEvent():
@@ -259,11 +287,14 @@ class _Builder:
         return ""
 
     def _count(self, span: Span) -> None:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        self.amount.nodes += 1
+        if self.amount.nodes > MAX_NODES:
             self.report.add("too-large", span, (), f"the definition has more than {MAX_NODES} nodes")
             raise StopReading
-        if len(self._stack) > MAX_DEPTH:
+        self._check_depth(span, 0)
+
+    def _check_depth(self, span: Span, height: int) -> None:
+        if len(self._stack) + height > MAX_DEPTH:
             self.report.add("too-deep", span, (), f"collections are nested deeper than {MAX_DEPTH} levels")
             raise StopReading
 
@@ -272,9 +303,6 @@ class _Builder:
         if event.anchor:
             self._open.add(event.anchor)
             self._anchors.pop(event.anchor, None)
-        parent = self._stack[-1] if self._stack else None
-        if parent and isinstance(parent.node, Mapping) and parent.key is None and not parent.skip_value:
-            frame.is_key = True
         self._stack.append(frame)
         self._count(node.span)
 
@@ -284,7 +312,7 @@ class _Builder:
             self._merge(frame)
         if frame.anchor:
             self._open.discard(frame.anchor)
-        self._place(frame.node, frame.anchor, counted=True)
+        self._place(frame.node, frame.anchor, height=frame.height + 1)
 
     def _alias(self, event: Any) -> None:
         span = self._span(event)
@@ -292,22 +320,22 @@ class _Builder:
             message = f"the anchor {quoted(event.anchor)} holds an alias of itself"
             self.report.add("recursive-alias", span, (), message, "break the circle")
             raise StopReading
-        node = self._anchors.get(event.anchor)
+        node, height = self._anchors.get(event.anchor, (None, 0))
         if node is None:
             message = f"not YAML: the alias {quoted('*' + event.anchor)} names no anchor above it"
             self.report.add("bad-yaml", span, (), message, f"define it as &{event.anchor}, before its use")
             raise StopReading
-        self._aliased += node.size
-        if self._aliased > MAX_ALIASED + ALIASED_PER_NODE * self._nodes:
+        self._check_depth(span, height)
+        self.amount.aliased += node.size
+        if self.amount.aliased > min(MAX_ALIASED + ALIASED_PER_NODE * self.amount.nodes, MOST_ALIASED):
             self.report.add("too-many-aliases", span, (), "aliases unfold to far more than is written (an alias bomb)")
             raise StopReading
-        self._place(node, None)
+        self._count(span)
+        self._place(node, None, height=height)
 
-    def _place(self, node: Node, anchor: str | None, *, counted: bool = False) -> None:
+    def _place(self, node: Node, anchor: str | None, *, height: int = 0) -> None:
         if anchor:
-            self._anchors[anchor] = node
-        if not counted:
-            self._count(node.span)
+            self._anchors[anchor] = (node, height)
         if not self._stack:
             self.documents.append(node)
             return
@@ -315,16 +343,17 @@ class _Builder:
         if isinstance(frame.node, Sequence):
             frame.node.items.append(node)
             frame.node.size += node.size
+            frame.height = max(frame.height, height)
         elif frame.skip_value:
             frame.skip_value = False
         elif frame.key is None:
             self._take_key(frame, node)
         else:
-            self._set(frame, frame.key, node)
+            self._set(frame, frame.key, node, height)
             frame.key = None
 
     def _take_key(self, frame: _Frame, node: Node) -> None:
-        if not isinstance(node, Scalar) or (node.plain and not isinstance(node.as_plain_value(), str)):
+        if not isinstance(node, Scalar) or not node.means_text:
             what = quoted(node.text) if isinstance(node, Scalar) else kind_of(node)
             hint = f'quote it: "{node.text}"' if isinstance(node, Scalar) else ""
             self.report.add("bad-key", node.span, (), f"a key must be text, not {what}", hint)
@@ -332,23 +361,26 @@ class _Builder:
         else:
             frame.key = node
 
-    def _set(self, frame: _Frame, key: Scalar, value: Node) -> None:
+    def _set(self, frame: _Frame, key: Scalar, value: Node, height: int) -> None:
         mapping = frame.node
         assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker: only mappings have keys
         if key.plain and key.text == "<<":
-            frame.merges.append((key, value))
+            frame.merges.append((key, value, height))
         elif key.text in mapping.entries:
             first = mapping.key(key.text).span.line
             message = f"key {quoted(key.text)} is already set on line {first}"
             self.report.add("duplicate-key", key.span, (), message, "keep one of them")
         else:
             mapping.entries[key.text] = (key, value)
-            mapping.size += 1 + value.size
+            mapping.size += key.size + value.size
+            frame.height = max(frame.height, height)
 
     def _merge(self, frame: _Frame) -> None:
         mapping = frame.node
         assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker
-        for key, value in frame.merges:
+        for key, value, height in frame.merges:
+            # What a merge brings in stands where the merge key stands, not below it.
+            frame.height = max(frame.height, height - (2 if isinstance(value, Sequence) else 1))
             for base in value.items if isinstance(value, Sequence) else [value]:
                 if not isinstance(base, Mapping):
                     message = f"the merge key '<<' takes a mapping or a list of mappings, not {kind_of(base)}"
@@ -357,7 +389,7 @@ class _Builder:
                 for name, entry in base.entries.items():
                     if name not in mapping.entries:
                         mapping.entries[name] = entry
-                        mapping.size += 1 + entry[1].size
+                        mapping.size += entry[0].size + entry[1].size
 
 
 def rewrite(node: Node, scalar: Callable[[Scalar], Scalar], memo: dict[int, Node]) -> Node:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 MAX_NESTING = 32
+MAX_TEXT = 1024 * 1024
+"""How long variables may make one text: a few that hold each other twice would fill any memory."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _OPERATORS = (":-", ":+", ":?", "-", "+", "?")
@@ -44,6 +46,12 @@ class Outcome:
     unset: list[str] = field(default_factory=list)
     required: list[Variable] = field(default_factory=list)
     used: list[Variable] = field(default_factory=list)
+    length: int = 0
+    """Of what was put in."""
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.length > MAX_TEXT
 
 
 def parse_template(text: str) -> tuple[Part, ...]:
@@ -112,8 +120,15 @@ def _parse_braced(text: str, position: int, depth: int) -> tuple[Variable, int]:
 
 
 def evaluate(parts: tuple[Part, ...], lookup: Lookup, outcome: Outcome) -> str:
-    """Put values in; a default is looked into only where it is used."""
-    return "".join(part if isinstance(part, str) else _evaluate_one(part, lookup, outcome) for part in parts)
+    """Put values in; a default is looked into only where it is used, and what becomes too long is cut off."""
+    made: list[str] = []
+    for part in parts:
+        text = part if isinstance(part, str) else _evaluate_one(part, lookup, outcome)
+        outcome.length += 0 if text is part else len(text)
+        if outcome.is_too_long:
+            break
+        made.append(text)
+    return "".join(made)
 
 
 def _evaluate_one(variable: Variable, lookup: Lookup, outcome: Outcome) -> str:

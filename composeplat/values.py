@@ -12,9 +12,11 @@ import re
 import shlex
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 MAX_PORT = 65535
 MAX_PORTS_IN_RANGE = 256
+MAX_COMMAND = 1024 * 1024
 _MAX_INT = 2**31 - 1
 _MAX_QUANTITY = 2**63 - 1
 
@@ -304,8 +306,11 @@ def clean_sub_path(text: str) -> str:
 # words and pairs ------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def split_words(text: str) -> tuple[str, ...]:
     """Split a command as a shell splits words; nothing is run in a shell."""
+    if len(text) > MAX_COMMAND:
+        raise BadValue(f"must be a command of at most {MAX_COMMAND // 1024 // 1024} MiB")
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -318,13 +323,15 @@ def split_pair(text: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
-_USER = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?\Z", re.ASCII)
+_USER = re.compile(r"([0-9]{1,20})(?::([0-9]{1,20}))?\Z", re.ASCII)
 ROOT = {"root": "0", "root:root": "0:0", "0:root": "0:0", "root:0": "0:0"}
 
 
 def parse_user(text: str) -> tuple[int, int | None] | None:
     """Read ``uid[:gid]``; a name that only the image knows gives None."""
     match = _USER.match(ROOT.get(text, text))
+    if not match and re.fullmatch(r"[0-9:]+", text):
+        raise BadValue("must be a user such as 1000, 1000:1000 or root")
     if not match:
         return None
     uid, gid = int(match[1]), int(match[2]) if match[2] else None

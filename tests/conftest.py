@@ -148,6 +148,10 @@ def project(tmp_path: Path) -> Project:
     return make
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write what the golden cases expect anew")
+
+
 def shared(*parts: str) -> Path:
     """A file of the test data that lies beside the project; a test that needs it says so where it is not there."""
     path = SHARED.joinpath(*parts)

@@ -35,16 +35,11 @@ app = typer.Typer(
 def funnel() -> Iterator[None]:
     try:
         yield
-        sys.stdout.flush()
     except ComposeplatError as error:
         show_error(str(error), error.hint)
         raise typer.Exit(int(error.exit_code)) from None
     except KeyboardInterrupt:
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    except BrokenPipeError:
-        # The reader has gone (`| head`): nothing is wrong, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(int(Exit.DONE)) from None
 
 
 def _show_version(wanted: bool) -> None:
@@ -150,6 +145,8 @@ def config(
 
 
 def main() -> None:
+    if sys.stderr is None:  # closed by whoever started us
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
     try:
         app(prog_name="platform")
     except KeyboardInterrupt:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from composeplat.cli.console import show_report
+from composeplat.cli.console import show_report, show_result
 from composeplat.diagnostics import Exit, printable
 from composeplat.load import Loaded, Request, load, read
 from composeplat.plan import make_plan
@@ -47,7 +46,7 @@ def run(
     if failed:
         return Exit.INVALID
     if not quiet:
-        sys.stdout.write(_text(content, view, as_json=as_json))
+        show_result(_text(content, view, as_json=as_json))
     return Exit.DONE
 
 

@@ -6,12 +6,13 @@ Results go to standard output, and everything a person is told goes here.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
 from typing import TextIO
 
-from composeplat.diagnostics import Diagnostic, Report, Severity, Span, dotted, printable
+from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
 _DEFAULT_WIDTH = 100
@@ -26,22 +27,58 @@ def show_report(report: Report, *, strict: bool = False, verbose: bool = False, 
     """Show the diagnostics; gives whether any of them is an error."""
     least = Severity.NOTE if verbose else Severity.WARNING
     shown = report.at_least(least, strict=strict)
-    failed = any(d.severity_under(strict=strict) is Severity.ERROR for d in shown)
-    stream = sys.stderr
+    failed = report.errors > 0 or any(d.severity_under(strict=strict) is Severity.ERROR for d in shown)
     if as_json:
-        for diagnostic in shown:
-            stream.write(json.dumps(as_data(diagnostic, strict=strict), ensure_ascii=False) + "\n")
+        # In ASCII, so that no control character of a name reaches a terminal.
+        tell("".join(json.dumps(as_data(diagnostic, strict=strict)) + "\n" for diagnostic in shown))
         return failed
-    color, excerpts = wants_color(stream), stream.isatty()
+    color, excerpts = wants_color(sys.stderr), sys.stderr.isatty()
+    told: list[str] = []
     for diagnostic in shown:
-        stream.write(_line(diagnostic, strict=strict, color=color) + "\n")
+        told.append(_line(diagnostic, strict=strict, color=color) + "\n")
         if excerpts:
-            stream.write(_excerpt(diagnostic.span, color=color))
+            told.append(_excerpt(diagnostic.span, color=color))
         if diagnostic.hint:
-            stream.write(f"  hint: {diagnostic.hint}\n")
+            told.append(f"  hint: {diagnostic.hint}\n")
     if shown:
-        stream.write(_summary(shown, strict=strict))
+        told.append(_summary(shown, report.not_kept, strict=strict))
+    tell("".join(told))
     return failed
+
+
+def tell(text: str) -> None:
+    """Write to standard error; where nobody listens, go on in silence, as the exit status still tells."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        silence(sys.stderr)
+
+
+def show_result(text: str) -> None:
+    """Write a result to standard output, as UTF-8 whatever the locale: programs read it."""
+    stream = sys.stdout
+    if stream is None:
+        raise ComposeplatError("can't write the result: standard output is closed")
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # The reader has gone (`| head`): nothing is wrong, and nothing more can be said.
+        silence(stream)
+    except OSError as error:
+        silence(stream)
+        reason = (error.strerror or str(error)).lower()
+        raise ComposeplatError(f"can't write the result: {reason}") from None
+
+
+def silence(stream: TextIO) -> None:
+    """Send what is still to come to nowhere, so that the end of the process does not fail on it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def as_data(diagnostic: Diagnostic, *, strict: bool) -> dict[str, object]:
@@ -90,17 +127,16 @@ def _terminal_width() -> int:
         return _DEFAULT_WIDTH
 
 
-def _summary(shown: list[Diagnostic], *, strict: bool) -> str:
+def _summary(shown: list[Diagnostic], not_kept: int, *, strict: bool) -> str:
     counts = []
     for severity in Severity:
         count = sum(d.severity_under(strict=strict) is severity for d in shown)
         if count:
             counts.append(f"{count} {severity}{'s' if count > 1 else ''}")
-    return ", ".join(counts) + "\n"
+    more = f"; there are {not_kept} more messages" if not_kept else ""
+    return ", ".join(counts) + more + "\n"
 
 
 def show_error(message: str, hint: str = "") -> None:
     word = "\x1b[1;31merror\x1b[0m" if wants_color(sys.stderr) else "error"
-    sys.stderr.write(f"{word}: {message}\n")
-    if hint:
-        sys.stderr.write(f"  hint: {hint}\n")
+    tell(f"{word}: {message}\n" + (f"  hint: {hint}\n" if hint else ""))

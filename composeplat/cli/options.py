@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from composeplat.diagnostics import ComposeplatError
 from composeplat.request import Request
 
 Files = Annotated[
@@ -50,11 +51,18 @@ def make_request(file: list[str] | None, env_file: list[str] | None) -> Request:
     """A request for files, made where we stand; a command adds its names with :func:`dataclasses.replace`."""
     return Request(
         files=tuple(file or ()),
-        folder=Path.cwd(),
+        folder=_current_folder(),
         env_files=tuple(env_file or ()),
         shell=dict(os.environ),
         context_namespace=read_context_namespace(),
     )
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        raise ComposeplatError("the current folder is not there any more", "go to a folder that is") from None
 
 
 def read_context_namespace() -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from composeplat import files
-from composeplat.cli.console import show_report
-from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.cli.console import show_report, show_result, tell
+from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.load import Request, load
 from composeplat.plan import make_plan
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
@@ -25,7 +24,7 @@ def run(request: Request, *, folder: str, as_json: bool, strict: bool, verbose: 
     if folder:
         _write(Path(folder), render_files(plan))
     else:
-        sys.stdout.write(render_json(plan) if as_json else render_yaml(plan))
+        show_result(render_json(plan) if as_json else render_yaml(plan))
     return Exit.DONE
 
 
@@ -35,4 +34,4 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
-    sys.stderr.write(f"wrote {len(texts)} files into {folder}\n")
+    tell(f"wrote {len(texts)} files into {printable(str(folder))}\n")

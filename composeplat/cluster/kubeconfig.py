@@ -19,7 +19,8 @@ def context_namespace(environment: Mapping[str, str]) -> str:
     for path in _paths(environment):
         config = _read(path)
         current = current or str(config.get("current-context") or "")
-        for entry in config.get("contexts") or ():
+        contexts_written = config.get("contexts")
+        for entry in contexts_written if isinstance(contexts_written, list) else ():
             if isinstance(entry, dict) and isinstance(entry.get("context"), dict):
                 contexts.setdefault(str(entry.get("name")), str(entry["context"].get("namespace") or ""))
     return contexts.get(current, "")

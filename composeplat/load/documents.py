@@ -46,7 +46,7 @@ class Documents:
         """Lay the documents of several files over one another, in their order."""
         whole: Node | None = None
         for path, nodes in texts:
-            self._trail.append(os.path.realpath(path))
+            self._trail.append(_identity(path))
             for raw in nodes:
                 node = interpolate(raw, variables, self.report, self.uses) if self.substitute else raw
                 node = self._with_includes(node, variables)
@@ -116,19 +116,24 @@ class Documents:
 
     def _is_circle(self, include: Include) -> bool:
         for place, name in _pairs(include):
-            if os.path.realpath(name) in self._trail:
+            if _identity(name) in self._trail:
                 place.say("include-cycle", "includes a file that is being included already", "remove this include")
                 return True
         return False
 
     def _nodes(self, place: Field, name: str, include: Include) -> list[Node]:
         try:
-            content = files.read_bytes(Path(name), limit=files.MAX_DEFINITION)
+            content = self.sources.content(name)
         except files.Unreadable as error:
             place.say("unreadable-file", f"names {place.node.shown}, which {error.reason}")
             self.sources.complete = False
             return []
         return self.sources.nodes_of(content, name, include.folder)
+
+
+def _identity(path: str) -> str:
+    """Name a file by what every link to it leads to; what can be no path is refused when it is read."""
+    return path if "\0" in path else os.path.realpath(path)
 
 
 def _pairs(include: Include) -> list[tuple[Field, str]]:

@@ -13,7 +13,7 @@ from composeplat.diagnostics import Report, Source, Span, quoted
 from composeplat.dotenv import read_env
 from composeplat.environ import Variables
 from composeplat.request import Request
-from composeplat.source import Node, Scalar, StopReading, decode, read_nodes
+from composeplat.source import Amount, Node, Scalar, StopReading, decode, read_nodes
 
 
 class Sources:
@@ -23,6 +23,8 @@ class Sources:
         self.complete = True
         """Every definition file was there, and could be read as YAML."""
         self._count = 0
+        self._amount = Amount()
+        self._bytes = 0
 
     def make(self, path: str, base: Path, text: str) -> Source:
         """Number a source, so that messages sort in the order files are read."""
@@ -39,23 +41,29 @@ class Sources:
     def nodes(self, path: str, base: Path) -> list[Node]:
         """Read a definition's documents; what is wrong is reported, and the file counts as not read."""
         try:
-            content = self._content(path)
+            content = self.content(path)
         except files.Unreadable as error:
             self.complete = False
             self._refuse(path, base, error)
             return []
         return self.nodes_of(content, path, base)
 
-    def _content(self, path: str) -> bytes:
-        if path != "-":
-            return files.read_bytes(Path(path), limit=files.MAX_DEFINITION)
+    def content(self, path: str) -> bytes:
+        """Read a file of the definition, or standard input; the limit is for all of them together."""
         given = self.request.standard_input
-        return files.read_standard_input() if given is None else given
+        if path != "-":
+            content = files.read_bytes(Path(path), limit=files.MAX_DEFINITION)
+        else:
+            content = files.read_standard_input() if given is None else given
+        self._bytes += len(content)
+        if self._bytes > files.MAX_DEFINITION:
+            raise files.Unreadable(f"makes the definition larger than {files.MAX_DEFINITION // 1024 // 1024} MiB")
+        return content
 
     def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
         try:
             source = decode(content, lambda text: self.make(path, base, text), self.report)
-            documents = read_nodes(source, self.report)
+            documents = read_nodes(source, self.report, self._amount)
         except StopReading:
             self.complete = False
             return []

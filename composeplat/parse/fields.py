@@ -6,7 +6,6 @@ Must not know any key by name: what becomes of a key is in :mod:`composeplat.key
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,11 @@ from composeplat.values import BadValue, parse_bool, split_pair
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
+class Count:
+    value: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What readers are given besides the nodes."""
@@ -30,6 +34,8 @@ class Context:
     variables: Variables = field(default_factory=Variables)
     origins: Origins = field(default_factory=Origins)
     home: str = ""
+    ports: Count = field(default_factory=Count)
+    """How many ports have been read: a short range names many."""
 
 
 @dataclass(slots=True)
@@ -86,9 +92,8 @@ class Field:
         if text is None or text in words:
             return text
         assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker
-        near = difflib.get_close_matches(text, words, n=1)
-        hint = f"did you mean '{near[0]}'?" if near and not self.node.is_substituted else ""
-        wanted = ", ".join(f"'{word}'" for word in words[:-1]) + f" or '{words[-1]}'"
+        hint = "" if self.node.is_substituted else self.ctx.report.near(text, words)
+        wanted = " or ".join(filter(None, (", ".join(f"'{word}'" for word in words[:-1]), f"'{words[-1]}'")))
         self.say("bad-value", f"must be {wanted}, not {self.node.shown}", hint)
         return None
 
@@ -121,7 +126,8 @@ class Field:
             self.wrong(want)
             return
         for key, value in self.node:
-            yield key.text, self.child(key.text, value, key)
+            # Merging makes keys of a list's texts: what variables put into one must not come into a path.
+            yield key.text, self.child(key.written, value, key)
 
     def section(self, pattern: str) -> Section | None:
         """Open a mapping whose keys are in the table."""
@@ -220,8 +226,7 @@ def _pass_over(whole: Field, key: Scalar, value: Node, handling: Handling | None
     elif handling is Handling.IGNORED:
         report.add("ignored-key", key.span, path, f"{name} is ignored")
     elif not key.text.startswith("x-"):
-        near = difflib.get_close_matches(key.text, SECTIONS[pattern], n=1)
-        hint = f"did you mean '{near[0]}'?" if near else ""
+        hint = report.near(key.text, SECTIONS[pattern])
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
 
 

@@ -9,8 +9,8 @@ from composeplat.source import Mapping, Scalar
 from composeplat.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
 
 _PATTERN = "services.*.volumes.*"
-_LEFT_OUT = ("image", "cluster", "npipe")
-_TYPES = ("volume", "bind", "tmpfs", *_LEFT_OUT)
+LEFT_OUT = ("image", "cluster", "npipe")
+_TYPES = ("volume", "bind", "tmpfs", *LEFT_OUT)
 
 
 def parse_mounts(service: Section) -> tuple[Mount, ...]:
@@ -48,7 +48,7 @@ def _read_long(item: Field) -> Mount | None:
         return None
     kind_field = section.get("type")
     kind = kind_field.choice(*_TYPES) if kind_field else "volume"
-    if kind_field and kind in _LEFT_OUT:
+    if kind_field and kind in LEFT_OUT:
         kind_field.say("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
         return None
     target = section.get("target")

@@ -17,19 +17,21 @@ from composeplat.values import (
     parse_port_range,
 )
 
+MAX_PORTS = 20_000
+
 
 def parse_ports(service: Section) -> tuple[Port, ...]:
     """Every port of a service, ``ports`` first; an exposed port that is mapped too is one port."""
     kept: dict[tuple[int | None, int, str], Port] = {}
     ports = service.get("ports")
     for item in ports.items() if ports else ():
-        for port in _read_port(item):
+        for port in _counted(item, _read_port(item)):
             kept.setdefault((port.published, port.target, port.protocol), port)
             item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
     mapped = {(port.target, port.protocol) for port in kept.values()}
     expose = service.get("expose")
     for item in expose.items() if expose else ():
-        for port in _read_exposed(item):
+        for port in _counted(item, _read_exposed(item)):
             if (port.target, port.protocol) not in mapped:
                 kept.setdefault((None, port.target, port.protocol), port)
                 item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
@@ -39,6 +41,16 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
 def origin_of(service: PathKey, port: Port) -> PathKey:
     """The path by which a port is found again, whichever form it was written in."""
     return (*service, "port", port.published or 0, port.target, port.protocol)
+
+
+def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:
+    """Stop at more ports than a definition may have: a file of ranges names far more than it is long."""
+    for port in ports:
+        item.ctx.ports.value += 1
+        if item.ctx.ports.value > MAX_PORTS:
+            item.say("bad-value", f"is one port too many: a definition may have {MAX_PORTS}")
+            return
+        yield port
 
 
 def _read_port(item: Field) -> Iterator[Port]:

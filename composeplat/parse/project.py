@@ -156,10 +156,11 @@ def _parse_route_path(text: str) -> str:
     if not text.startswith("/"):
         raise BadValue("must be a path that begins with '/'")
     if (
-        not re.fullmatch(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/-]*", text)
+        not re.fullmatch(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*", text)
         or "//" in text
         or "/../" in f"{text}/"
         or "/./" in f"{text}/"
+        or "%2f" in text.lower()
     ):
-        raise BadValue("must be a path of an address, without '//', '/./', '/../', '?' or spaces")
+        raise BadValue("must be a path of an address, without '//', '/./', '/../', '%2F', '?' or spaces")
     return text

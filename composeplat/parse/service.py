@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from composeplat.keys import SERVICE
 from composeplat.model import COMPLETED, HEALTHY, STARTED, Dependency, Service, User
-from composeplat.names import UPDATE_LABEL, is_key, is_label_value
+from composeplat.names import UPDATE_LABEL, is_label_key, is_label_value
 from composeplat.parse.annotations import parse_annotations
 from composeplat.parse.build import parse_build
 from composeplat.parse.deploy import parse_deploy
@@ -15,7 +16,7 @@ from composeplat.parse.fields import Field, Section
 from composeplat.parse.healthcheck import parse_healthcheck
 from composeplat.parse.mounts import parse_mounts
 from composeplat.parse.ports import parse_ports
-from composeplat.source import Scalar, Sequence
+from composeplat.source import Mapping, Scalar, Sequence
 from composeplat.values import parse_duration, parse_image, parse_user, split_words, whole_seconds
 
 _CONDITIONS = (STARTED, HEALTHY, COMPLETED)
@@ -82,8 +83,15 @@ def _depends_on(section: Section) -> tuple[Dependency, ...]:
     if isinstance(found.node, Sequence):
         listed = ((item, item.text()) for item in found.items())
         return tuple(_named(item, Dependency(service=text)) for item, text in listed if text is not None)
-    dependencies = (_dependency(name, place) for name, place in found.members("a list or a mapping"))
-    return tuple(dependency for dependency in dependencies if dependency is not None)
+    dependencies: list[Dependency] = []
+    for name, place in found.members("a list or a mapping"):
+        dependency = _dependency(name, place)
+        key = found.node.key(name) if isinstance(found.node, Mapping) else None
+        if dependency is not None:
+            dependencies.append(dependency)
+        if key is not None and key.is_substituted:
+            place.ctx.origins.name((*found.path, name), key, place.path)
+    return tuple(dependencies)
 
 
 def _named(place: Field, dependency: Dependency) -> Dependency:
@@ -109,7 +117,7 @@ def _node_selector(section: Section) -> dict[str, str]:
     found = section.get("x-node-selector")
     kept: dict[str, str] = {}
     for name, place, value in found.pairs() if found else ():
-        if not is_key(name) or not is_label_value(value or ""):
+        if not is_label_key(name) or not is_label_value(value or ""):
             place.say("bad-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'")
         else:
             kept[name] = value or ""
@@ -127,7 +135,7 @@ def _user(section: Section) -> User | None:
         return None
     text = found.text()
     numbers = found.value(parse_user) if text else None
-    if text and numbers is None and not text.split(":")[0].isdigit():
+    if text and numbers is None and not re.fullmatch(r"[0-9:]+", text):
         found.say(
             "user-name",
             "names a user that only the image knows, and has no effect; the image's own user holds",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from composeplat.blame import Checker
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.model import Endpoint, Port, Route, Service
-from composeplat.names import clean, host_of, is_dns_label, is_key, is_label_value, make_label
+from composeplat.names import clean, host_of, is_dns_label, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
 from composeplat.settings import Settings
 
@@ -62,16 +63,17 @@ def _service_port(number: int, port: Port) -> Manifest:
     if port.name and number == port.target and is_dns_label(port.name):
         made["name"] = port.name
     made["protocol"] = port.protocol.upper()
-    if port.app_protocol:
+    if is_label_key(port.app_protocol):
         made["appProtocol"] = port.app_protocol
     return made
 
 
 def check_ports(checker: Checker, service: Service) -> None:
     ports = service_ports(service)
-    names: dict[str, int] = {}
+    names = {f"{protocol}-{number}": (number, protocol) for number, protocol in ports}
     for port in service.ports:
         path = _origin(service, port)
+        own = (port.target, port.protocol)
         if port.published is not None:
             holder = ports[(port.published, port.protocol)]
             if holder.target != port.target and holder.published == port.published:
@@ -81,8 +83,12 @@ def check_ports(checker: Checker, service: Service) -> None:
             elif holder.target != port.target:
                 message = "publishes what inside the cluster is a port of the container itself, and leads there"
                 checker.say("no-effect", path, message)
-        if port.name and names.setdefault(port.name, port.target) != port.target:
+        if port.name and names.setdefault(port.name, own) != own:
             checker.say("name-clash", path, "has the name of another port", "rename one of them")
+        if port.name and not is_dns_label(port.name):
+            checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
+        if port.app_protocol and not is_label_key(port.app_protocol):
+            checker.say("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
 
 
 def _origin(service: Service, port: Port) -> PathKey:
@@ -138,7 +144,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     name = clean(service.name)
     return [
         Wanted(
-            name=name if len(ports) == 1 else f"{name}-{target}",
+            name=name if len(ports) == 1 else shorten(f"{name}-{target}"),
             routes=(Route(path="/", service=service.name, port=target),),
             origin=_origin(service, port),
         )
@@ -183,7 +189,7 @@ def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[
 def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:
     service = checker.project.services.get(route.service)
     if service is None:
-        names = ", ".join(list(checker.project.services)[:8])
+        names = ", ".join(islice(checker.project.services, 8))
         checker.say(
             "unknown-service",
             origin,
@@ -218,16 +224,13 @@ def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dic
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     for name, value in wanted.labels:
-        if not is_key(name):
-            checker.say("no-effect", wanted.origin, "has a label whose name Kubernetes does not take; it is left out")
+        path = (*wanted.origin, "labels", name)
+        if not is_label_key(name):
+            checker.say("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
         elif is_label_value(value):
             labels[name] = value
         else:
-            checker.say(
-                "no-effect",
-                wanted.origin,
-                "has a label whose value no Kubernetes label takes; it becomes an annotation",
-            )
+            checker.say("no-effect", path, "has a value that no Kubernetes label takes, and becomes an annotation")
             annotations[name] = value
     return labels, annotations
 

@@ -26,14 +26,17 @@ def in_order(services: Mapping[str, Service]) -> list[Service]:
         trail: set[str] = set()
         while pending:
             service = pending[-1]
+            if service.name in placed:
+                pending.pop()
+                continue
             before = [
                 services[d.service]
                 for d in service.depends_on
                 if d.service in services and d.service not in placed and d.service not in trail
             ]
             trail.add(service.name)
-            if service.name in placed or not before:
-                placed.setdefault(service.name, service)
+            if not before:
+                placed[service.name] = service
                 pending.pop()
             else:
                 pending.extend(reversed(before))

@@ -150,7 +150,7 @@ def _probes(check: HealthCheck | None) -> Manifest:
         return {}
     probe: Manifest = {}
     if check.command:
-        probe["exec"] = {"command": list(check.command)}
+        probe["exec"] = {"command": [literal(word) for word in check.command]}
     else:
         probe["httpGet"] = {"path": check.http_path, "port": check.http_port}
     if check.start_period:

@@ -14,6 +14,7 @@ from composeplat.values import show_size
 
 _GIB = 1024**3
 FILES_VOLUME = "host-files"
+_RESERVED = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-")
 
 
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
@@ -76,9 +77,11 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
 
 
 def _volume_name(kind: str, source: str, target: str) -> str:
+    """Name a volume within the pod; what has no name of its own has a prefix that no named volume keeps."""
     if kind == NAMED:
-        return clean(source)
-    return slug(target, limit=50) if kind == ANONYMOUS else f"memory-{slug(target, limit=50)}"
+        name = clean(source)
+        return shorten(f"volume-{name}") if name.startswith(_RESERVED) else name
+    return f"{kind}-{slug(target, limit=50)}"
 
 
 def _mount(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> Manifest:

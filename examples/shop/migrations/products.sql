@@ -1,0 +1,3 @@
+CREATE TABLE IF NOT EXISTS products (
+    name text PRIMARY KEY
+);

@@ -1,0 +1,1 @@
+"""Bad input: never a traceback, a hang or half-written output."""

@@ -1,0 +1,57 @@
+"""Run the command and see what it took: seconds of processor time, as other tests run beside, and memory at its most."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.conftest import ROOT, Folder, Outcome
+
+MOST_SECONDS = 2.0
+MOST_MEGABYTES = 200.0
+
+_CHILD = Path(__file__).with_name("measured_child.py")
+_COMMAND = (sys.executable, "-c", "from composeplat.cli.app import main; main()")
+
+
+@dataclass(frozen=True)
+class Measured(Outcome):
+    seconds: float
+    megabytes: float
+
+    def assert_refused(self, code: str) -> Measured:
+        """The definition is invalid, for this reason, and saying so took little."""
+        self.assert_invalid()
+        assert f"[{code}]" in self.stderr
+        return self.assert_took_little()
+
+    def assert_took_little(self) -> Measured:
+        assert self.seconds < MOST_SECONDS
+        assert self.megabytes < MOST_MEGABYTES
+        return self
+
+
+def measured(folder: Folder, *words: str, **shell: str) -> Measured:
+    """Run the command in a folder as ``folder.run`` does."""
+    output, errors = folder.path.parent / "measured.out", folder.path.parent / "measured.err"
+    done = subprocess.run(
+        [sys.executable, "-I", str(_CHILD), str(output), str(errors), *_COMMAND, *words],
+        cwd=folder.path,
+        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", **folder.shell, **shell},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=100,
+        check=True,
+    )
+    took = json.loads(done.stdout)
+    return Measured(
+        status=took["status"],
+        stdout=output.read_text(),
+        stderr=errors.read_text(),
+        seconds=took["seconds"],
+        megabytes=took["megabytes"],
+    )

@@ -1,0 +1,143 @@
+"""The command as a whole: help, version, usage, and what becomes of errors."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from composeplat import __version__
+from composeplat.cli.app import app
+from tests.conftest import ROOT, Project, run
+from tests.in_process import run_here
+
+BROKEN = """
+import composeplat.load
+def broken(request): raise RuntimeError('ours')
+composeplat.load.load = broken
+from composeplat.cli.app import main; main()
+"""
+TOLD = """
+import composeplat.files
+read = composeplat.files.read_standard_input
+def told(**limit): print('reading', flush=True); return read(**limit)
+composeplat.files.read_standard_input = told
+from composeplat.cli.app import main; main()
+"""
+
+
+def test_version(project: Project) -> None:
+    """The version is printed."""
+    outcome = project({}).run("--version").assert_success()
+
+    assert outcome.stdout == f"{__version__}\n"
+
+
+def test_version_of_the_package() -> None:
+    """It is the package's."""
+    assert f'version = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help(project: Project, option: str) -> None:
+    """Help lists the commands, one line each."""
+    outcome = run_here(option, folder=project({}).path).assert_success()
+
+    assert outcome.stdout.startswith("Usage: platform [OPTIONS] COMMAND [ARGS]...\n")
+    assert {command.callback.__name__ for command in app.registered_commands if command.callback} <= set(
+        outcome.stdout.split()
+    )
+
+
+def test_no_command(project: Project) -> None:
+    """Without a command help is shown, and that is a mistake of use."""
+    outcome = run_here(folder=project({}).path)
+
+    assert outcome.status == 2
+    assert "Usage: platform [OPTIONS] COMMAND [ARGS]..." in outcome.stdout + outcome.stderr
+
+
+def test_unknown_command(project: Project) -> None:
+    """An unknown command is a mistake of use."""
+    outcome = run_here("rendr", folder=project({}).path)
+
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.splitlines()[-1].startswith("Error: No such command 'rendr'.")
+
+
+def test_help_of_a_command_needs_no_definition(project: Project) -> None:
+    """A command's help is shown wherever one stands."""
+    outcome = project({}).run("render", "--help").assert_success()
+
+    assert outcome.stdout.startswith("Usage: platform render [OPTIONS]\n")
+    assert outcome.stderr == ""
+
+
+def test_an_installed_command(project: Project) -> None:
+    """The package installs the command under its name."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlib.metadata import entry_points as e; print(*e(name='platform'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=project({}).path,
+    )
+
+    assert "value='composeplat.cli.app:main', group='console_scripts'" in done.stdout
+
+
+def test_our_mistakes_keep_their_traceback(project: Project) -> None:
+    """What is no mistake of the user's is not dressed up as one."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            BROKEN,
+            "render",
+        ],
+        cwd=project("services: {web: {image: nginx}}").path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("RuntimeError: ours\n")
+
+
+def test_interrupt(project: Project) -> None:
+    """Ctrl-C ends with 130 and without a traceback."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            TOLD,
+            "render",
+            "-f",
+            "-",
+        ],
+        cwd=project({}).path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"reading\n"
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert b"Traceback" not in messages
+
+
+def test_a_run_sees_only_its_own_environment(project: Project) -> None:
+    """The fixture that runs the command gives it no variable that the test did not name."""
+    folder = project("services: {web: {image: nginx, command: '${HOME:-none} ${GIVEN}'}}")
+
+    outcome = run("config", folder=folder.path, GIVEN="x").assert_success()
+
+    assert "command: none x\n" in outcome.stdout

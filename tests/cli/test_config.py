@@ -1,0 +1,223 @@
+"""``platform config``: the resolved definition, its views, and that it can be rendered again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.conftest import Folder, Project
+from tests.in_process import run_here
+
+SHOP = {
+    "compose.yaml": """\
+services:
+  Web:
+    image: nginx:${TAG}
+    ports: ['8080:80']
+    depends_on: [db]
+    environment: {URL: 'http://${HOST:-localhost}', PRICE: '5$$', WORD: $WORD}
+  db:
+    image: postgres
+    volumes: ['data:/data', './init:/init']
+    env_file: db.env
+  app: {build: ./app}
+volumes: {data: {}, unused: {}}
+""",
+    ".env": "TAG=1.27\n",
+    "db.env": "PASSWORD='a$b'\n",
+    "init/a.sql": "select 1;\n",
+}
+
+
+def shown(folder: Folder, *words: str, **shell: str) -> str:
+    return run_here("config", *words, folder=folder.path, **shell).assert_success().stdout
+
+
+def test_definition(project: Project) -> None:
+    """The definition is printed with its files merged and its variables in."""
+    outcome = project(SHOP).run("config", "--name", "shop", WORD="x").assert_success()
+
+    assert yaml.safe_load(outcome.stdout) == {
+        "name": "shop",
+        "services": {
+            "Web": {
+                "image": "nginx:1.27",
+                "ports": ["8080:80"],
+                "depends_on": ["db"],
+                "environment": {"URL": "http://localhost", "PRICE": "5$$", "WORD": "x"},
+            },
+            "db": {
+                "image": "postgres",
+                "volumes": ["data:/data", "./init:/init"],
+                "environment": {"PASSWORD": "a$$b"},
+            },
+            "app": {"build": "./app"},
+        },
+        "volumes": {"data": {}, "unused": {}},
+    }
+
+
+def test_json(project: Project) -> None:
+    """The same as JSON."""
+    folder = project(SHOP)
+
+    assert json.loads(shown(folder, "--format", "json")) == yaml.safe_load(shown(folder))
+
+
+def test_rendering_the_resolved_definition(project: Project) -> None:
+    """What ``config`` prints renders to the same bytes, without variables, env files or an override file."""
+    folder = project({**SHOP, "compose.override.yaml": "services: {Web: {scale: 2, command: 'echo $$HOME'}}"})
+    rendered = folder.run("render", "--domain", "example.com", WORD="it's a $ecret").assert_success().stdout
+    resolved = folder.run("config", WORD="it's a $ecret").assert_success().stdout
+
+    again = folder.run("render", "-f", "-", "--domain", "example.com", stdin=resolved.encode()).assert_success()
+
+    assert rendered == again.stdout
+
+
+def test_rendering_the_resolved_definition_as_json(project: Project) -> None:
+    """So does its JSON."""
+    folder = project(SHOP)
+    rendered = folder.run("render").assert_success().stdout
+    resolved = folder.run("config", "--format", "json").assert_success().stdout
+
+    assert rendered == folder.run("render", "-f", "-", stdin=resolved.encode()).assert_success().stdout
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        ("--services", ["db", "Web", "app"]),
+        ("--images", ["postgres", "nginx:1.27", "registry.example.com/shop-app"]),
+        ("--volumes", ["data"]),
+    ],
+)
+def test_views(project: Project, view: str, expected: list[str]) -> None:
+    """A view is one line a thing, or a JSON list."""
+    words = (view, "--name", "shop", "--registry", "registry.example.com")
+    folder = project(SHOP)
+
+    assert expected == shown(folder, *words).splitlines()
+    assert expected == json.loads(shown(folder, *words, "--format", "json"))
+
+
+VARIABLES = "services: {web: {image: 'a${S}${F}${P}${D:-d}${U}${E}'}}"
+
+
+def test_variables(project: Project) -> None:
+    """Each variable is shown with its value and the layer that gave it."""
+    folder = project({"compose.yaml": VARIABLES.replace("${P}", "${PLATFORM_NAME}"), ".env": "F=file\nS=file\n"})
+
+    assert shown(folder, "--variables", S="shell", E="").splitlines() == [
+        "NAME           VALUE  FROM",
+        "S              shell  shell",
+        "F              file   .env",
+        "PLATFORM_NAME  demo   platform",
+        "D              d      default",
+        "U                     unset",
+        "E                     shell",
+    ]
+
+
+def test_variables_as_json(project: Project) -> None:
+    """In JSON, a variable that is not set has no value."""
+    folder = project({"compose.yaml": "services: {web: {image: 'a${S}${U}${D:-d}'}}"})
+
+    assert json.loads(shown(folder, "--variables", "--format", "json", S="shell")) == [
+        {"name": "S", "value": "shell", "from": "shell", "required": False},
+        {"name": "U", "value": None, "from": "unset", "required": False},
+        {"name": "D", "value": "d", "from": "default", "required": False},
+    ]
+
+
+def test_a_value_that_steers_a_terminal(project: Project) -> None:
+    """A value's control characters and line ends don't break the table."""
+    folder = project("services: {web: {image: nginx, command: '$X'}}")
+
+    assert shown(folder, "--variables", X="a\x1b[2J\nb").splitlines()[1] == "X     a\\x1b[2J\\nb  shell"
+
+
+def test_no_interpolate(project: Project) -> None:
+    """Variables can be left as they are; then nothing is said of them."""
+    outcome = run_here("config", "--no-interpolate", folder=project(SHOP).path).assert_success()
+
+    assert yaml.safe_load(outcome.stdout) == yaml.safe_load(SHOP["compose.yaml"])
+    assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("option", ["--quiet", "-q"])
+def test_quiet(project: Project, option: str) -> None:
+    """Quietly, the definition is checked and only messages are shown."""
+    outcome = run_here("config", option, folder=project(SHOP).path).assert_success()
+
+    assert outcome.stdout == ""
+    assert "the variable 'WORD' is not set" in outcome.stderr
+
+
+def test_no_domain_is_needed(project: Project) -> None:
+    """A definition with endpoints is sound before anyone has chosen a domain."""
+    text = "services: {web: {image: nginx, ports: ['8080:80']}}\nendpoints: {a: [{path: /, service: web, port: 80}]}"
+
+    outcome = run_here("config", folder=project(text).path).assert_success()
+
+    assert outcome.stderr == ""
+
+
+def test_invalid(project: Project) -> None:
+    """An invalid definition ends with 3 and nothing printed, in every view."""
+    folder = project("services: {web: {image: nginx, scale: two}}")
+
+    for words in ((), ("--services",), ("--variables",), ("--format", "json"), ("-q",)):
+        run_here("config", *words, folder=folder.path).assert_invalid()
+
+
+def test_strict(project: Project) -> None:
+    """With --strict a warning is an error."""
+    folder = project("services: {web: {image: nginx, hostname: x}}")
+
+    run_here("config", "-q", folder=folder.path).assert_success()
+    outcome = run_here("config", "-q", "--strict", folder=folder.path).assert_invalid()
+
+    assert outcome.stderr.splitlines()[-1] == "1 error"
+
+
+def test_json_diagnostics_and_verbose(project: Project) -> None:
+    """Messages can be had as JSON, notes too."""
+    folder = project("services: {web: {image: nginx, uts: x}}")
+
+    outcome = run_here("config", "-q", "-v", "--json-diagnostics", folder=folder.path).assert_success()
+
+    assert [json.loads(line)["code"] for line in outcome.stderr.splitlines()] == ["ignored-key"]
+
+
+def test_files_names_and_env_files(project: Project) -> None:
+    """The options that choose what is read are those of ``render``."""
+    folder = project({"a.yaml": "services: {web: {image: '$A ${PLATFORM_NAMESPACE}'}}", "a.env": "A=x\n"})
+
+    outcome = run_here(
+        "config", "-f", "a.yaml", "--env-file", "a.env", "-n", "team", "--no-interpolate", folder=folder.path
+    )
+
+    assert yaml.safe_load(outcome.assert_success().stdout)["services"]["web"]["image"] == "$A ${PLATFORM_NAMESPACE}"
+    folder.write({"a.yaml": "services: {web: {image: nginx, command: '$A ${PLATFORM_NAMESPACE} $PLATFORM_DOMAIN'}}"})
+    words = ("-f", "a.yaml", "--env-file", "a.env", "--namespace", "team", "--domain", "example.com")
+    assert yaml.safe_load(shown(folder, *words))["services"]["web"]["command"] == "x team example.com"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--format", "xml"), "Error: Invalid value for --format: must be yaml or json"),
+        (
+            ("--services", "--images"),
+            "Error: Invalid value: give only one of --services, --images, --volumes and --variables",
+        ),
+    ],
+)
+def test_usage(project: Project, words: tuple[str, ...], expected: str) -> None:
+    """What can't be chosen together, or at all, is a mistake of use."""
+    outcome = run_here("config", *words, folder=project(SHOP).path)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)

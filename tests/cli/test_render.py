@@ -1,0 +1,417 @@
+"""``platform render``: every option, the forms of output, exit statuses, and what never happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import yaml
+
+from composeplat.render import FILE_MARK
+from tests.conftest import Folder, Project
+from tests.in_process import run_here
+
+SHOP = """\
+services:
+  web: {image: nginx, ports: ['8080:80']}
+  app: {build: ./app}
+"""
+
+
+def objects(folder: Folder, *words: str, **shell: str) -> dict[str, dict[str, Any]]:
+    """The objects that a run in this process prints, by kind and name."""
+    outcome = run_here("render", *words, folder=folder.path, **shell).assert_success()
+    return {f"{o['kind']}/{o['metadata']['name']}": o for o in yaml.safe_load_all(outcome.stdout)}
+
+
+# output ---------------------------------------------------------------------------------------------------------------
+
+
+def test_yaml(project: Project) -> None:
+    """The objects are printed as YAML documents, and nothing is said."""
+    outcome = project("services: {web: {image: nginx}}").run("render").assert_success()
+
+    assert [o["kind"] for o in yaml.safe_load_all(outcome.stdout)] == ["Service", "Deployment"]
+    assert outcome.stderr == ""
+
+
+def test_json(project: Project) -> None:
+    """With --json they are one JSON List."""
+    outcome = project("services: {web: {image: nginx}}").run("render", "--json").assert_success()
+
+    listed = json.loads(outcome.stdout)
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert [o["kind"] for o in listed["items"]] == ["Service", "Deployment"]
+
+
+def test_same_bytes(project: Project) -> None:
+    """The same input gives the same bytes, whatever the hashes of this process's texts are."""
+    folder = project(
+        {
+            "compose.yaml": """\
+services:
+  a: {image: x, environment: {B: b, A: a}, volumes: ['data:/d', './conf:/conf'], labels: {z: '1', y: '2'}}
+  b: {image: x, volumes: ['data:/d', 'more:/m'], cap_add: [B, A], depends_on: [c, a]}
+  c: {image: x, volumes: ['more:/m'], ports: ['80:80', '81:81']}
+volumes: {more: {}, data: {}}
+""",
+            "conf/b": "1",
+            "conf/a": "2",
+        }
+    )
+
+    outcomes = [folder.run("render", "--domain", "example.com", PYTHONHASHSEED=seed) for seed in ("1", "2", "3")]
+
+    assert len({outcome.assert_success().stdout for outcome in outcomes}) == 1
+
+
+def test_folder(project: Project) -> None:
+    """With -o, each group is a file; stale files of ours go, and others' stay."""
+    folder = project(SHOP)
+    out = folder.path / "out"
+    out.mkdir()
+    (out / "service-gone.yaml").write_text(f"{FILE_MARK}\n---\n")
+    (out / "service-mine.yaml").write_text("# mine\n")
+    (out / "README.md").write_text(f"{FILE_MARK}\n")
+
+    outcome = folder.run("render", "--domain", "example.com", "-o", "out").assert_success()
+
+    assert outcome.stdout == ""
+    assert outcome.stderr == "wrote 3 files into out\n"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md",
+        "endpoint-web.yaml",
+        "service-app.yaml",
+        "service-mine.yaml",
+        "service-web.yaml",
+    ]
+    assert (out / "service-mine.yaml").read_text() == "# mine\n"
+    assert (out / "service-web.yaml").read_text().startswith(f"{FILE_MARK}\n---\napiVersion: v1\n")
+
+
+def test_folder_holds_what_is_printed(project: Project) -> None:
+    """The files hold the same objects as the output."""
+    folder = project(SHOP)
+    printed = folder.run("render", "--domain", "example.com").assert_success().stdout
+
+    folder.run("render", "--domain", "example.com", "--output", "new/out").assert_success()
+
+    names = ("service-web", "service-app", "endpoint-web")
+    written = [(folder.path / "new" / "out" / f"{name}.yaml").read_text() for name in names]
+    assert "".join(text.removeprefix(f"{FILE_MARK}\n") for text in written) == printed
+
+
+def test_folder_that_can_not_be_written(project: Project) -> None:
+    """A file in the folder's place is told, and ends with status 1."""
+    folder = project({"compose.yaml": SHOP, "out": "a file"})
+
+    outcome = folder.run("render", "-o", "out")
+
+    assert outcome.status == 1
+    assert outcome.stdout == ""
+    assert outcome.stderr.splitlines()[-2:] == [
+        "error: can't write into 'out': file exists",
+        "  hint: choose another folder with -o",
+    ]
+
+
+def test_nothing_is_written_of_an_invalid_definition(project: Project) -> None:
+    """An invalid definition leaves an earlier output as it is."""
+    folder = project(SHOP)
+    folder.run("render", "-o", "out").assert_success()
+    before = {path.name: path.read_bytes() for path in (folder.path / "out").iterdir()}
+    folder.write({"compose.yaml": "services: {other: {image: nginx, scale: two}}"})
+
+    folder.run("render", "-o", "out").assert_invalid()
+
+    assert before == {path.name: path.read_bytes() for path in (folder.path / "out").iterdir()}
+
+
+# options --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--file", "-f"])
+def test_file(project: Project, option: str) -> None:
+    """Files can be named, and lie over one another."""
+    folder = project({"a.yaml": "services: {web: {image: a}}", "b.yaml": "services: {web: {image: b}}"})
+
+    found = objects(folder, option, "a.yaml", option, "b.yaml")
+
+    assert found["Deployment/web"]["spec"]["template"]["spec"]["containers"][0]["image"] == "b"
+
+
+def test_standard_input(project: Project) -> None:
+    """A dash is standard input."""
+    outcome = project({}).run("render", "-f", "-", stdin=b"services: {web: {image: nginx}}").assert_success()
+
+    assert "name: web\n" in outcome.stdout
+
+
+def test_env_file(project: Project) -> None:
+    """Variables can be read from named files."""
+    folder = project({"compose.yaml": "services: {web: {image: 'x:${TAG}'}}", "a.env": "TAG=1\n", "b.env": "TAG=2\n"})
+
+    found = objects(folder, "--env-file", "a.env", "--env-file", "b.env")
+
+    assert found["Deployment/web"]["spec"]["template"]["spec"]["containers"][0]["image"] == "x:2"
+
+
+def test_name(project: Project) -> None:
+    """The environment can be named."""
+    found = objects(project(SHOP), "--name", "stage")
+
+    assert found["Deployment/web"]["metadata"]["labels"]["app.kubernetes.io/instance"] == "stage"
+
+
+@pytest.mark.parametrize(
+    ("words", "shell", "expected"),
+    [
+        (("--namespace", "team"), {}, "team"),
+        (("-n", "team"), {}, "team"),
+        (("-n", "team"), {"PLATFORM_NAMESPACE": "other"}, "team"),
+        ((), {"PLATFORM_NAMESPACE": "other"}, "other"),
+        ((), {}, "default"),
+    ],
+)
+def test_namespace(project: Project, words: tuple[str, ...], shell: dict[str, str], expected: str) -> None:
+    """The namespace is the option's or the variable's."""
+    found = objects(project(SHOP), *words, **shell)
+
+    assert {o["metadata"]["namespace"] for o in found.values()} == {expected}
+
+
+def test_namespace_of_the_context(project: Project) -> None:
+    """Without either it is the one of the kubeconfig's current context."""
+    config = "current-context: a\ncontexts: [{name: a, context: {namespace: team}}]\n"
+    folder = project({"compose.yaml": SHOP, "config": config})
+
+    found = objects(folder, KUBECONFIG=str(folder.path / "config"))
+
+    assert {o["metadata"]["namespace"] for o in found.values()} == {"team"}
+
+
+def test_domain(project: Project) -> None:
+    """Endpoints get their hosts under the domain."""
+    for words, shell in ((("--domain", "Example.COM."), {}), ((), {"PLATFORM_DOMAIN": "example.com"})):
+        found = objects(project(SHOP), *words, **shell)
+
+        assert found["Ingress/web"]["spec"]["rules"][0]["host"] == "web-default.example.com"
+
+
+def test_ingress_options(project: Project) -> None:
+    """The class, and a secret or an issuer for the certificate, go into the Ingresses."""
+    words = ("--domain", "example.com", "--ingress-class", "fast")
+
+    by_secret = objects(project(SHOP), *words, "--tls-secret", "wildcard")["Ingress/web"]
+    by_issuer = objects(project(SHOP), *words, "--tls-issuer", "public")["Ingress/web"]
+
+    hosts = ["web-default.example.com"]
+    assert by_secret["spec"]["ingressClassName"] == "fast"
+    assert by_secret["spec"]["tls"] == [{"hosts": hosts, "secretName": "wildcard"}]
+    assert by_issuer["spec"]["tls"] == [{"hosts": hosts, "secretName": "web-tls"}]
+    assert by_issuer["metadata"]["annotations"] == {"cert-manager.io/cluster-issuer": "public"}
+
+
+@pytest.mark.parametrize(
+    ("gateway", "expected"),
+    [("edge", {"name": "edge"}), ("infra/edge", {"name": "edge", "namespace": "infra"})],
+)
+def test_gateway(project: Project, gateway: str, expected: dict[str, str]) -> None:
+    """With a gateway, endpoints are HTTPRoutes of it, and no Ingress is made."""
+    found = objects(project(SHOP), "--domain", "example.com", "--gateway", gateway)
+
+    assert found["HTTPRoute/web"]["spec"]["parentRefs"] == [expected]
+    assert "Ingress/web" not in found
+
+
+def test_registry(project: Project) -> None:
+    """Built images are named under the registry."""
+    found = objects(project(SHOP), "--registry", "registry.example.com/team")
+
+    image = found["Deployment/app"]["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == "registry.example.com/team/demo-app"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--namespace", "My Team"), "error: --namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'"),
+        (
+            ("--domain", "a b"),
+            "error: --domain (or PLATFORM_DOMAIN) must be a DNS name such as apps.example.com",
+        ),
+        (
+            ("--registry", "https://example.com"),
+            "error: --registry (or PLATFORM_REGISTRY) must be HOST or HOST/PATH, without a scheme",
+        ),
+    ],
+)
+def test_options_that_no_cluster_takes(project: Project, words: tuple[str, ...], expected: str) -> None:
+    """An option that could never be a name in a cluster is a mistake of use."""
+    outcome = run_here("render", *words, folder=project(SHOP).path)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (2, "", [expected])
+
+
+# messages -------------------------------------------------------------------------------------------------------------
+
+TYPO = "services: {web: {image: nginx, comand: x, hostname: y, uts: host}}"
+
+
+def test_warnings(project: Project) -> None:
+    """Warnings are told on standard error, and the objects are printed."""
+    outcome = project(TYPO).run("render").assert_success()
+
+    assert "kind: Deployment" in outcome.stdout
+    assert outcome.stderr.splitlines() == [
+        "compose.yaml:1:43: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "1 warning",
+    ]
+
+
+@pytest.mark.parametrize("option", ["--verbose", "-v"])
+def test_verbose(project: Project, option: str) -> None:
+    """With -v the notes are told too: unknown keys, with what may be meant, and ignored ones."""
+    outcome = run_here("render", option, folder=project(TYPO).path).assert_success()
+
+    assert outcome.stderr.splitlines() == [
+        ("compose.yaml:1:32: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
+        "  hint: did you mean 'command'?",
+        "compose.yaml:1:43: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "compose.yaml:1:56: note: services.web.uts is ignored [ignored-key]",
+        "1 warning, 2 notes",
+    ]
+
+
+def test_strict(project: Project) -> None:
+    """With --strict warnings and unknown keys are errors; what is ignored on purpose is not."""
+    outcome = project(TYPO).run("render", "--strict").assert_invalid()
+
+    assert outcome.stderr.splitlines() == [
+        ("compose.yaml:1:32: error: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
+        "  hint: did you mean 'command'?",
+        "compose.yaml:1:43: error: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "2 errors",
+    ]
+
+
+def test_strict_without_a_finding(project: Project) -> None:
+    """A clean definition passes --strict, with what is ignored on purpose."""
+    outcome = project("services: {web: {image: nginx, uts: host}}").run("render", "--strict").assert_success()
+
+    assert outcome.stderr == ""
+
+
+def test_json_diagnostics(project: Project) -> None:
+    """With --json-diagnostics each message is one JSON object on a line of standard error."""
+    outcome = project(TYPO).run("render", "--json-diagnostics", "-v").assert_success()
+
+    found = [json.loads(line) for line in outcome.stderr.splitlines()]
+    assert [(one["severity"], one["code"]) for one in found] == [
+        ("note", "unknown-key"),
+        ("warning", "unsupported-key"),
+        ("note", "ignored-key"),
+    ]
+    assert found[0] == {
+        "file": "compose.yaml",
+        "line": 1,
+        "column": 32,
+        "length": 6,
+        "severity": "note",
+        "code": "unknown-key",
+        "path": "services.web.comand",
+        "message": "services.web.comand is not a key that Compose or this tool knows",
+        "hint": "did you mean 'command'?",
+    }
+
+
+def test_json_diagnostics_under_strict(project: Project) -> None:
+    """Under --strict the severity is the one that counts."""
+    outcome = project(TYPO).run("render", "--json-diagnostics", "--strict").assert_invalid()
+
+    assert [json.loads(line)["severity"] for line in outcome.stderr.splitlines()] == ["error", "error"]
+
+
+# exit statuses --------------------------------------------------------------------------------------------------------
+
+
+def test_invalid(project: Project) -> None:
+    """An invalid definition ends with 3, all errors told, and nothing printed."""
+    outcome = project("services: {web: {scale: two}, db: {image: X}}").run("render").assert_invalid()
+
+    assert [line.rpartition("[")[2] for line in outcome.stderr.splitlines() if ": error: " in line] == [
+        "no-image]",
+        "bad-value]",
+        "bad-value]",
+    ]
+    assert outcome.stderr.splitlines()[-1] == "3 errors"
+
+
+def test_invalid_in_the_plan(project: Project) -> None:
+    """So does one whose network can't be planned."""
+    text = "services: {web: {image: nginx}}\nendpoints: [{path: /, service: web, port: 80}]"
+
+    outcome = project(text).run("render", "--domain", "example.com").assert_invalid()
+
+    assert "[unknown-port]" in outcome.stderr
+
+
+def test_no_definition(project: Project) -> None:
+    """No definition ends with 3 and the names that were looked for."""
+    outcome = project({}).run("render").assert_invalid()
+
+    assert outcome.stderr.splitlines() == [
+        (
+            "error: no Compose file here or in a folder above: looked for compose.yaml, compose.yml,"
+            " docker-compose.yaml, docker-compose.yml"
+        ),
+        "  hint: name one with -f, or go to the folder that has one",
+    ]
+
+
+def test_missing_file(project: Project) -> None:
+    """A named file that is not there ends with 3."""
+    outcome = project({}).run("render", "-f", "none.yaml").assert_invalid()
+
+    assert outcome.stderr.splitlines() == [
+        "none.yaml:1:1: error: 'none.yaml' does not exist [unreadable-file]",
+        "1 error",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--no-such-option",), "Error: No such option: --no-such-option"),
+        (("extra",), "Error: Got unexpected extra argument(s) (extra)"),
+        (("--name",), "Error: Option '--name' requires an argument."),
+    ],
+)
+def test_usage(project: Project, words: tuple[str, ...], expected: str) -> None:
+    """A mistake of use ends with 2 and says what is wrong."""
+    outcome = run_here("render", *words, folder=project(SHOP).path)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)
+
+
+def test_a_reader_that_goes(project: Project) -> None:
+    """When the reader of the output goes early, nothing is said and nothing is wrong."""
+    folder = project("services:\n" + "".join(f"  s{n}: {{image: nginx}}\n" for n in range(300)))
+    read, write = os.pipe()
+    os.close(read)
+
+    with os.fdopen(write, "wb") as gone:
+        done = subprocess.run(
+            [sys.executable, "-c", "from composeplat.cli.app import main; main()", "render"],
+            cwd=folder.path,
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,1 @@
+"""One file of cases for each key, value and ruling."""

@@ -1,0 +1,205 @@
+"""Every key of the table, every row of the specification's other tables, every ruling: one file of cases each.
+
+The files lie beside this module, and :mod:`tests.keys.cases` tells how they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from composeplat.keys import Handling
+from composeplat.render import render_json, render_yaml
+from tests.conftest import Folder, Project, Reading
+from tests.keys.cases import (
+    EXPECTATIONS,
+    ROW_OF,
+    Absent,
+    Case,
+    CaseFile,
+    Exactly,
+    case_files,
+    differences,
+    found_in,
+    has_key,
+    without,
+)
+from tests.keys.specification import code_words, listed, plain, table, tables
+
+FILES = case_files()
+KEY_FILES = [file for file in FILES if file.path.parent.name not in ("values", "rulings")]
+
+
+def name_of(file: CaseFile, case: Case) -> str:
+    return f"{file.id}: {case.says}" if len(file.cases) > 1 else file.id
+
+
+def marks_of(case: Case) -> list[pytest.MarkDecorator]:
+    """A case that the code is known to deviate from fails, and says so when it no longer does."""
+    reason = case.data.get("deviates")
+    return [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+
+
+EVERY_CASE = [pytest.param(case, id=name_of(file, case), marks=marks_of(case)) for file in FILES for case in file.cases]
+WITHOUT_EFFECT = [
+    pytest.param(file, case, id=name_of(file, case))
+    for file in KEY_FILES
+    for case in file.cases
+    if file.id in ROW_OF and (not ROW_OF[file.id].handling.is_used or "no_effect" in file.data)
+]
+USED = [
+    pytest.param(file, id=file.id)
+    for file in KEY_FILES
+    if file.id in ROW_OF and ROW_OF[file.id].handling.is_used and "no_effect" not in file.data
+]
+
+
+def files_with(*handlings: Handling) -> list[Any]:
+    chosen = [file for file in KEY_FILES if file.id in ROW_OF and ROW_OF[file.id].handling in handlings]
+    return [pytest.param(file, id=file.id) for file in chosen]
+
+
+@pytest.mark.parametrize("case", EVERY_CASE)
+def test_case(case: Case, project: Project) -> None:
+    """What a case says of a definition is what comes of it."""
+    folder = project({})
+
+    reading = case.read(folder)
+
+    assert case.data.get("messages", []) == reading.messages
+    assert case.data.get("notes", []) == reading.notes
+    expected = {name: case.data[name] for name in EXPECTATIONS if name in case.data}
+    if expected:
+        assert not list(differences(expected, found_in(reading, folder.path), ""))
+
+
+@pytest.mark.parametrize(("file", "case"), WITHOUT_EFFECT)
+def test_a_key_without_effect_changes_nothing(file: CaseFile, case: Case, project: Project) -> None:
+    """A definition with a warned or ignored key renders to the same bytes as one without it."""
+    folder = project({})
+    definition, row = case.data["definition"], ROW_OF[file.id]
+    assert has_key(definition, row)
+
+    with_it, without_it = case.read(folder), case.read(folder, definition=without(definition, row))
+
+    assert with_it.plan is not None, with_it.messages
+    assert without_it.plan is not None, without_it.messages
+    assert render_yaml(without_it.plan) == render_yaml(with_it.plan)
+
+
+@pytest.mark.parametrize("file", USED)
+def test_a_used_key_has_an_effect(file: CaseFile, project: Project) -> None:
+    """Some case of a used key comes out otherwise when the key is taken out."""
+    folder = project({})
+
+    assert any(_differs_without(file, case, folder) for case in file.cases)
+
+
+def _differs_without(file: CaseFile, case: Case, folder: Folder) -> bool:
+    with_it = case.read(folder)
+    if with_it.plan is None:
+        return False
+    definition, row = case.data["definition"], ROW_OF[file.id]
+    if not has_key(definition, row):
+        return False
+    return _outcome(with_it) != _outcome(case.read(folder, definition=without(definition, row)))
+
+
+def _outcome(reading: Reading) -> object:
+    return None if reading.plan is None else (render_json(reading.plan), reading.plan.images, reading.plan.edges)
+
+
+@pytest.mark.parametrize("file", files_with(Handling.IGNORED))
+def test_an_ignored_key_is_noted_once(file: CaseFile) -> None:
+    """A key that is ignored says nothing to the user but one note under -v."""
+    assert [(0, 1)] * len(file.cases) == [
+        (len(c.data.get("messages", [])), len(c.data.get("notes", []))) for c in file.cases
+    ]
+
+
+@pytest.mark.parametrize("file", files_with(Handling.WARNED, Handling.DEEP))
+def test_a_warned_key_is_warned_once(file: CaseFile) -> None:
+    """A key that is warned is named in one warning."""
+    key = re.escape(ROW_OF[file.id].key)
+    for case in file.cases:
+        named = [m for m in case.data["messages"] if re.search(rf"[ .]{key} is not supported and has no effect", m)]
+        assert len(named) == 1
+
+
+def test_every_row_has_a_file() -> None:
+    """Each row of the table of keys has its file, and no file is without a row."""
+    assert sorted(ROW_OF) == sorted(file.id for file in KEY_FILES)
+
+
+def test_files_name_the_handling_of_their_row() -> None:
+    """A file says of its key what the table says of it."""
+    expected = {name: row.handling.value for name, row in ROW_OF.items()}
+
+    assert expected == {file.id: file.data.get("handling") for file in KEY_FILES}
+
+
+def test_every_row_of_the_other_tables_has_a_file() -> None:
+    """Each row of the tables of values, forms, translations and limits has one file under values/."""
+    rows = [
+        *(("Top-level keys", plain(cell)) for cell, _ in table("Top-level keys") if cell.startswith("`x-*`")),
+        *(("What the service does", plain(cell)) for cell, _ in tables("What the service does")[1]),
+        *(("Dependency conditions", word) for cell, _ in table("Dependency conditions") for word in code_words(cell)),
+        *(("Update-policy label values", plain(row[0])) for row in table("Update-policy label values")),
+        *(("Restart policy values", word) for cell, _ in table("Restart policy values") for word in code_words(cell)),
+        *(("Service volume forms", plain(cell)) for cell, _ in table("Service volume forms")),
+        *(("Endpoints key", plain(row[0])) for row in table("Endpoints key")),
+        *(("Limits", sentence) for sentence in _limits()),
+    ]
+    files = [file for file in FILES if file.path.parent.name == "values"]
+
+    assert sorted(rows) == sorted((file.data["table"], file.data["row"]) for file in files)
+
+
+def _limits() -> list[str]:
+    """What the list of limits says, apart from the limits that are not shown."""
+    never_public = listed("Limits", 1).split(" (")[0]
+    others = [plain(sentence) for number in (2, 3, 4) for sentence in listed("Limits", number).split(". ")]
+    return [plain(never_public), *(_bare(sentence) for sentence in others)]
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without its full stop; the path that is a full stop keeps it."""
+    return sentence if sentence.endswith(" .") else sentence.removesuffix(".")
+
+
+def test_files_are_well_formed() -> None:
+    """No file has a field that nothing looks at, and no case expects nothing but silence."""
+    unknown = {file.id: file.unknown_fields() for file in FILES if file.unknown_fields()}
+    looked_at = {*EXPECTATIONS, "messages", "notes"}
+
+    assert not unknown
+    silent = [file.id for file in FILES for case in file.cases if not looked_at & set(case.data)]
+    assert silent == ["top-level/version"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        pytest.param({"a": 1}, {"a": 2}, id="another value"),
+        pytest.param({"a": 1}, {"a": True}, id="another type"),
+        pytest.param({"a": 1}, {}, id="missing"),
+        pytest.param({"a": Absent()}, {"a": None}, id="should be absent"),
+        pytest.param({"a": [1]}, {"a": [1, 2]}, id="a longer list"),
+        pytest.param({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, id="within a list"),
+        pytest.param({"a": {"b": 1}}, {"a": [1]}, id="another kind"),
+        pytest.param({"a": Exactly({"b": 1})}, {"a": {"b": 1, "c": 2}}, id="more than exactly"),
+        pytest.param({"a": Exactly({"b": 1})}, {"a": {}}, id="less than exactly"),
+    ],
+)
+def test_a_difference_is_seen(expected: Any, found: Any) -> None:
+    """The comparison of the case files could lie: it tells each kind of difference."""
+    assert list(differences(expected, found, ""))
+
+
+def test_what_is_found_is_no_difference() -> None:
+    """A mapping may have more entries than are expected."""
+    expected = {"a": {"b": [{"c": 1}]}, "d": Absent(), "e": Exactly({"f": "x"})}
+
+    assert not list(differences(expected, {"a": {"b": [{"c": 1, "g": 2}], "h": 3}, "e": {"f": "x"}}, ""))

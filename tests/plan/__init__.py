@@ -1,0 +1,1 @@
+"""The plan, topic by topic."""

@@ -1,0 +1,263 @@
+"""Every diagnostic code is raised by a small definition, with the exact line that it makes.
+
+A code without a definition here fails :func:`test_every_code_has_a_definition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from composeplat.codes import CODES
+from composeplat.load import NoDefinition
+from composeplat.source import MAX_NODES
+from tests.conftest import Project
+
+WEB = "services: {web: {image: nginx}}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A definition and the one line of its code that it makes."""
+
+    line: str
+    files: str | Mapping[str, str | bytes]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def service(keys: str) -> str:
+    return f"services: {{web: {{image: x, {keys}}}}}"
+
+
+CASES = {
+    "unreadable-file": Case(
+        "compose.yaml:1:38: error: services.web.env_file names a file that does not exist: 'a.env' [unreadable-file]",
+        service("env_file: a.env"),
+    ),
+    "several-files": Case(
+        "compose.yaml:1:1: warning: 'compose.yml' stands here too and is passed over [several-files]",
+        {"compose.yaml": WEB, "compose.yml": WEB},
+    ),
+    "not-utf8": Case("compose.yaml:1:4: error: a byte here is not UTF-8 text [not-utf8]", {"compose.yaml": b"a: \xff"}),
+    "bad-character": Case(
+        "compose.yaml:1:4: error: a control character (U+0007) must not stand in the file [bad-character]", "a: \x07"
+    ),
+    "bad-yaml": Case(
+        "compose.yaml:1:5: error: not YAML: mapping values are not allowed in this context [bad-yaml]", "a: b: c"
+    ),
+    "too-deep": Case("compose.yaml:1:101: error: collections are nested deeper than 100 levels [too-deep]", "[" * 200),
+    "too-large": Case(
+        f"compose.yaml:{MAX_NODES}:3: error: the definition has more than {MAX_NODES} nodes [too-large]",
+        "- a\n" * (MAX_NODES + 1),
+    ),
+    "too-many-aliases": Case(
+        "compose.yaml:5:10: error: aliases unfold to far more than is written (an alias bomb) [too-many-aliases]",
+        "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n"
+        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 20)}]\n" for n in range(1, 9)),
+    ),
+    "recursive-alias": Case(
+        "compose.yaml:1:8: error: the anchor 'a' holds an alias of itself [recursive-alias]", "a: &a [*a]"
+    ),
+    "duplicate-key": Case(
+        "compose.yaml:2:1: error: key 'services' is already set on line 1 [duplicate-key]", f"{WEB}\n{WEB}"
+    ),
+    "bad-key": Case("compose.yaml:1:1: error: a key must be text, not '1' [bad-key]", f"1: a\n{WEB}"),
+    "bad-merge": Case(
+        "compose.yaml:1:28: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
+        " [bad-merge]",
+        service("<<: a"),
+    ),
+    "unknown-tag": Case("compose.yaml:1:4: warning: the tag '!a' has no meaning here [unknown-tag]", f"x: !a b\n{WEB}"),
+    "bad-variable": Case(
+        "compose.yaml:1:38: error: '${A' can't be substituted: the name in '${…}' must be followed by '}' or one of"
+        " :- - :+ + :? ? [bad-variable]",
+        service("command: '${A'"),
+    ),
+    "required-variable": Case(
+        "compose.yaml:1:37: error: the variable 'A' must be set: say it [required-variable]",
+        service("command: '${A:?say it}'"),
+    ),
+    "unset-variable": Case(
+        "compose.yaml:1:37: warning: the variable 'A' is not set; it was taken as empty [unset-variable]",
+        service("command: $A"),
+    ),
+    "bad-env-file": Case(
+        ".env:1:1: error: the line is not NAME=value [bad-env-file]", {"compose.yaml": WEB, ".env": "a b c"}
+    ),
+    "wrong-type": Case(
+        "compose.yaml:1:35: error: services.web.ports must be a list, not a mapping [wrong-type]", service("ports: {}")
+    ),
+    "bad-value": Case(
+        "compose.yaml:1:36: error: services.web.public must be true or false, not 'perhaps' [bad-value]",
+        service("public: perhaps"),
+    ),
+    "missing-key": Case(
+        "compose.yaml:1:39: error: services.web.env_file[0] must have a 'path' [missing-key]",
+        service("env_file: [{required: true}]"),
+    ),
+    "conflicting-keys": Case(
+        "compose.yaml:1:61: error: services.web.healthcheck.http can't be set along with test [conflicting-keys]",
+        service("healthcheck: {test: check, http: {path: /, port: 80}}"),
+    ),
+    "overridden-key": Case(
+        "compose.yaml:1:35: warning: services.web.scale differs from deploy.replicas, which holds [overridden-key]",
+        service("scale: 1, deploy: {replicas: 2}"),
+    ),
+    "no-image": Case(
+        "compose.yaml:1:12: error: services.web has neither 'image' nor 'build' [no-image]", "services: {web: {}}"
+    ),
+    "no-services": Case("compose.yaml:1:11: error: the definition has no services [no-services]", "services: {}"),
+    "unsupported-key": Case(
+        "compose.yaml:1:28: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        service("hostname: a"),
+    ),
+    "no-effect": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] names a host address, which has no effect in a cluster"
+        " [no-effect]",
+        service("ports: ['127.0.0.1:80:80']"),
+    ),
+    "ignored-key": Case(
+        "compose.yaml:1:28: note: services.web.uts is ignored [ignored-key]",
+        service("uts: host"),
+    ),
+    "unknown-key": Case(
+        "compose.yaml:1:28: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]",
+        service("comand: a"),
+    ),
+    "left-out": Case(
+        "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [left-out]",
+        f"{WEB}\nvolumes: {{data: {{}}}}",
+    ),
+    "name-cleaned": Case(
+        "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', and that is its DNS name [name-cleaned]",
+        "services: {My_Web: {image: x}}",
+    ),
+    "bad-name": Case(
+        "compose.yaml:1:12: error: services.1web can't be made a Kubernetes name [bad-name]",
+        "services: {1web: {image: x}}",
+    ),
+    "name-clash": Case(
+        "compose.yaml:1:32: error: services.my_web and services.my-web would both be named 'my-web' [name-clash]",
+        "services: {my-web: {image: x}, my_web: {image: x}}",
+    ),
+    "unknown-service": Case(
+        "compose.yaml:1:41: error: services.web.depends_on[0] names 'db', which is not a service of the definition"
+        " [unknown-service]",
+        service("depends_on: [db]"),
+    ),
+    "unknown-volume": Case(
+        "compose.yaml:1:38: error: services.web.volumes[0] mounts a volume that 'volumes' does not declare: 'data:/d'"
+        " [unknown-volume]",
+        service("volumes: ['data:/d']"),
+    ),
+    "unknown-port": Case(
+        "compose.yaml:2:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]",
+        f"{WEB}\nendpoints: [{{path: /, service: web, port: 80}}]",
+    ),
+    "dependency-cycle": Case(
+        "compose.yaml:1:41: error: services.web.depends_on[0] closes a circle: web -> web [dependency-cycle]",
+        service("depends_on: [web]"),
+    ),
+    "include-cycle": Case(
+        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        f"{WEB}\ninclude: [compose.yaml]",
+    ),
+    "not-a-job": Case(
+        "compose.yaml:2:33: error: services.a.depends_on.b waits for 'b' to complete, but that service is restarted for"
+        " ever [not-a-job]",
+        "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n  b: {image: x}",
+    ),
+    "update-policy": Case(
+        "compose.yaml:1:62: error: services.web.labels.dev.platform.com/update sets an update policy that a Deployment"
+        " does not take [update-policy]",
+        service("labels: {dev.platform.com/update: on-delete}"),
+    ),
+    "above-limit": Case(
+        "compose.yaml:1:45: error: services.web.mem_reservation is above the limit of the same resource [above-limit]",
+        service("mem_reservation: 2g, mem_limit: 1g"),
+    ),
+    "user-name": Case(
+        "compose.yaml:1:34: warning: services.web.user names a user that only the image knows, and has no effect; the"
+        " image's own user holds [user-name]",
+        service("user: www"),
+    ),
+    "on-failure-job": Case(
+        "compose.yaml:1:37: warning: services.web.restart makes the service a Job, which runs to its end and is not"
+        " started again after that [on-failure-job]",
+        service("restart: on-failure"),
+    ),
+    "divert-off": Case(
+        "compose.yaml:1:52: warning: services.web.deploy.endpoint_mode is 'dnsrr', with which the traffic-diverting"
+        " feature does not work [divert-off]",
+        service("deploy: {endpoint_mode: dnsrr}"),
+    ),
+    "mount-clash": Case(
+        "compose.yaml:1:42: error: services.web.volumes[1] mounts at the same path as another volume of this service"
+        " [mount-clash]",
+        service("volumes: [/a, {type: tmpfs, target: /a/.}]"),
+    ),
+    "refused-path": Case(
+        "compose.yaml:1:38: error: services.web.volumes[0] mounts a system path of this machine: '/proc:/p'"
+        " [refused-path]",
+        service("volumes: ['/proc:/p']"),
+    ),
+    "missing-path": Case(
+        "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that does not exist: './a:/a'"
+        " [missing-path]",
+        service("volumes: ['./a:/a']"),
+    ),
+    "never-public": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of databases and debuggers"
+        " [never-public]",
+        service("ports: ['5432:5432']"),
+    ),
+    "no-domain": Case(
+        "compose.yaml:2:1: error: endpoints need a domain, and none is known [no-domain]",
+        f"{service('ports: [80]')}\nendpoints: [{{path: /, service: web, port: 80}}]",
+        {"domain": ""},
+    ),
+    "not-public": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] is public, but gets no address, as no domain is known"
+        " [not-public]",
+        service("ports: ['80:80']"),
+        {"domain": ""},
+    ),
+    "host-shortened": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] has a host name too long for DNS; it is shortened, with a"
+        " hash [host-shortened]",
+        service("ports: ['80:80']"),
+        {"namespace": "a" * 63},
+    ),
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_code(project: Project, code: str) -> None:
+    """The definition makes the line, once."""
+    case = CASES[code]
+
+    reading = project(case.files).read(**case.options)
+
+    assert [case.line] == [line for line in (*reading.messages, *reading.notes) if line.endswith(f"[{code}]")]
+
+
+def test_no_definition(project: Project) -> None:
+    """Without a definition there is no place to name: this one is an error by itself."""
+    with pytest.raises(NoDefinition, match="no Compose file here or in a folder above"):
+        project({}).read()
+
+
+def test_every_code_has_a_definition() -> None:
+    """The table has a row for each code, and none for a code that is gone."""
+    assert set(CODES) == {*CASES, "no-definition"}
+
+
+def test_rows() -> None:
+    """Every code says what it means and what to do, in sentences."""
+    for name, code in CODES.items():
+        assert name == name.lower()
+        assert code.meaning.endswith("."), name
+        assert code.way_out.endswith("."), name

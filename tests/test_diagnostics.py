@@ -1,0 +1,186 @@
+"""Messages: their order, each once, and what may stand in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composeplat.diagnostics import (
+    ComposeplatError,
+    Exit,
+    InvalidDefinition,
+    MissingPiece,
+    Report,
+    Severity,
+    Source,
+    Span,
+    dotted,
+    printable,
+    quoted,
+)
+from tests.conftest import lines
+
+FIRST = Source("b.yaml", Path(), order=1)
+SECOND = Source("a.yaml", Path(), order=2)
+
+
+def test_messages_are_sorted_as_people_read() -> None:
+    """Files come in the order they were read, then lines, columns, and errors first at one place."""
+    report = Report()
+    report.add("unknown-key", Span(SECOND, 1, 1), (), "fourth")
+    report.add("no-effect", Span(FIRST, 2, 1), (), "third")
+    report.add("bad-value", Span(FIRST, 2, 1), (), "second")
+    report.add("bad-value", Span(FIRST, 1, 10), (), "first")
+
+    assert [d.message for d in report.sorted()] == ["first", "second", "third", "fourth"]
+
+
+def test_one_message_for_one_place() -> None:
+    """A code that tells one thing of a place tells it once, as for an anchor that is used often."""
+    report = Report()
+    for path in ("services.a", "services.b"):
+        report.add("unsupported-key", Span(FIRST, 1, 1), (path,), f"{path} is not supported")
+
+    assert lines(report.sorted()) == ["b.yaml:1:1: warning: services.a is not supported [unsupported-key]"]
+
+
+def test_several_messages_for_one_place() -> None:
+    """A code that may tell several things tells each once, whatever path it was met under."""
+    report = Report()
+    for path, text in (("a", "is wrong"), ("b", "is wrong"), ("b", "is bad")):
+        report.add("bad-value", Span(FIRST, 1, 1), (path,), f"{path} {text}")
+
+    assert [d.message for d in report.sorted()] == ["a is wrong", "b is bad"]
+    assert report.errors == 2
+
+
+def test_once_in_a_run() -> None:
+    """Some things are told once, wherever they come up again."""
+    report = Report()
+    for line in (3, 1, 2):
+        report.add("unset-variable", Span(FIRST, line, 1), (), "the variable 'A' is not set")
+    report.add("unset-variable", Span(FIRST, 1, 1), (), "the variable 'B' is not set")
+
+    assert [(d.span.line, d.message[14]) for d in report.sorted()] == [(1, "B"), (3, "A")]
+
+
+def test_only_errors_are_counted() -> None:
+    """Warnings and notes do not make a definition invalid."""
+    report = Report()
+    report.add("no-effect", Span(FIRST), (), "warning")
+    report.add("ignored-key", Span(FIRST), (), "note")
+    report.raise_if_errors()
+    report.add("bad-value", Span(FIRST), (), "error")
+
+    with pytest.raises(InvalidDefinition):
+        report.raise_if_errors()
+
+
+def test_at_least() -> None:
+    """Notes are left out unless they are wanted; under strict an unknown key is an error and any other note is not."""
+    report = Report()
+    report.add("bad-value", Span(FIRST, 1), (), "error")
+    report.add("no-effect", Span(FIRST, 2), (), "warning")
+    report.add("unknown-key", Span(FIRST, 3), (), "unknown")
+    report.add("ignored-key", Span(FIRST, 4), (), "ignored")
+
+    assert [d.message for d in report.at_least(Severity.ERROR)] == ["error"]
+    assert [d.message for d in report.at_least(Severity.WARNING)] == ["error", "warning"]
+    assert [d.message for d in report.at_least(Severity.ERROR, strict=True)] == ["error", "warning", "unknown"]
+    assert [d.message for d in report.at_least(Severity.NOTE)] == ["error", "warning", "unknown", "ignored"]
+
+
+def test_an_unknown_code() -> None:
+    """A message needs a row in the table of codes."""
+    with pytest.raises(KeyError):
+        Report().add("no-such-code", Span(FIRST), (), "message")
+
+
+def test_invalid_definition() -> None:
+    """The exception names the first error and how many more there are."""
+    report = Report()
+    report.add("bad-value", Span(FIRST, 7), (), "second")
+    report.add("bad-value", Span(FIRST, 3), (), "first")
+    report.add("no-effect", Span(FIRST, 1), (), "a warning")
+
+    assert str(InvalidDefinition(report)) == "b.yaml:3: first (and 1 more)"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ComposeplatError("x"), Exit.FAILED),
+        (InvalidDefinition(Report()), Exit.INVALID),
+        (MissingPiece("x"), Exit.MISSING),
+    ],
+)
+def test_exit_codes(error: ComposeplatError, expected: Exit) -> None:
+    """Each error has its exit status."""
+    assert expected == error.exit_code
+
+
+def test_exit_statuses() -> None:
+    """The statuses are a promise to scripts."""
+    assert [(status.name, int(status)) for status in Exit] == [
+        ("DONE", 0),
+        ("FAILED", 1),
+        ("USAGE", 2),
+        ("INVALID", 3),
+        ("MISSING", 4),
+        ("INTERRUPTED", 130),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [((), ""), (("services", "web", "ports", 0), "services.web.ports[0]"), ((0, "a"), "[0].a"), (("a.b",), "a.b")],
+)
+def test_dotted(path: tuple[str | int, ...], expected: str) -> None:
+    """A path is written with dots and brackets."""
+    assert expected == dotted(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("plain é 漢", "plain é 漢", id="letters"),
+        pytest.param("\x1b[31mred", "\\x1b[31mred", id="escape-sequence"),
+        pytest.param("a\tb\rc\x00", "a\\tb\\rc\\x00", id="control-characters"),
+        pytest.param("a\nb", "a\nb", id="newline-stays"),
+        pytest.param("\u202egnp.exe", "\\u202egnp.exe", id="right-to-left-override"),
+        pytest.param("\u200b", "\\u200b", id="zero-width-space"),
+    ],
+)
+def test_printable(text: str, expected: str) -> None:
+    """Nothing that steers a terminal comes through."""
+    assert expected == printable(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("web", "'web'", id="short"),
+        pytest.param("a\nb", "'a\\nb'", id="one-line"),
+        pytest.param("a" * 60, "'" + "a" * 60 + "'", id="longest"),
+        pytest.param("a" * 61, "'" + "a" * 59 + "…'", id="cut"),
+    ],
+)
+def test_quoted(text: str, expected: str) -> None:
+    """What is quoted fits a message."""
+    assert expected == quoted(text)
+
+
+def test_messages_and_hints_are_printable() -> None:
+    """A name with an escape sequence can't reach the terminal through a message, a hint or an exception."""
+    report = Report()
+    report.add("bad-value", Span(FIRST), (), "\x1b[2J", "\x1b[2J")
+    error = ComposeplatError("\x1b[2J", "\x1b[2J")
+
+    assert {"\\x1b[2J"} == {report.sorted()[0].message, report.sorted()[0].hint, str(error), error.hint}
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, "one"), (2, "two"), (3, ""), (4, ""), (0, ""), (-1, "")])
+def test_a_line_of_a_source(number: int, expected: str) -> None:
+    """A line is given without its end; there is none before the first and after the last."""
+    assert expected == Source("a", Path(), "one\r\ntwo\n").line(number)

@@ -1,0 +1,300 @@
+"""The pages say what is so: generated parts are fresh, examples give what is shown, links lead somewhere.
+
+The pages mark their examples with comments, which a reader does not see:
+
+- ``<!-- example: platform render … -->``: the block that follows is a ``compose.yaml``, and this is run beside it;
+- ``<!-- file: NAME -->``: the block that follows is a file beside it;
+- ``<!-- gives -->``: the block that follows shows objects, or parts of them, among those the command prints;
+- ``<!-- prints -->``: the block that follows is all that the command prints;
+- ``<!-- says -->``: the block that follows is all that the command says on standard error. Without it, it says nothing.
+
+A list that is shown is shown whole; a mapping may leave keys out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from composeplat import files
+from composeplat.cli.app import app
+from composeplat.cli.console import as_data
+from composeplat.codes import CODES
+from composeplat.diagnostics import Diagnostic, Exit, Source, Span
+from composeplat.load.documents import MAX_INCLUDES
+from composeplat.plan.network import NEVER_PUBLIC
+from composeplat.source import MAX_DEPTH, MAX_NODES
+from tests.conftest import ROOT, Project
+from tests.in_process import run_here
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")])
+COMMANDS_PAGE = ROOT / "docs" / "commands.md"
+
+_MARK = re.compile(r"<!-- (example|file|gives|prints|says)(?:: (.*?))? -->\n+```\w*\n(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_GENERATED = re.compile(r"<!-- generated: .*?<!-- end of generated -->", re.DOTALL)
+_MESSAGE = re.compile(r"^\S+:\d+:\d+: \w+: .*$", re.MULTILINE)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def _page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@dataclass
+class Example:
+    """A definition on a page, the command that is run on it, and what the page says comes of it."""
+
+    page: str
+    line: int
+    command: str
+    files: dict[str, str]
+    gives: list[dict[str, Any]] = field(default_factory=list)
+    prints: str | None = None
+    says: str = ""
+
+
+def read_examples(text: str, page: str) -> Iterator[Example]:
+    example: Example | None = None
+    for found in _MARK.finditer(text):
+        mark, argument, content = found.groups()
+        if mark == "example":
+            if example:
+                yield example
+            line = text.count("\n", 0, found.start()) + 1
+            example = Example(page, line, argument, {"compose.yaml": content})
+            continue
+        if example is None:
+            continue
+        if mark == "file":
+            example.files[argument] = content
+        elif mark == "gives":
+            example.gives += [document for document in yaml.safe_load_all(content) if document]
+        elif mark == "prints":
+            example.prints = content
+        else:
+            example.says = content
+    if example:
+        yield example
+
+
+EXAMPLES = [
+    pytest.param(example, id=f"{example.page}:{example.line}")
+    for page in PAGES
+    for example in read_examples(page.read_text(), _page_id(page))
+]
+
+
+def missing_from(shown: Any, real: Any, where: str = "") -> list[str]:
+    """Where the real thing is not as shown."""
+    if isinstance(shown, dict) and isinstance(real, dict):
+        return [m for key, value in shown.items() for m in missing_from(value, real.get(key), f"{where}.{key}")]
+    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
+        return [
+            m for i, (s, r) in enumerate(zip(shown, real, strict=True)) for m in missing_from(s, r, f"{where}[{i}]")
+        ]
+    return [] if shown == real and type(shown) is type(real) else [f"{where}: shown {shown!r}, is {real!r}"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_example(example: Example, project: Project) -> None:
+    """A definition on a page gives the objects, output and messages that the page shows."""
+    words = shlex.split(example.command)
+    outcome = run_here(*words[1:], folder=project(dict(example.files)).path)
+
+    assert words[0] == "platform"
+    assert example.says == outcome.stderr
+    assert outcome.status in (Exit.DONE, Exit.INVALID)
+    assert (outcome.status == Exit.INVALID) == (": error: " in example.says)
+    if example.prints is not None:
+        assert example.prints == outcome.stdout
+    real = (
+        {} if not example.gives else {(o["kind"], o["metadata"]["name"]): o for o in yaml.safe_load_all(outcome.stdout)}
+    )
+    for shown in example.gives:
+        key = (shown["kind"], shown["metadata"]["name"])
+        assert key in real
+        assert missing_from(shown, real[key]) == []
+
+
+def test_difference_is_seen() -> None:
+    """What is shown and is not so is found, at any depth."""
+    assert missing_from({"a": [{"b": 1}]}, {"a": [{"b": 2, "c": 3}]}) == [".a[0].b: shown 1, is 2"]
+
+
+def test_left_out_is_fine() -> None:
+    """A mapping may be shown in part, a list may not."""
+    assert missing_from({"a": 1}, {"a": 1, "b": 2}) == []
+    assert missing_from([1], [1, 2]) == [": shown [1], is [1, 2]"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+def test_every_definition_is_run(page: Path) -> None:
+    """No block of YAML stands on a page without being run or compared."""
+    text = _GENERATED.sub("", page.read_text())
+    marked = len([m for m in _MARK.finditer(text) if "```yaml" in m[0]])
+
+    assert marked == len([f for f in _FENCE.findall(text) if f.startswith("```yaml")])
+
+
+def test_generated_parts_are_fresh() -> None:
+    """`make docs` has been run since a code, a key or a message changed."""
+    done = subprocess.run(
+        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout + done.stderr == ""
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+def test_messages_are_real(page: Path) -> None:
+    """A message that a page shows outside an example is one that docs/diagnostics.md has from a run."""
+    real = "".join(_GENERATED.findall((ROOT / "docs" / "diagnostics.md").read_text()))
+    text = _MARK.sub("", _GENERATED.sub("", page.read_text()))
+
+    assert [line for line in _MESSAGE.findall(text) if line not in real] == []
+
+
+def test_every_code_is_explained() -> None:
+    """docs/diagnostics.md has a heading for each code, so that a link to it holds."""
+    headings = _HEADING.findall((ROOT / "docs" / "diagnostics.md").read_text())
+
+    assert [code for code in CODES if code not in headings] == []
+
+
+def _commands() -> dict[str, Any]:
+    """The commands by name; which library's they are is typer's affair."""
+    group: Any = typer.main.get_command(app)
+    commands: dict[str, Any] = group.commands
+    return commands
+
+
+def _section(text: str, heading: str) -> str:
+    """What stands under a heading, up to the next one of its level."""
+    _, found, rest = text.partition(f"\n## {heading}\n")
+    assert found, heading
+    return rest.partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("name", _commands())
+def test_every_option_is_documented(name: str) -> None:
+    """docs/commands.md has a section for each command, with a row for each of its options."""
+    rows = " ".join(re.findall(r"^\| (.*?) \|", _section(COMMANDS_PAGE.read_text(), f"platform {name}"), re.MULTILINE))
+    options = [o for p in _commands()[name].params for o in (*p.opts, *p.secondary_opts) if o.startswith("-")]
+
+    assert options
+    assert [option for option in options if not re.search(rf"`{option}[` ]", rows)] == []
+
+
+def test_no_option_is_made_up() -> None:
+    """docs/commands.md names no option that no command has."""
+    real = {o for command in _commands().values() for p in command.params for o in p.opts} | {"--version", "--help"}
+    named = set(re.findall(r"`(--[a-z-]+)", COMMANDS_PAGE.read_text()))
+
+    assert named - real == set()
+
+
+def test_every_variable_is_documented() -> None:
+    """docs/commands.md names each environment variable that the code reads."""
+    name = re.compile(r"\"((?:COMPOSE|OKTETO|PLATFORM)_[A-Z_]+|KUBECONFIG|NO_COLOR)\"")
+    sources = [path.read_text() for path in (ROOT / "composeplat").rglob("*.py")]
+    read = {found for source in sources for found in name.findall(source)}
+    page = COMMANDS_PAGE.read_text()
+
+    assert "COMPOSE_FILE" in read
+    assert sorted(variable for variable in read if f"`{variable}`" not in page) == []
+
+
+def test_every_exit_status_is_documented() -> None:
+    """docs/commands.md has a row for each exit status."""
+    page = COMMANDS_PAGE.read_text()
+
+    assert [status.value for status in Exit if f"\n| {status.value} |" not in page] == []
+
+
+def test_every_field_of_a_json_message_is_documented() -> None:
+    """docs/commands.md has a row for each field of a message as JSON."""
+    diagnostic = Diagnostic(code="bad-value", span=Span(Source("compose.yaml", Path())), path=(), message="x")
+    section = COMMANDS_PAGE.read_text().partition("### Messages as JSON")[2]
+    fields = json.loads(json.dumps(as_data(diagnostic, strict=False)))
+
+    assert [name for name in fields if f"| `{name}` |" not in section] == []
+
+
+def test_every_port_that_is_never_public_is_listed() -> None:
+    """docs/kubernetes.md lists the ports that `ports` never makes public."""
+    (listed,) = re.findall(r"never made public.*?: ([0-9, ]+)\.", (ROOT / "docs" / "kubernetes.md").read_text())
+
+    assert [int(port) for port in listed.split(", ")] == sorted(NEVER_PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("page", "limit"),
+    [
+        ("compose-file.md", f"{files.MAX_DEFINITION // 1024**2} MiB in all its files"),
+        ("compose-file.md", f"an env file {files.MAX_ENV_FILE // 1024**2} MiB"),
+        ("compose-file.md", f"{MAX_NODES:,} nodes and {MAX_DEPTH} levels"),
+        ("compose-file.md", f"more than {MAX_INCLUDES} includes"),
+        ("kubernetes.md", f"Up to {files.MAX_HOST_BYTES // 1024} KiB and {files.MAX_HOST_FILES} files"),
+    ],
+)
+def test_limits_are_those_of_the_code(page: str, limit: str) -> None:
+    """A limit that a page names is the one that holds."""
+    assert limit in (ROOT / "docs" / page).read_text()
+
+
+def test_every_room_is_explained() -> None:
+    """docs/architecture.md has a row for each module and package."""
+    rooms = {path.stem for path in (ROOT / "composeplat").iterdir() if not path.name.startswith((".", "_", "py."))}
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {word for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for word in re.findall(r"`(\w+)`", row)}
+
+    assert rooms - named == set()
+
+
+def test_every_example_is_listed() -> None:
+    """README.md links each example."""
+    readme = (ROOT / "README.md").read_text()
+
+    assert [
+        p.name for p in sorted((ROOT / "examples").iterdir()) if f"(examples/{p.name}/README.md)" not in readme
+    ] == []
+
+
+def _anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as a forge makes them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A relative link leads to a file that is there, and to a heading in it."""
+    dead = []
+    for link in _LINK.findall(_FENCE.sub("", page.read_text())):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = page if not path else page.parent / path
+        if not target.exists() or (anchor and anchor not in _anchors(_FENCE.sub("", target.read_text()))):
+            dead.append(link)
+
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=_page_id)
+def test_readme_lists_every_page(page: Path) -> None:
+    """README.md links each page of docs/."""
+    assert f"({_page_id(page)})" in (ROOT / "README.md").read_text()

@@ -1,0 +1,67 @@
+"""Variables in layers, and the flags among them."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.environ import Uses, Variables
+
+LAYERS = Variables.of({"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "layer"),
+    [("A", "shell", "shell"), ("B", "file", ".env"), ("C", "platform", "platform"), ("D", None, None)],
+)
+def test_precedence(name: str, value: str | None, layer: str | None) -> None:
+    """The shell hides the env file, and both hide the platform."""
+    assert (value, layer) == (LAYERS.lookup(name), LAYERS.layer_of(name))
+
+
+def test_an_empty_value_hides_too() -> None:
+    """A variable that is set to nothing is set."""
+    assert Variables.of({"A": ""}, {"A": "file"}).lookup("A") == ""
+
+
+def test_defaults_stand_above_the_platform() -> None:
+    """What an included file's env file says is below ours, and above the platform's."""
+    more = LAYERS.with_defaults("include", {"A": "include", "B": "include", "C": "include", "D": "include"})
+
+    assert [more.layer_of(name) for name in "ABCD"] == ["shell", ".env", "include", "include"]
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "expected"),
+    [
+        ("true", False, True),
+        ("True", False, True),
+        ("1", False, True),
+        ("on", False, True),
+        (" yes ", False, True),
+        ("false", True, False),
+        ("0", True, False),
+        ("off", True, False),
+        ("", True, True),
+        ("", False, False),
+        ("maybe", True, True),
+        ("maybe", False, False),
+        (None, True, True),
+        (None, False, False),
+    ],
+)
+def test_flag(text: str | None, default: bool, expected: bool) -> None:  # noqa: FBT001 -- the expected values
+    """A flag is a boolean; what is none counts as the default."""
+    variables = Variables.of({} if text is None else {"FLAG": text})
+
+    assert expected is variables.flag("FLAG", default=default)
+
+
+def test_uses() -> None:
+    """Each variable is kept once, in the order of first use, with its first default and whether any use needs it."""
+    uses = Uses()
+    uses.add("B", default=None, required=False)
+    uses.add("A", default="1", required=False)
+    uses.add("B", default="2", required=True)
+    uses.add("B", default="3", required=False)
+
+    assert [(use.name, use.default, use.required) for use in uses] == [("B", "2", True), ("A", "1", False)]

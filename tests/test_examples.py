@@ -1,0 +1,68 @@
+"""The examples hold what their pages say: the commands shown there work, and warn only where that is said."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT, Outcome
+from tests.in_process import run_here
+
+EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
+
+_COMMAND = re.compile(r"^platform .+$", re.MULTILINE)
+_SAYS = re.compile(r"<!-- says -->\n```text\n(.*?)```", re.DOTALL)
+
+CASES = [
+    pytest.param(folder, command, id=f"{folder.name}: {command}")
+    for folder in EXAMPLES
+    for command in _COMMAND.findall((folder / "README.md").read_text())
+]
+
+
+def _run(command: str, folder: Path) -> Outcome:
+    return run_here(*shlex.split(command)[1:], folder=folder)
+
+
+@pytest.mark.parametrize(("folder", "command"), CASES)
+def test_renders(folder: Path, command: str) -> None:
+    """A command on an example's page gives objects, and says what the page says it says: as a rule, nothing."""
+    outcome = _run(command, folder).assert_success()
+
+    assert outcome.stderr == "".join(_SAYS.findall((folder / "README.md").read_text()))
+    assert all(document["kind"] for document in yaml.safe_load_all(outcome.stdout))
+
+
+@pytest.mark.parametrize("folder", EXAMPLES, ids=lambda folder: folder.name)
+def test_every_example_shows_a_command(folder: Path) -> None:
+    """An example that shows no command would not be tested."""
+    assert "platform render" in " ".join(_COMMAND.findall((folder / "README.md").read_text()))
+
+
+def test_demo() -> None:
+    """What `make demo` runs ends well and says nothing."""
+    (command,) = re.findall(r"\$\(BIN\)/(platform render .+)", (ROOT / "Makefile").read_text())
+    outcome = _run(command, ROOT).assert_success()
+
+    assert outcome.stderr == ""
+    assert [(o["kind"], o["metadata"]["name"]) for o in yaml.safe_load_all(outcome.stdout)] == [
+        ("PersistentVolumeClaim", "data"),
+        ("Secret", "db-env"),
+        ("Service", "db"),
+        ("StatefulSet", "db"),
+        ("Secret", "migrate-env"),
+        ("ConfigMap", "migrate-files"),
+        ("Service", "migrate"),
+        ("Job", "migrate"),
+        ("Secret", "api-env"),
+        ("Service", "api"),
+        ("Deployment", "api"),
+        ("ConfigMap", "web-files"),
+        ("Service", "web"),
+        ("Deployment", "web"),
+        ("Ingress", "shop"),
+    ]
