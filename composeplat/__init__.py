@@ -11,15 +11,16 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+#: Promised name -> its home; no name is that of a module, which would hide it once imported.
 _HOMES = {
     "ComposeplatError": "composeplat.diagnostics",
     "Diagnostic": "composeplat.diagnostics",
     "InvalidDefinition": "composeplat.diagnostics",
     "Loaded": "composeplat.load",
     "Plan": "composeplat.plan",
-    "Request": "composeplat.load",
+    "Request": "composeplat.request",
     "Settings": "composeplat.settings",
-    "load": "composeplat.load",
+    "load_definition": "composeplat.load",
     "make_plan": "composeplat.plan",
     "render_yaml": "composeplat.render",
 }

@@ -11,7 +11,7 @@ from itertools import islice
 
 from composeplat.blame import Checker, Origins
 from composeplat.diagnostics import Report
-from composeplat.model import ALWAYS, COMPLETED, HOST, NAMED, Project, Service
+from composeplat.model import ALWAYS, COMPLETED, HEALTHY, HOST, NAMED, Project, Service
 from composeplat.names import (
     LONGEST_LABEL,
     LONGEST_STATEFUL,
@@ -105,6 +105,11 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
                     f"names {shown}, which is not a service of the definition",
                     _near(services),
                 )
+        elif dependency.condition == HEALTHY and not found.health_check and not found.ports:
+            message = (
+                f"waits for {shown} to be healthy, which has no health check and no port: it is enough that it runs"
+            )
+            checker.say("no-effect", path, message, f"give {shown} a health check")
         elif dependency.condition == COMPLETED and found.restart == ALWAYS:
             checker.say(
                 "not-a-job",
@@ -160,19 +165,15 @@ def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str
 
 
 def _check_mounts(checker: Checker, service: Service) -> None:
-    seen: dict[str, int] = {}
     for index, mount in enumerate(service.mounts):
         path = ("services", service.name, "mounts", index)
         if service.build is not None and mount.kind == HOST:
             checker.say(
                 "left-out",
                 path,
-                "is a host volume of a service that is built: it is used by 'platform up' alone",
+                "is a host volume of a service that is built: it is for development, and not deployed",
             )
             continue
-        if mount.target in seen:
-            checker.say("mount-clash", path, "mounts at the same path as another volume of this service", "remove one")
-        seen.setdefault(mount.target, index)
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"

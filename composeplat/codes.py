@@ -92,6 +92,11 @@ CODES: dict[str, Code] = {
     "ignored-key": Code(_N, "A key that is left out on purpose.", "Nothing to do."),
     "unknown-key": Code(_N, "A key that nobody knows; perhaps a typo.", "Correct it; --strict makes it an error."),
     "left-out": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
+    "derived-image": Code(
+        _N,
+        "Host content too large for a ConfigMap goes into an image made from the service's own.",
+        "Nothing to do; 'platform build' makes it.",
+    ),
     # names
     "name-cleaned": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
     "bad-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),

@@ -153,6 +153,10 @@ class Report:
         near = difflib.get_close_matches(word, words, n=1)
         return f"did you mean '{near[0]}'?" if near else ""
 
+    def has_error(self, *path: str | int) -> bool:
+        """Say whether an error was found at or below a path: then what follows from it need not be told too."""
+        return any(d.severity is Severity.ERROR and d.path[: len(path)] == path for d in self._kept.values())
+
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 
@@ -168,6 +172,8 @@ class ComposeplatError(Exception):
     """Something the user can mend; ``exit_code`` is the status of the command that meets it."""
 
     exit_code: int = Exit.FAILED
+    code: str = ""
+    """The diagnostic code of a message that has no place in a file."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(printable(message))

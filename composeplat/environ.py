@@ -77,6 +77,9 @@ class Use:
     name: str
     default: str | None = None
     required: bool = False
+    value: str | None = None
+    layer: str | None = None
+    """What gave the value where it was first used: an included file may have variables of its own."""
 
 
 @dataclass(slots=True)
@@ -87,8 +90,11 @@ class Uses:
     length: int = 0
     """Of all that was put in."""
 
-    def add(self, name: str, *, default: str | None, required: bool) -> None:
-        use = self._kept.setdefault(name, Use(name))
+    def add(self, name: str, variables: Variables, *, default: str | None, required: bool) -> None:
+        use = self._kept.get(name)
+        if use is None:
+            use = Use(name, value=variables.lookup(name), layer=variables.layer_of(name))
+            self._kept[name] = use
         use.required = use.required or required
         if use.default is None:
             use.default = default

@@ -16,15 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from composeplat.model import HostContent, HostFile
+from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 MAX_DEFINITION = 4 * 1024 * 1024
 MAX_ENV_FILE = 1024 * 1024
-
-#: What a ConfigMap is asked to carry for one service; above it, content goes into a derived image.
-MAX_HOST_BYTES = 256 * 1024
-MAX_HOST_FILES = 64
 
 SYSTEM_PATHS = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",

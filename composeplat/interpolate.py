@@ -47,7 +47,7 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
         report.add("too-large", scalar.span, (), message, "mount large values as files")
         return scalar
     for variable in outcome.used:
-        _note_use(variable, uses)
+        _note_use(variable, variables, uses)
     for name in dict.fromkeys(outcome.unset):
         _say_unset(name, scalar.span, report)
     for variable in outcome.required:
@@ -59,9 +59,9 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
     return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag)
 
 
-def _note_use(variable: Variable, uses: Uses) -> None:
+def _note_use(variable: Variable, variables: Variables, uses: Uses) -> None:
     default = variable.word_text if variable.operator in (":-", "-") else None
-    uses.add(variable.name, default=default, required=variable.operator in (":?", "?"))
+    uses.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
 
 
 def _say_unset(name: str, span: Span, report: Report) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from composeplat.diagnostics import PathKey, Report, dotted
 from composeplat.source import Mapping, Node, Scalar, Sequence, kind_of
-from composeplat.values import BadValue, parse_mount, parse_port
+from composeplat.values import BadValue, clean_target, parse_mount, parse_port
 
 Pattern = tuple[str, ...]
 
@@ -27,18 +27,29 @@ def merge(base: Node, over: Node, report: Report) -> Node:
     return _merge(base, over, (), report)
 
 
-def settle(node: Node, path: PathKey = ()) -> Node:
-    """Carry out what is left of the tags once nothing more is laid over: drop what is reset; make entries one."""
+def settle(node: Node, report: Report | None = None) -> Node:
+    """Carry out what is left of the tags once nothing more is laid over: drop what is reset; make entries one.
+
+    Two mounts of one file at the same path are made one as well, as Compose does, but reported: nobody means that.
+    """
+    return _settle(node, (), report)
+
+
+def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
     match node:
         case Mapping():
             entries = {
-                name: (key, settle(value, (*path, name)))
+                name: (key, _settle(value, (*path, name), report))
                 for name, (key, value) in node.entries.items()
                 if value.tag != _RESET
             }
             return Mapping(node.span, entries, "", node.size)
         case Sequence():
-            items = [settle(item, (*path, "*")) for item in node.items if item.tag != _RESET]
+            items = [
+                _settle(item, (*path, index), report) for index, item in enumerate(node.items) if item.tag != _RESET
+            ]
+            if report is not None and _pattern(path) == ("services", "*", "volumes"):
+                _report_mount_clashes(items, path, report)
             return _unify(Sequence(node.span, items, "", node.size), path)
         case Scalar() if node.tag:
             return Scalar(node.span, node.text, node.written, node.plain)
@@ -219,15 +230,25 @@ def _by_text(item: Node) -> object:
 
 def _by_target(item: Node) -> object:
     """Tell a mount by where it is mounted."""
-    if isinstance(item, Mapping):
-        target = item.get("target")
-        return target.text.rstrip("/") if isinstance(target, Scalar) else id(item)
-    if not isinstance(item, Scalar):
+    target = item.get("target") if isinstance(item, Mapping) else item
+    if not isinstance(target, Scalar):
         return id(item)
     try:
-        return parse_mount(item.text).target
+        return clean_target(target.text) if target is not item else parse_mount(target.text).target
     except BadValue:
         return id(item)
+
+
+def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> None:
+    """A later file may mount something else at a path; one file that does so twice contradicts itself."""
+    seen: set[tuple[object, object]] = set()
+    for index, item in enumerate(items):
+        place = (item.span.source.order, _by_target(item))
+        if place in seen:
+            where = (*path, index)
+            message = f"{dotted(where)} mounts at the same path as another volume of this service"
+            report.add("mount-clash", item.span, where, message, "remove one of them")
+        seen.add(place)
 
 
 def _by_second_part(item: Node) -> object:

@@ -88,6 +88,10 @@ class HostContent:
     files: tuple[HostFile, ...] | None
 
 
+#: What a ConfigMap is asked to carry for one service; above it, host content goes into a derived image.
+MAX_HOST_BYTES = 256 * 1024
+MAX_HOST_FILES = 64
+
 NAMED, ANONYMOUS, HOST, MEMORY = "named", "anonymous", "host", "memory"
 
 

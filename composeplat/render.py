@@ -20,6 +20,8 @@ from composeplat.plan.desired import Desired, Plan
 FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
 
 _BARE = re.compile(r"(?:[A-Za-z/_]|[.]/)(?:[A-Za-z0-9_./@+=-]|:(?=[^\s])|[ ](?=[A-Za-z0-9_./@+=-]))*\Z", re.ASCII)
+#: A reader gives up on a key that is longer, unless a '?' announces it.
+_LONGEST_SIMPLE_KEY = 1000
 _QUANTITY = re.compile(r"[1-9][0-9]*(?:m|s|h|ms|[KMGTP]i)\Z", re.ASCII)
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
 _BLOCK_UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -64,12 +66,16 @@ def _mapping(value: dict[str, Any], indent: str, lines: list[str], first: str = 
     lead = first or indent
     for key, item in value.items():
         name = _text(key, "")
+        is_long = len(name) > _LONGEST_SIMPLE_KEY
+        if is_long:
+            lines.append(f"{lead}? {name}")
+            lead, name = indent, ""
         if isinstance(item, dict) and item:
             lines.append(f"{lead}{name}:")
             _mapping(item, f"{indent}  ", lines)
         elif isinstance(item, list) and item:
             lines.append(f"{lead}{name}:")
-            _list(item, indent, lines)
+            _list(item, f"{indent}  " if is_long else indent, lines)
         else:
             lines.append(f"{lead}{name}: {_scalar(item, indent + '  ')}")
         lead = indent

@@ -9,10 +9,9 @@ Must not decide anything about Kubernetes.
 from __future__ import annotations
 
 import os.path
-from collections.abc import Mapping
 from typing import Any
 
-from composeplat.environ import Uses, Variables
+from composeplat.environ import Uses
 from composeplat.load import Loaded
 from composeplat.model import HOST, Build, Service
 from composeplat.parse.mounts import LEFT_OUT
@@ -96,16 +95,11 @@ def _relative(path: str, folder: os.PathLike[str]) -> str:
     return shown.replace("$", "$$")
 
 
-def image_names(images: Mapping[str, str]) -> list[str]:
-    return list(dict.fromkeys(images.values()))
-
-
-def variable_rows(uses: Uses, variables: Variables) -> list[dict[str, str | bool | None]]:
+def variable_rows(uses: Uses) -> list[dict[str, str | bool | None]]:
     """For each variable the definition refers to: its value, and the layer that gave it."""
     rows: list[dict[str, str | bool | None]] = []
     for use in uses:
-        layer = variables.layer_of(use.name)
-        value = variables.lookup(use.name)
+        layer, value = use.layer, use.value
         if layer is None and use.default is not None:
             layer, value = "default", use.default
         rows.append({"name": use.name, "value": value, "from": layer or "unset", "required": use.required})

@@ -81,9 +81,11 @@ class Scalar:
     @property
     def means_text(self) -> bool:
         """Say whether the YAML 1.2 core schema sees text here, not a null, boolean or number."""
-        if not self.plain or self.is_substituted:
+        if not self.plain:
             return True
-        return not (self.text in _NULLS or self.text in _BOOLS or _INT.match(self.text) or _FLOAT.match(self.text))
+        if self.text in _NULLS:
+            return self.is_substituted
+        return not (self.text in _BOOLS or _INT.match(self.text) or _FLOAT.match(self.text))
 
     def as_plain_value(self) -> str | int | float | bool | None:
         """Give the value the YAML 1.2 core schema sees, for output, where that is written as it stands here."""
@@ -168,7 +170,7 @@ def decode(content: bytes, source: Callable[[str], Source], report: Report) -> S
         what = "the file is UTF-16 text, not UTF-8" if wide else "a byte here is not UTF-8 text"
         report.add(
             "not-utf8",
-            Span(source(""), 1 if wide else line, 1 if wide else column),
+            Span(source("" if wide else content.decode("utf-8", "replace")), *((1, 1) if wide else (line, column))),
             (),
             what,
             "save the file as UTF-8",

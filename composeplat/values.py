@@ -73,16 +73,14 @@ _SECONDS = {
 }
 
 
-def parse_duration(text: str, *, bare: bool = False) -> Decimal:
-    """Read a duration such as ``1m30s`` as seconds; with ``bare``, a plain number counts as seconds."""
-    if bare and re.fullmatch(r"[0-9]{1,10}", text):
+def parse_duration(text: str) -> Decimal:
+    """Read a duration such as ``1m30s`` as seconds; a number without a unit is seconds."""
+    if re.fullmatch(r"[0-9]{1,10}", text):
         seconds = Decimal(text)
-    elif text == "0":
-        seconds = Decimal(0)
     elif _DURATION.match(text):
         seconds = sum((Decimal(n) * _SECONDS[unit] for n, unit in _DURATION_PART.findall(text)), Decimal(0))
     else:
-        raise BadValue("must be a duration such as 30s, 500ms or 1m30s" + (", or a number of seconds" if bare else ""))
+        raise BadValue("must be a duration such as 30s, 500ms or 1m30s, or a number of seconds")
     if seconds > _MAX_INT:
         raise BadValue(f"must be a duration of at most {_MAX_INT} seconds")
     return seconds
@@ -216,9 +214,8 @@ def parse_port(text: str) -> PortText:
         targets = parse_port_range(parts[-1])
         sources = parse_port_range(published) if published else None
     except BadValue as error:
-        if re.fullmatch(r"[0-9:./a-z\[\]-]+", text):
-            raise BadValue(f"{error} ({want})") from None
-        raise BadValue(want) from None
+        looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
+        raise BadValue(str(error) if looks_like_ports else want) from None
     return PortText(
         pairs=pair_ports(sources, targets),
         protocol=protocol,
@@ -260,7 +257,8 @@ def is_host_path(source: str) -> bool:
 
 def parse_mount(text: str) -> MountText:
     want = "must be a volume such as data:/var/lib/data, ./conf:/etc/conf:ro or /cache"
-    drive = re.match(r"[a-zA-Z]:[\\/]", text)
+    # A letter alone is a volume's name, unless what follows can only be the path of a Windows drive.
+    drive = re.match(r"[a-zA-Z]:(?:\\|/.*:[/\\])", text)
     head = text[:2] if drive else ""
     parts = text[len(head) :].split(":")
     parts[0] = head + parts[0]

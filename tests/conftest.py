@@ -110,8 +110,6 @@ class Folder:
 
     def read(self, *files: str, **more: Any) -> Reading:
         loaded = load(self.request(*files, **more))
-        if loaded.report.errors:
-            return Reading(loaded, None)
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         return Reading(loaded, None if loaded.report.errors else plan)
 

@@ -13,6 +13,7 @@ import pytest
 
 from composeplat.codes import CODES
 from composeplat.load import NoDefinition
+from composeplat.model import MAX_HOST_BYTES
 from composeplat.source import MAX_NODES
 from tests.conftest import Project
 
@@ -131,6 +132,11 @@ CASES = {
         "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [left-out]",
         f"{WEB}\nvolumes: {{data: {{}}}}",
     ),
+    "derived-image": Case(
+        "compose.yaml:1:37: note: services.web.volumes has host content too large for a ConfigMap: it goes into an image"
+        " made from the service's own [derived-image]",
+        {"compose.yaml": service("volumes: ['./a:/a']"), "a": b"x" * (MAX_HOST_BYTES + 1)},
+    ),
     "name-cleaned": Case(
         "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', and that is its DNS name [name-cleaned]",
         "services: {My_Web: {image: x}}",
@@ -210,8 +216,8 @@ CASES = {
         service("volumes: ['./a:/a']"),
     ),
     "never-public": Case(
-        "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of databases and debuggers"
-        " [never-public]",
+        "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of"
+        " databases and debuggers [never-public]",
         service("ports: ['5432:5432']"),
     ),
     "no-domain": Case(

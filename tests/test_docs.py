@@ -33,7 +33,7 @@ from composeplat.cli.console import as_data
 from composeplat.codes import CODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
 from composeplat.load.documents import MAX_INCLUDES
-from composeplat.plan.network import NEVER_PUBLIC
+from composeplat.plan.endpoints import NEVER_PUBLIC
 from composeplat.source import MAX_DEPTH, MAX_NODES
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here

@@ -57,11 +57,14 @@ def test_flag(text: str | None, default: bool, expected: bool) -> None:  # noqa:
 
 
 def test_uses() -> None:
-    """Each variable is kept once, in the order of first use, with its first default and whether any use needs it."""
+    """Each variable is kept once, in the order of first use, with its value there and its first default."""
     uses = Uses()
-    uses.add("B", default=None, required=False)
-    uses.add("A", default="1", required=False)
-    uses.add("B", default="2", required=True)
-    uses.add("B", default="3", required=False)
+    uses.add("B", LAYERS, default=None, required=False)
+    uses.add("A", LAYERS, default="1", required=False)
+    uses.add("B", Variables(), default="2", required=True)
+    uses.add("B", LAYERS, default="3", required=False)
 
-    assert [(use.name, use.default, use.required) for use in uses] == [("B", "2", True), ("A", "1", False)]
+    assert [(use.name, use.value, use.layer, use.default, use.required) for use in uses] == [
+        ("B", "file", ".env", "2", True),
+        ("A", "shell", "shell", "1", False),
+    ]

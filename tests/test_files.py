@@ -10,8 +10,6 @@ import pytest
 
 from composeplat.files import (
     DEFAULT_NAMES,
-    MAX_HOST_BYTES,
-    MAX_HOST_FILES,
     Found,
     Unreadable,
     find_definition,
@@ -21,7 +19,7 @@ from composeplat.files import (
     resolve_host_path,
     write_folder,
 )
-from composeplat.model import HostContent, HostFile
+from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
 
 
 def reason(path: Path, limit: int = 100) -> str:

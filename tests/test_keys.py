@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from composeplat.keys import ROWS, SERVICE, Handling, Origin
-from composeplat.plan.network import NEVER_PUBLIC
+from composeplat.plan.endpoints import NEVER_PUBLIC
 from tests.keys.specification import code_words, listed, table, tables
 
 Key = tuple[str, str]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import InvalidDefinition
-from composeplat.load import NoDefinition, load_or_raise
+from composeplat.load import NoDefinition, load_definition
 from tests.conftest import Folder, Project, Reading
 
 WEB = "services: {web: {image: nginx}}\n"
@@ -467,10 +467,10 @@ def test_a_mistake_in_an_included_file(project: Project) -> None:
 # embedding ------------------------------------------------------------------------------------------------------------
 
 
-def test_load_or_raise(project: Project) -> None:
+def test_load_definition(project: Project) -> None:
     """A program that embeds the reader gets a sound project or an exception with the report."""
-    assert load_or_raise(project(WEB).request()).project.services["web"].image == "nginx"
+    assert load_definition(project(WEB).request()).project.services["web"].image == "nginx"
     with pytest.raises(InvalidDefinition) as caught:
-        load_or_raise(project("services: {web: {}}").request())
+        load_definition(project("services: {web: {}}").request())
 
     assert caught.value.report.errors == 1

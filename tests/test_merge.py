@@ -79,6 +79,12 @@ def service(base: str, *overs: str) -> Any:
             {"volumes": [{"type": "volume", "source": "b", "target": "/x"}]},
             id="volumes-of-another-form",
         ),
+        pytest.param(
+            "volumes: ['one:/x']",
+            "volumes: [{type: volume, source: two, target: /x/.}]",
+            {"volumes": [{"type": "volume", "source": "two", "target": "/x/."}]},
+            id="volumes-whose-targets-are-written-differently",
+        ),
         pytest.param("cap_add: [A]", "cap_add: [A, B]", {"cap_add": ["A", "B"]}, id="capabilities-once"),
         pytest.param(
             "build: .",

@@ -144,9 +144,7 @@ def test_rows_of_variables(project: Project) -> None:
 
     loaded = folder.read(platform={"P": "platform", "F": "platform"}).loaded
 
-    assert [
-        (r["name"], r["value"], r["from"], r["required"]) for r in variable_rows(loaded.uses, loaded.variables)
-    ] == [
+    assert [(r["name"], r["value"], r["from"], r["required"]) for r in variable_rows(loaded.uses)] == [
         ("S", "shell", "shell", False),
         ("F", "file", ".env", False),
         ("P", "platform", "platform", False),

@@ -127,7 +127,8 @@ def test_int_with_a_lower_limit() -> None:
         pytest.param("1.5s", "1.5", id="fraction"),
         pytest.param("10us", "0.00001", id="microseconds"),
         pytest.param("5ns", "0.000000005", id="nanoseconds"),
-        pytest.param("0", "0", id="zero-needs-no-unit"),
+        pytest.param("90", "90", id="a-bare-number-is-seconds"),
+        pytest.param("0", "0", id="zero"),
         pytest.param("1s1m", "61", id="any-order"),
     ],
 )
@@ -141,21 +142,11 @@ def test_duration_in_micro_seconds_with_the_micro_sign() -> None:
     assert Decimal("0.00001") == parse_duration("10µs")
 
 
-@pytest.mark.parametrize("text", ["", "30", "s", "1 s", "-1s", "1x", "1S", ".5s", "1.s"])
+@pytest.mark.parametrize("text", ["", "s", "1 s", "-1s", "-1", "1x", "1S", "1.5", ".5s", "1.s", "soon"])
 def test_no_duration(text: str) -> None:
-    """A number needs a unit, and a unit a number."""
-    assert reason(parse_duration, text) == "must be a duration such as 30s, 500ms or 1m30s"
-
-
-def test_bare_duration() -> None:
-    """Where it is allowed, a bare number counts as seconds."""
-    assert Decimal(90) == parse_duration("90", bare=True)
-
-
-def test_no_bare_duration() -> None:
-    """Where a bare number is allowed, the message says so."""
+    """What is no duration is refused by what is wanted."""
     want = "must be a duration such as 30s, 500ms or 1m30s, or a number of seconds"
-    assert reason(parse_duration, "soon", bare=True) == want
+    assert reason(parse_duration, text) == want
 
 
 def test_longest_duration() -> None:
@@ -314,12 +305,12 @@ _RANGE = "must be a whole number from 1 to 65535"
     ("text", "expected"),
     [
         pytest.param("", _PORT, id="empty"),
-        pytest.param("http", f"{_RANGE} ({_PORT})", id="word"),
-        pytest.param("0", f"{_RANGE} ({_PORT})", id="zero"),
-        pytest.param("65536", f"{_RANGE} ({_PORT})", id="too-high"),
-        pytest.param("8080:", f"{_RANGE} ({_PORT})", id="no-target"),
-        pytest.param("81-80", f"must be a range from a lower port to a higher one ({_PORT})", id="backwards"),
-        pytest.param("1-1000", f"must name at most 256 ports in one range ({_PORT})", id="long-range"),
+        pytest.param("http", _PORT, id="word"),
+        pytest.param("0", _RANGE, id="zero"),
+        pytest.param("65536", _RANGE, id="too-high"),
+        pytest.param("8080:", _RANGE, id="no-target"),
+        pytest.param("81-80", "must be a range from a lower port to a higher one", id="backwards"),
+        pytest.param("1-1000", "must name at most 256 ports in one range", id="long-range"),
         pytest.param("1-3:5-6", "must have ranges of the same length on both sides", id="uneven"),
         pytest.param("80/icmp", "must have a protocol of tcp, udp or sctp after the '/'", id="protocol"),
         pytest.param("80/", "must have a protocol of tcp, udp or sctp after the '/'", id="no-protocol"),

@@ -32,11 +32,11 @@ app = typer.Typer(
 
 
 @contextmanager
-def funnel() -> Iterator[None]:
+def funnel(*, as_json: bool = False) -> Iterator[None]:
     try:
         yield
     except ComposeplatError as error:
-        show_error(str(error), error.hint)
+        show_error(error, as_json=as_json)
         raise typer.Exit(int(error.exit_code)) from None
     except KeyboardInterrupt:
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
@@ -80,7 +80,7 @@ def render(
     """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
     from composeplat.cli.render import run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel():
+    with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file),
             name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
@@ -126,7 +126,7 @@ def config(
     chosen = [view for view, wanted in zip(View, (services, images, volumes, variables), strict=False) if wanted]
     if len(chosen) > 1:
         raise typer.BadParameter("give only one of --services, --images, --volumes and --variables")
-    with funnel():
+    with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file),
             name=name, namespace=namespace, domain=domain, registry=registry,

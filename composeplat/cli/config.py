@@ -37,7 +37,7 @@ def run(
     if substitute:
         loaded = load(request)
         report = loaded.report
-        content = _content(loaded, view) if not report.errors else None
+        content = _content(loaded, view)
     else:
         reading = read(request, substitute=False)
         report = reading.report
@@ -54,6 +54,8 @@ def _content(loaded: Loaded, view: View) -> Any:
     # A definition can be sound before anyone has chosen a domain: that is for render and deploy to say.
     settings = replace(loaded.settings, domain=loaded.settings.domain or "domain.invalid")
     plan = make_plan(loaded.project, settings, loaded.origins, loaded.report)
+    if loaded.report.errors:
+        return None
     match view:
         case View.SERVICES:
             return [service.name for service in plan.services]
@@ -62,7 +64,7 @@ def _content(loaded: Loaded, view: View) -> Any:
         case View.VOLUMES:
             return [volume.name for volume in plan.volumes]
         case View.VARIABLES:
-            return variable_rows(loaded.uses, loaded.variables)
+            return variable_rows(loaded.uses)
         case View.DEFINITION:
             return resolved_definition(loaded)
 

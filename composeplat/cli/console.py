@@ -137,6 +137,11 @@ def _summary(shown: list[Diagnostic], not_kept: int, *, strict: bool) -> str:
     return ", ".join(counts) + more + "\n"
 
 
-def show_error(message: str, hint: str = "") -> None:
+def show_error(error: ComposeplatError, *, as_json: bool = False) -> None:
+    """Show an error that has no place in a file."""
+    if as_json:
+        data = {"severity": "error", "code": error.code, "message": str(error), "hint": error.hint}
+        tell(json.dumps(data) + "\n")
+        return
     word = "\x1b[1;31merror\x1b[0m" if wants_color(sys.stderr) else "error"
-    tell(f"{word}: {message}\n" + (f"  hint: {hint}\n" if hint else ""))
+    tell(f"{word}: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))

@@ -15,11 +15,9 @@ from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 def run(request: Request, *, folder: str, as_json: bool, strict: bool, verbose: bool, json_diagnostics: bool) -> Exit:
     """Print nothing of an invalid definition: half a result is worse than none."""
     loaded = load(request)
-    plan = None
-    if not loaded.report.errors:
-        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
-    if failed or plan is None:
+    if failed:
         return Exit.INVALID
     if folder:
         _write(Path(folder), render_files(plan))

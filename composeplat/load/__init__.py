@@ -32,7 +32,7 @@ from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Node
 
-__all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_or_raise", "read"]
+__all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +72,8 @@ def load(request: Request) -> Loaded:
     )
 
 
-def load_or_raise(request: Request) -> Loaded:
-    """Load for a caller that wants a sound project or an exception: the front door of embedding programs."""
+def load_definition(request: Request) -> Loaded:
+    """Load for a program: a sound project, or an exception that carries the report."""
     loaded = load(request)
     if loaded.report.errors:
         raise InvalidDefinition(loaded.report)

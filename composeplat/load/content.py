@@ -7,9 +7,10 @@ from pathlib import Path
 
 from composeplat import files
 from composeplat.blame import Checker, Origins
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, quoted
 from composeplat.load.reading import Reading
 from composeplat.model import HOST, Mount, Project, Service
+from composeplat.names import is_env_name
 
 
 def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
@@ -33,7 +34,7 @@ class Content(Checker):
         for index, file in enumerate(service.env_files):
             found = self._env_file(file.path, raw=file.raw)
             if not isinstance(found, files.Unreadable):
-                merged.update(found)
+                merged.update({name: value for name, value in found.items() if self._is_taken(name, service, index)})
             elif file.required or not found.missing:
                 path = ("services", service.name, "env_files", index)
                 hint = "create it, or write the long form with required: false" if found.missing else ""
@@ -44,6 +45,14 @@ class Content(Checker):
             else:
                 merged[name] = value
         return merged
+
+    def _is_taken(self, name: str, service: Service, index: int) -> bool:
+        """Say whether Kubernetes takes a variable's name; one that it does not take is left out with a warning."""
+        if is_env_name(name):
+            return True
+        path = ("services", service.name, "env_files", index)
+        self.say("no-effect", path, f"names a file with a variable that Kubernetes does not take: {quoted(name)}")
+        return False
 
     def _env_file(self, path: str, *, raw: bool) -> dict[str, str] | files.Unreadable:
         """Read an env file once, however many services name it."""

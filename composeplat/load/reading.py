@@ -62,6 +62,6 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
         sources=sources,
         variables=variables,
         settings=settings,
-        document=settle(document),
+        document=settle(document, sources.report),
         uses=uses,
     )

@@ -19,6 +19,7 @@ from composeplat.values import BadValue, parse_image
 
 class NoDefinition(ComposeplatError):
     exit_code = Exit.INVALID
+    code = "no-definition"
 
 
 class BadSetting(ComposeplatError):
@@ -166,6 +167,11 @@ def _check_settings(settings: Settings) -> None:
         ("--tls-issuer", "PLATFORM_TLS_ISSUER", _absent_or_name(settings.tls_issuer), "the issuer's name"),
         ("--registry", "PLATFORM_REGISTRY", _is_registry(settings.registry), "HOST or HOST/PATH, without a scheme"),
     )
+    if settings.gateway and (settings.tls_secret or settings.tls_issuer):
+        raise BadSetting(
+            "--tls-secret and --tls-issuer are for Ingresses; with --gateway its listener has the certificate",
+            "leave them out, PLATFORM_TLS_SECRET and PLATFORM_TLS_ISSUER too",
+        )
     wrong = [f"{option} (or {variable}) must be {want}" for option, variable, right, want in rules if not right]
     if wrong:
         raise BadSetting("; ".join(wrong))

@@ -25,7 +25,7 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
         interval=_seconds(section, "interval", lowest=1, default=30),
         timeout=_seconds(section, "timeout", lowest=1, default=30),
         start_period=_seconds(section, "start_period", lowest=0, default=0),
-        retries=section.value("retries", lambda text: max(1, parse_int(text)), 3),
+        retries=section.value("retries", parse_int, 0) or 3,
         readiness=section.boolean("x-okteto-readiness", default=True),
         liveness=section.boolean("x-okteto-liveness", default=False),
     )
@@ -57,7 +57,8 @@ def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
 
 
 def _is_none(test: Field) -> bool:
-    first = test.node.items[0] if isinstance(test.node, Sequence) and test.node.items else test.node
+    """Only a list says NONE: as a text it would be the command of that name."""
+    first = test.node.items[0] if isinstance(test.node, Sequence) and test.node.items else None
     return isinstance(first, Scalar) and first.text == "NONE"
 
 

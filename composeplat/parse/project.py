@@ -12,6 +12,7 @@ from composeplat.parse.service import parse_service
 from composeplat.source import Mapping, Node, Sequence
 from composeplat.values import BadValue, parse_port_number, parse_size
 
+_LONGEST_ROUTE = 1024
 _ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
@@ -35,9 +36,8 @@ def _services(section: Section) -> dict[str, Service]:
     whole = section.get("services")
     services: dict[str, Service] = {}
     for name, place in whole.members() if whole else ():
-        service = parse_service(name, place)
-        if service is not None:
-            services[name] = service
+        # A service that can't be read is there all the same: what names it is not to blame.
+        services[name] = parse_service(name, place) or Service(name=name)
     found = section.fields.get("services")
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
         span = found.span if found else section.whole.span
@@ -57,8 +57,7 @@ def _volumes(section: Section) -> dict[str, Volume]:
             volumes[name] = Volume(name=name)
             continue
         inner = place.section("volumes.*")
-        if inner is not None:
-            volumes[name] = _read_volume(name, inner)
+        volumes[name] = _read_volume(name, inner) if inner is not None else Volume(name=name)
     return volumes
 
 
@@ -155,6 +154,8 @@ def _read_route(item: Field) -> Route | None:
 def _parse_route_path(text: str) -> str:
     if not text.startswith("/"):
         raise BadValue("must be a path that begins with '/'")
+    if len(text) > _LONGEST_ROUTE:
+        raise BadValue(f"must be a path of at most {_LONGEST_ROUTE} characters")
     if (
         not re.fullmatch(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*", text)
         or "//" in text

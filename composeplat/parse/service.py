@@ -81,8 +81,12 @@ def _depends_on(section: Section) -> tuple[Dependency, ...]:
     if found is None:
         return ()
     if isinstance(found.node, Sequence):
-        listed = ((item, item.text()) for item in found.items())
-        return tuple(_named(item, Dependency(service=text)) for item, text in listed if text is not None)
+        listed: dict[str, Field] = {}
+        for item in found.items():
+            text = item.text()
+            if text is not None:
+                listed.setdefault(text, item)
+        return tuple(_named(item, Dependency(service=text)) for text, item in listed.items())
     dependencies: list[Dependency] = []
     for name, place in found.members("a list or a mapping"):
         dependency = _dependency(name, place)
@@ -145,5 +149,5 @@ def _user(section: Section) -> User | None:
 
 
 def _grace_period(section: Section) -> int:
-    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text, bare=True), lowest=0)  # noqa: E731 -- two grammars joined
+    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text), lowest=0)  # noqa: E731 -- two grammars joined
     return section.value("stop_grace_period", parse, 10)

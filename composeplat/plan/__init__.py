@@ -22,10 +22,12 @@ from composeplat.plan.desired import (
     ServicePlan,
     VolumePlan,
 )
+from composeplat.plan.endpoints import plan_endpoints
 from composeplat.plan.images import image_of, plan_image
-from composeplat.plan.network import check_ports, container_ports, plan_cluster_service, plan_endpoints
+from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod
+from composeplat.plan.services import check_ports, container_ports, plan_cluster_service
 from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
 from composeplat.settings import Settings
@@ -34,11 +36,12 @@ __all__ = [
     "Desired", "Edge", "EndpointPlan", "ImageBuild", "ImageOf", "Plan", "ServicePlan", "VolumePlan", "make_plan",
 ]  # fmt: skip
 
-_LARGEST_SECRET = 1_000_000
-
 
 def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
-    """Make the plan of a project without errors; what the network forbids is added to the report."""
+    """Make the plan; what only shows here is added to the report, and with an error in it the plan is not to be used.
+
+    A project with errors is planned all the same, so that one run tells everything.
+    """
     checker = Checker(project, origins, report)
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
     shared = shared_volumes(project)
@@ -46,7 +49,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     ordered = in_order(project.services)
     for service in project.services.values():
         check_ports(checker, service)
-        _check_size(checker, service)
+        check_limits(checker, service)
     images = (plan_image(service, settings) for service in ordered)
     return Plan(
         environment=settings.environment,
@@ -57,13 +60,6 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         images=tuple(image for image in images if image is not None),
         edges=plan_edges(project),
     )
-
-
-def _check_size(checker: Checker, service: Service) -> None:
-    size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
-    if size > _LARGEST_SECRET:
-        message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
-        checker.say("bad-value", ("services", service.name, "environment"), message, "mount large values as files")
 
 
 def _plan_service(

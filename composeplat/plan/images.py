@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 
-from composeplat.model import HOST, Build, Mount, Service
+from composeplat.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.names import clean
 from composeplat.plan.desired import ImageBuild, ImageOf
 from composeplat.settings import Settings
@@ -34,10 +34,12 @@ def image_of(service: Service, settings: Settings) -> ImageOf | str:
 
 
 def carries_content_in_image(service: Service) -> bool:
-    """Say whether some host content of a service is more than a ConfigMap should carry: then all of it is built in."""
-    return service.build is None and any(
-        mount.content and mount.content.files is None for mount in host_mounts(service)
-    )
+    """Say whether a service's host content is more than a ConfigMap should carry: then all of it is built in."""
+    contents = [mount.content for mount in host_mounts(service) if mount.content is not None]
+    if any(content.files is None for content in contents):
+        return True
+    files = [file for content in contents for file in content.files or ()]
+    return len(files) > MAX_HOST_FILES or sum(len(file.content) for file in files) > MAX_HOST_BYTES
 
 
 def host_mounts(service: Service) -> list[Mount]:

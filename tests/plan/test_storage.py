@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.files import MAX_HOST_BYTES
+from composeplat.model import MAX_HOST_BYTES
 from composeplat.plan.pods import HASH_ANNOTATION
 from tests.conftest import Project, Reading
 

@@ -1,4 +1,7 @@
-"""Cluster services, public ports and endpoints."""
+"""Endpoints: the HTTPS routes of the definition, and those that public ports get by themselves.
+
+Owns what is public and under which host, and the Ingress or HTTPRoute that says so.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from itertools import islice
 from composeplat.blame import Checker
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.model import Endpoint, Port, Route, Service
-from composeplat.names import clean, host_of, is_dns_label, is_label_key, is_label_value, make_label, shorten
+from composeplat.names import clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
+from composeplat.plan.services import origin_of, service_ports
 from composeplat.settings import Settings
 
 #: Databases, queues and debuggers, by the port in the container.
@@ -19,83 +23,7 @@ NEVER_PUBLIC = frozenset({
     27019, 28017, 6379, 8087, 8088, 8098, 28015, 29015, 7574, 8983, 2345, 5858, 9229, 5005, 1234, 4444, 5678,
 })  # fmt: skip
 
-_LONGEST_PORT_NAME = 63
-
-
-# cluster services -----------------------------------------------------------------------------------------------------
-
-
-def container_ports(service: Service) -> tuple[tuple[int, str], ...]:
-    return tuple(dict.fromkeys((port.target, port.protocol) for port in service.ports))
-
-
-def service_ports(service: Service) -> dict[tuple[int, str], Port]:
-    """Port of the cluster service -> what it leads to.
-
-    A container's own port always leads to itself, as it does between Compose services; a published one is added.
-    """
-    ports: dict[tuple[int, str], Port] = {}
-    for port in service.ports:
-        ports.setdefault((port.target, port.protocol), port)
-    for port in service.ports:
-        if port.published is not None:
-            ports.setdefault((port.published, port.protocol), port)
-    return ports
-
-
-def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
-    """Give every service its DNS name; without ports, or with dnsrr, the name leads to the pods themselves."""
-    name = clean(service.name)
-    ports = service_ports(service)
-    spec: Manifest = {}
-    if not ports or service.endpoint_mode == "dnsrr":
-        spec["clusterIP"] = "None"
-    else:
-        spec["type"] = "ClusterIP"
-    spec["selector"] = identity.selector(name)
-    if ports:
-        spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
-    return {"apiVersion": "v1", "kind": "Service", "metadata": identity.metadata(name, name), "spec": spec}
-
-
-def _service_port(number: int, port: Port) -> Manifest:
-    made: Manifest = {"name": f"{port.protocol}-{number}", "port": number, "targetPort": port.target}
-    if port.name and number == port.target and is_dns_label(port.name):
-        made["name"] = port.name
-    made["protocol"] = port.protocol.upper()
-    if is_label_key(port.app_protocol):
-        made["appProtocol"] = port.app_protocol
-    return made
-
-
-def check_ports(checker: Checker, service: Service) -> None:
-    ports = service_ports(service)
-    names = {f"{protocol}-{number}": (number, protocol) for number, protocol in ports}
-    for port in service.ports:
-        path = _origin(service, port)
-        own = (port.target, port.protocol)
-        if port.published is not None:
-            holder = ports[(port.published, port.protocol)]
-            if holder.target != port.target and holder.published == port.published:
-                checker.say(
-                    "name-clash", path, "publishes the same port as another one", "publish one of them elsewhere"
-                )
-            elif holder.target != port.target:
-                message = "publishes what inside the cluster is a port of the container itself, and leads there"
-                checker.say("no-effect", path, message)
-        if port.name and names.setdefault(port.name, own) != own:
-            checker.say("name-clash", path, "has the name of another port", "rename one of them")
-        if port.name and not is_dns_label(port.name):
-            checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
-        if port.app_protocol and not is_label_key(port.app_protocol):
-            checker.say("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
-
-
-def _origin(service: Service, port: Port) -> PathKey:
-    return ("services", service.name, "port", port.published or 0, port.target, port.protocol)
-
-
-# endpoints ------------------------------------------------------------------------------------------------------------
+_MOST_RULES = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +67,14 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     if ports and not settings.domain:
         for port in ports.values():
             message = "is public, but gets no address, as no domain is known"
-            checker.say("not-public", _origin(service, port), message, "give --domain or set PLATFORM_DOMAIN")
+            checker.say("not-public", origin_of(service, port), message, "give --domain or set PLATFORM_DOMAIN")
         return []
     name = clean(service.name)
     return [
         Wanted(
             name=name if len(ports) == 1 else shorten(f"{name}-{target}"),
             routes=(Route(path="/", service=service.name, port=target),),
-            origin=_origin(service, port),
+            origin=origin_of(service, port),
         )
         for target, port in ports.items()
     ]
@@ -160,29 +88,27 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
         reason = f"is not made public: a {port.protocol.upper()} port can't be reached by HTTPS"
     if reason:
         hint = "use 'endpoints' to give it a route" if port.protocol == "tcp" else ""
-        checker.say("never-public", _origin(service, port), reason, hint)
+        checker.say("never-public", origin_of(service, port), reason, hint)
     return not reason
 
 
 def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[Wanted]:
     origin: PathKey = ("endpoints", endpoint.name) if endpoint.name else ("endpoints",)
+    if not endpoint.routes:
+        return []
     if not settings.domain:
-        checker.say(
-            "no-domain",
-            ("endpoints",),
-            "need a domain, and none is known",
-            "give --domain or set PLATFORM_DOMAIN",
-            at_key=True,
-        )
+        hint = "give --domain or set PLATFORM_DOMAIN"
+        checker.say("no-domain", ("endpoints",), "need a domain, and none is known", hint, at_key=True)
     name = make_label(endpoint.name) if endpoint.name else settings.environment
     if not name:
         checker.say("bad-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
         return []
+    if endpoint.name and name != endpoint.name:
+        message = f"becomes '{name}', and that is its name in the cluster and in its address"
+        checker.say("name-cleaned", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
     for index, route in enumerate(endpoint.routes):
         _check_route(checker, route, ("routes", endpoint.name, index), paths)
-    if not endpoint.routes:
-        return []
     return [Wanted(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
 
 
@@ -196,7 +122,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
             "leads to a service that the definition does not have",
             f"services are: {names}",
         )
-    elif (route.port, "tcp") not in service_ports(service):
+    elif (route.port, "tcp") not in service_ports(service) and not checker.report.has_error("services", service.name):
         hint = "add it to the service's ports or expose"
         checker.say("unknown-port", origin, "leads to a port that its service does not have", hint)
     if route.path in paths:
@@ -208,12 +134,17 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     host, shortened = host_of(wanted.name, settings.namespace, settings.domain)
     if shortened:
         checker.say("host-shortened", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash")
+    if settings.domain and not is_dns_name(host):
+        checker.say("bad-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
     labels, annotations = _split_labels(checker, wanted)
     routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
     metadata = identity.metadata(wanted.name, wanted.name, annotations)
-    metadata["labels"].update(labels)
+    metadata["labels"] = {**labels, **metadata["labels"]}
     make = _http_route if settings.gateway else _ingress
     manifest = make(metadata, host, routes, settings)
+    if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
+        message = f"leads to more than {_MOST_RULES} ports, which is more than an HTTPRoute holds"
+        checker.say("bad-value", wanted.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
     desired = Desired(key=f"endpoint/{wanted.name}", manifest=manifest, needs=needs)
@@ -225,7 +156,9 @@ def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dic
     annotations: dict[str, str] = {}
     for name, value in wanted.labels:
         path = (*wanted.origin, "labels", name)
-        if not is_label_key(name):
+        if name.startswith("app.kubernetes.io/"):
+            checker.say("no-effect", path, "is a label that tells whose object this is, and can't be set")
+        elif not is_label_key(name):
             checker.say("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
         elif is_label_value(value):
             labels[name] = value
@@ -256,19 +189,18 @@ def _ingress(metadata: Manifest, host: str, routes: Iterable[Route], settings: S
 
 
 def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
+    """One rule for each place led to, as an HTTPRoute holds few; a gateway looks for the longest path by itself."""
     namespace, slash, name = settings.gateway.rpartition("/")
     parent: Manifest = {"name": name, **({"namespace": namespace} if slash else {})}
+    paths: dict[tuple[str, int], list[str]] = {}
+    for route in routes:
+        paths.setdefault((clean(route.service), route.port), []).append(route.path)
     rules = [
         {
-            "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
-            "backendRefs": [{"name": clean(route.service), "port": route.port}],
+            "matches": [{"path": {"type": "PathPrefix", "value": path}} for path in led],
+            "backendRefs": [{"name": service, "port": port}],
         }
-        for route in routes
+        for (service, port), led in paths.items()
     ]
     spec: Manifest = {"parentRefs": [parent], "hostnames": [host], "rules": rules}
-    return {
-        "apiVersion": "gateway.networking.k8s.io/v1",
-        "kind": "HTTPRoute",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": metadata, "spec": spec}

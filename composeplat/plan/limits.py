@@ -1,0 +1,37 @@
+"""What Kubernetes would refuse by size or name, and what becomes of host content: said before anything is sent."""
+
+from __future__ import annotations
+
+from composeplat.blame import Checker
+from composeplat.model import Service
+from composeplat.plan.images import carries_content_in_image, host_mounts
+
+_LARGEST_SECRET = 1_000_000
+_LARGEST_ANNOTATIONS = 256 * 1024
+
+
+def check_limits(checker: Checker, service: Service) -> None:
+    path = ("services", service.name)
+    size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
+    if size > _LARGEST_SECRET:
+        message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
+        checker.say("bad-value", (*path, "environment"), message, "mount large values as files")
+    annotations = {**service.labels, **service.annotations}
+    size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
+    if size > _LARGEST_ANNOTATIONS:
+        message = (
+            f"has labels and annotations of {size // 1024} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
+        )
+        checker.say("bad-value", path, message, "shorten them", at_key=True)
+    _tell_of_host_content(checker, service)
+
+
+def _tell_of_host_content(checker: Checker, service: Service) -> None:
+    if carries_content_in_image(service):
+        message = "has host content too large for a ConfigMap: it goes into an image made from the service's own"
+        checker.say("derived-image", ("services", service.name, "volumes"), message)
+    mounts = host_mounts(service)
+    for index, mount in enumerate(service.mounts):
+        if mount in mounts and mount.content is not None and mount.content.files == ():
+            message = "is an empty folder, and nothing is mounted"
+            checker.say("left-out", ("services", service.name, "mounts", index), message)

@@ -1,0 +1,83 @@
+"""Cluster services: the DNS name of each service, and which of its ports lead where."""
+
+from __future__ import annotations
+
+from composeplat.blame import Checker
+from composeplat.diagnostics import PathKey
+from composeplat.model import Port, Service
+from composeplat.names import clean, is_dns_label, is_label_key
+from composeplat.plan.desired import Identity, Manifest
+
+
+def container_ports(service: Service) -> tuple[tuple[int, str], ...]:
+    return tuple(dict.fromkeys((port.target, port.protocol) for port in service.ports))
+
+
+def service_ports(service: Service) -> dict[tuple[int, str], Port]:
+    """Port of the cluster service -> what it leads to.
+
+    A container's own port always leads to itself, as it does between Compose services; a published one is added, but
+    not to a headless service, whose name leads to the pods themselves.
+    """
+    ports: dict[tuple[int, str], Port] = {}
+    for port in service.ports:
+        ports.setdefault((port.target, port.protocol), port)
+    for port in service.ports:
+        if port.published is not None and service.endpoint_mode != "dnsrr":
+            ports.setdefault((port.published, port.protocol), port)
+    return ports
+
+
+def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
+    """Give every service its DNS name; without ports, or with dnsrr, the name leads to the pods themselves."""
+    name = clean(service.name)
+    ports = service_ports(service)
+    spec: Manifest = {}
+    if not ports or service.endpoint_mode == "dnsrr":
+        spec["clusterIP"] = "None"
+    else:
+        spec["type"] = "ClusterIP"
+    spec["selector"] = identity.selector(name)
+    if ports:
+        spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
+    return {"apiVersion": "v1", "kind": "Service", "metadata": identity.metadata(name, name), "spec": spec}
+
+
+def _service_port(number: int, port: Port) -> Manifest:
+    made: Manifest = {"name": f"{port.protocol}-{number}", "port": number, "targetPort": port.target}
+    if port.name and number == port.target and is_dns_label(port.name):
+        made["name"] = port.name
+    made["protocol"] = port.protocol.upper()
+    if is_label_key(port.app_protocol):
+        made["appProtocol"] = port.app_protocol
+    return made
+
+
+def check_ports(checker: Checker, service: Service) -> None:
+    ports = service_ports(service)
+    names = {f"{protocol}-{number}": (number, protocol) for number, protocol in ports}
+    for port in service.ports:
+        path = origin_of(service, port)
+        own = (port.target, port.protocol)
+        if port.published is not None and (port.published, port.protocol) in ports:
+            holder = ports[(port.published, port.protocol)]
+            if holder.target != port.target and holder.published == port.published:
+                checker.say(
+                    "name-clash", path, "publishes the same port as another one", "publish one of them elsewhere"
+                )
+            elif holder.target != port.target:
+                message = "publishes what inside the cluster is a port of the container itself, and leads there"
+                checker.say("no-effect", path, message)
+        elif port.published is not None and port.published != port.target:
+            message = "publishes a port that with dnsrr leads nowhere inside the cluster; use the container's own"
+            checker.say("no-effect", path, message)
+        if port.name and names.setdefault(port.name, own) != own:
+            checker.say("name-clash", path, "has the name of another port", "rename one of them")
+        if port.name and not is_dns_label(port.name):
+            checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
+        if port.app_protocol and not is_label_key(port.app_protocol):
+            checker.say("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
+
+
+def origin_of(service: Service, port: Port) -> PathKey:
+    return ("services", service.name, "port", port.published or 0, port.target, port.protocol)

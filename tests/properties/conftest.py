@@ -1,0 +1,28 @@
+"""How many examples are tried: a few hundred, or with ENDURANCE=1 in the environment some thousands of new ones."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LONG = os.environ.get("ENDURANCE") == "1"
+
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    max_examples=150,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("long", settings.get_profile("quick"), derandomize=False, max_examples=5000)
+settings.load_profile("long" if LONG else "quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the endurance run take these as well."""
+    for item in items:
+        if LONG and item.path.parent.name == "properties":
+            item.add_marker(pytest.mark.endurance)

@@ -1,0 +1,264 @@
+"""What the package promises about itself: its names, what it loads, what it opens, and that everything is explained."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import composeplat
+from composeplat.cli.app import app
+from tests.conftest import ROOT, Folder, Project
+
+# names ----------------------------------------------------------------------------------------------------------------
+
+
+def test_public_names() -> None:
+    """These names are the promise of the package: adding or removing one is a decision."""
+    assert composeplat.__all__ == [
+        "__version__",
+        "ComposeplatError",
+        "Diagnostic",
+        "InvalidDefinition",
+        "Loaded",
+        "Plan",
+        "Request",
+        "Settings",
+        "load_definition",
+        "make_plan",
+        "render_yaml",
+    ]
+
+
+@pytest.mark.parametrize("name", composeplat.__all__)
+def test_public_name(name: str) -> None:
+    """Each name can be had from the package."""
+    assert getattr(composeplat, name) is not None
+
+
+def test_unknown_name() -> None:
+    """Another name can't, as from any module."""
+    with pytest.raises(AttributeError, match="module 'composeplat' has no attribute 'unknown'"):
+        composeplat.unknown  # noqa: B018 -- the access is what is tested
+
+
+# what is loaded -------------------------------------------------------------------------------------------------------
+
+HEAVY = ("pulumi", "grpc", "rich", "pydantic")
+
+
+def test_heavy_packages_are_there() -> None:
+    """The heavy packages could be loaded here: without them, the next test would hold of any code."""
+    assert [name for name in ("pulumi", "grpc", "rich") if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param("--help", id="help"),
+        pytest.param("render --help", id="help-of-a-command"),
+        pytest.param("render", id="render"),
+        pytest.param("render --no-such-option", id="usage-error"),
+        pytest.param("render -f invalid.yaml", id="invalid"),
+        pytest.param("config", id="config"),
+        pytest.param("config --variables", id="variables"),
+    ],
+)
+def test_what_a_command_loads(project: Project, words: str) -> None:
+    """Reading and rendering load no Pulumi, no gRPC, and nothing to draw or check models with."""
+    folder = project(
+        {"compose.yaml": "services: {web: {image: nginx, env_file: a.env}}", "a.env": "A=1", "invalid.yaml": ""}
+    )
+    script = """
+import sys, composeplat.cli.app
+try:
+    composeplat.cli.app.main()
+except SystemExit:
+    pass
+print("loaded:", *{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+
+    loaded = set(_python(script, folder, *words.split()).stderr.rpartition("loaded: ")[2].split())
+
+    assert "composeplat" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def _python(script: str, folder: Folder, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=folder.path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+# what is opened -------------------------------------------------------------------------------------------------------
+
+SHOP = {
+    "compose.yaml": """\
+include: [more/more.yaml]
+services:
+  web: {image: nginx, ports: ['8080:80'], env_file: web.env, volumes: ['./conf:/etc/conf'], depends_on: [db]}
+  app: {build: ./app, volumes: ['./source:/source']}
+endpoints: [{path: /, service: web, port: 80}]
+""",
+    "compose.override.yaml": "services: {web: {scale: 2}}",
+    ".env": "A=1\n",
+    "more/more.yaml": "services: {db: {image: postgres, volumes: ['data:/data']}}\nvolumes: {data: {}}",
+    "web.env": "B=2\n",
+    "conf/a": "1",
+    "conf/sub/b": "2",
+    "app/Dockerfile": "FROM scratch",
+    "source/main": "3",
+    "unrelated": "4",
+}
+
+WATCH = """
+import json, os, sys
+opened, python = [], (sys.prefix, sys.base_prefix, os.environ["PYTHONPATH"] + "/composeplat")
+
+def watch(event, args):
+    if event == "open" or event.split(".")[0] in ("os", "socket", "subprocess", "shutil", "tempfile"):
+        if event == "open" and (isinstance(args[0], int) or os.path.abspath(args[0]).startswith(python)):
+            return  # what is open already, and Python's own modules
+        opened.append([event, *(str(arg) for arg in args[:2])])
+"""
+
+
+def test_what_rendering_opens(project: Project) -> None:
+    """Rendering opens the files that the definition names, to read them, and nothing else: not what is built."""
+    folder = project(SHOP)
+    script = f"""{WATCH}
+import composeplat.cli.app
+sys.addaudithook(watch)
+try:
+    composeplat.cli.app.main()
+finally:
+    json.dump(opened, sys.stderr)
+"""
+
+    opened = json.loads(_python(script, folder, "render", "--domain", "example.com").stderr)
+
+    read = {
+        path for event, path, mode in (entry for entry in opened if entry[0] == "open") if mode in ("r", "rb", "None")
+    }
+    inside = {str(Path(path).resolve().relative_to(folder.path.resolve())) for path in read if _is_inside(path, folder)}
+    assert inside == {
+        ".env",
+        "compose.override.yaml",
+        "compose.yaml",
+        "conf/a",
+        "conf/sub/b",
+        "more/more.yaml",
+        "web.env",
+    }
+    assert [entry for entry in opened if entry[0] == "open" and not _is_inside(entry[1], folder)] == []
+    assert {entry[0] for entry in opened} <= {"open", "os.scandir", "os.listdir"}
+    assert {Path(entry[1]).name for entry in opened if entry[0] == "os.scandir"} == {"conf", "sub"}
+
+
+def _is_inside(path: str, folder: Folder) -> bool:
+    return (folder.path / path).resolve().is_relative_to(folder.path.resolve())
+
+
+def test_what_pure_stages_open(project: Project) -> None:
+    """From nodes to text nothing is opened, started or asked of the machine; reading, the control, does open."""
+    folder = project(SHOP)
+    script = f"""{WATCH}
+from pathlib import Path
+from composeplat.blame import Origins
+from composeplat.check import check_project
+from composeplat.diagnostics import Report
+from composeplat.load import read, load
+from composeplat.parse import Context, parse_project
+from composeplat.plan import make_plan
+from composeplat.render import render_files, render_json, render_yaml
+from composeplat.request import Request
+
+request = Request(folder=Path.cwd(), domain="example.com")
+loaded = load(request)
+make_plan(loaded.project, loaded.settings, loaded.origins, Report())  # imports what is imported late
+
+sys.addaudithook(watch)
+reading = read(request)
+control = list(opened)
+opened.clear()
+
+origins, report = Origins(), Report()
+project = parse_project(reading.document, Context(report, reading.variables, origins))
+check_project(project, origins, report)
+plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+texts = [render_yaml(plan), render_json(plan), render_files(plan)]
+pure = list(opened)
+assert project.services and plan.objects and all(texts) and not loaded.report.errors
+json.dump([control, pure], sys.stderr)
+"""
+
+    control, pure = json.loads(_python(script, folder).stderr)
+
+    assert pure == []
+    assert "compose.yaml" in {Path(entry[1]).name for entry in control}
+
+
+# what is explained ----------------------------------------------------------------------------------------------------
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    whole: Any = typer.main.get_command(app)
+    yield "platform", whole
+    yield from whole.commands.items()
+
+
+def test_commands_have_help() -> None:
+    """Every command says what it does, and every option what it is for, in a sentence."""
+    silent = [name for name, command in _commands() if not (command.help or "").strip().endswith(".")]
+    silent += [
+        f"{name} {'/'.join(option.opts)}"
+        for name, command in _commands()
+        for option in command.params
+        if option.param_type_name == "option" and not (option.help or "").strip().endswith(".")
+    ]
+
+    assert len(list(_commands())) > 2
+    assert silent == []
+
+
+MODULES = sorted((ROOT / "composeplat").rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_have_a_docstring(module: Path) -> None:
+    """Every module says first, in a sentence, what it owns."""
+    docstring = ast.get_docstring(ast.parse(module.read_text())) or ""
+
+    first, _, _ = docstring.partition("\n\n")
+    assert first.strip().endswith((".", "::", ":"))
+
+
+def test_every_module_can_be_imported_alone() -> None:
+    """No module needs another one to have been imported before it."""
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in MODULES]
+    script = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+    script += "    for loaded in [m for m in sys.modules if m.startswith('composeplat')]: del sys.modules[loaded]\n"
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, *names],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stderr == ""

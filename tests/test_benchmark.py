@@ -1,0 +1,114 @@
+"""The benchmark: a quick run works, and a peer that fails is never timed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import ROOT, Folder, Outcome, Project
+
+SCRIPT = ROOT / "benchmarks" / "render.py"
+
+
+def run(folder: Path, *words: str, path: str = os.defpath) -> Outcome:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--sizes", "1,20", "--runs", "1", *words],
+        cwd=folder,
+        env={"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def peer(folder: Folder, script: str) -> str:
+    """Put a program named kompose on a PATH of its own, and give that PATH."""
+    path = folder.path / "bin" / "kompose"
+    folder.write({"bin/kompose": f"#!/bin/sh\n{script}\n"})
+    path.chmod(0o755)
+    return f"{path.parent}{os.pathsep}{os.defpath}"
+
+
+def measured(folder: Path, *words: str, path: str) -> tuple[Outcome, dict[str, Any]]:
+    outcome = run(folder, "--json", "figures.json", *words, path=path)
+    assert outcome.stderr == ""
+    content: dict[str, Any] = json.loads((folder / "figures.json").read_text())
+    return outcome, content
+
+
+WORKING = """
+[ "$1" = version ] && { echo 9.9; exit; }
+for n in $(seq $(grep -c image: "$4")); do echo kind: Deployment; echo kind: Service; echo kind: Claim; done
+"""
+
+
+def test_a_quick_run(project: Project) -> None:
+    """Each size is a row with our figures and the peer's, and what few services can't tell is not judged."""
+    folder = project({})
+
+    outcome, figures = measured(folder.path, path=peer(folder, f"PATH={os.defpath}{WORKING}"))
+
+    assert outcome.stdout.splitlines()[0] == "kompose 9.9"
+    assert [row["services"] for row in figures["rows"]] == [1, 20]
+    for row in figures["rows"]:
+        assert 0 < row["platform"]["least"] <= row["platform"]["median"] <= row["platform"]["most"]
+        assert 5 < row["platform"]["memory"] < 150
+        assert row["ratio"] == row["platform"]["median"] / row["kompose"]["median"]
+    assert figures["limits"] == {"no slower than kompose": None, "below 150 MB": True, "linear": True}
+    assert outcome.status == 0
+
+
+def test_no_peer(project: Project) -> None:
+    """Without a peer our own figures are measured, and nothing is compared."""
+    outcome, figures = measured(project({}).path, path="/nonexistent")
+
+    assert outcome.stdout.splitlines()[0] == "not compared: kompose is not on PATH"
+    assert [(row["kompose"], row["ratio"]) for row in figures["rows"]] == [(None, None)] * 2
+    assert outcome.status == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param("echo no >&2; exit 1", "kompose ended with status 1: no", id="fails"),
+        pytest.param(
+            "exit 0", "kompose ended with status 0, but gave 0 objects where 3 are expected", id="does-nothing"
+        ),
+        pytest.param("kill -9 $$", "kompose ended with status -9: and no message", id="dies"),
+    ],
+)
+def test_a_peer_that_fails(project: Project, script: str, expected: str) -> None:
+    """A peer that fails, or gives nothing, would win: it is not timed."""
+    folder = project({})
+
+    outcome, figures = measured(folder.path, path=peer(folder, script))
+
+    assert outcome.stdout.splitlines()[0] == f"not compared: {expected}"
+    assert [row["kompose"] for row in figures["rows"]] == [None, None]
+
+
+def test_what_is_measured(project: Project) -> None:
+    """Every service of the measured definition is a StatefulSet, a Service, a claim and a Secret."""
+    text = subprocess.run(
+        [sys.executable, "-c", "import render; print(render.definition(2))"],
+        env={"PYTHONPATH": str(SCRIPT.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    reading = project(text).read()
+
+    assert len(yaml.safe_load(text)["services"]) == 2
+    assert reading.messages == []
+    assert sorted(name.partition("/")[0] for name in reading.names) == sorted(
+        ["StatefulSet", "Service", "PersistentVolumeClaim", "Secret"] * 2
+    )
