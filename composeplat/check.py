@@ -109,14 +109,25 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
             message = (
                 f"waits for {shown} to be healthy, which has no health check and no port: it is enough that it runs"
             )
-            checker.say("no-effect", path, message, f"give {shown} a health check")
-        elif dependency.condition == COMPLETED and found.restart == ALWAYS:
+            if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
+                checker.say("no-effect", path, message, f"give {shown} a health check")
+        elif (
+            dependency.condition == COMPLETED
+            and found.restart == ALWAYS
+            and not _is_unread(checker, found, "restart", "deploy")
+        ):
             checker.say(
                 "not-a-job",
                 path,
                 f"waits for {shown} to complete, but that service is restarted for ever",
                 f"give {shown} restart: 'no' or on-failure",
             )
+
+
+def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
+    """Say whether a service, or one of its keys, could not be read: then what names it is not to blame."""
+    keys_in_error = (checker.report.has_error("services", service.name, key) for key in keys)
+    return service == Service(name=service.name) or any(keys_in_error)
 
 
 def _near(services: Mapping[str, object]) -> str:

@@ -48,7 +48,7 @@ def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
             items = [
                 _settle(item, (*path, index), report) for index, item in enumerate(node.items) if item.tag != _RESET
             ]
-            if report is not None and _pattern(path) == ("services", "*", "volumes"):
+            if report is not None:
                 _report_mount_clashes(items, path, report)
             return _unify(Sequence(node.span, items, "", node.size), path)
         case Scalar() if node.tag:
@@ -79,6 +79,8 @@ def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
         case Mapping(), Mapping():
             return _merge_mappings(base, over, path, report)
         case Sequence(), Sequence():
+            _report_mount_clashes(base.items, path, report)
+            _report_mount_clashes(over.items, path, report)
             return _unify(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
@@ -240,15 +242,19 @@ def _by_target(item: Node) -> object:
 
 
 def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> None:
-    """A later file may mount something else at a path; one file that does so twice contradicts itself."""
-    seen: set[tuple[object, object]] = set()
+    """A later file may mount something else at a path; one list that does so twice contradicts itself."""
+    if _pattern(path) != ("services", "*", "volumes"):
+        return
+    seen: set[object] = set()
     for index, item in enumerate(items):
-        place = (item.span.source.order, _by_target(item))
-        if place in seen:
+        if item.tag == _RESET:
+            continue
+        target = _by_target(item)
+        if target in seen:
             where = (*path, index)
             message = f"{dotted(where)} mounts at the same path as another volume of this service"
             report.add("mount-clash", item.span, where, message, "remove one of them")
-        seen.add(place)
+        seen.add(target)
 
 
 def _by_second_part(item: Node) -> object:

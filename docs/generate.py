@@ -84,6 +84,9 @@ EXAMPLES: dict[str, Example] = {
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
     "left-out": _compose(f"{_WEB}volumes:\n  data:\n"),
+    "derived-image": Example(
+        {"compose.yaml": f"{_WEB}    volumes:\n      - ./pictures.tar:/pictures.tar\n", "pictures.tar": 300_000 * b"x"}
+    ),
     "name-cleaned": _compose("services:\n  my_app:\n    image: nginx\n"),
     "bad-name": _compose("services:\n  9lives:\n    image: nginx\n"),
     "name-clash": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
@@ -133,8 +136,7 @@ def messages_of(example: Example) -> list[tuple[str, str]]:
             loaded = load(request)
         except ComposeplatError as error:
             return [("no-definition", f"error: {error}\n  hint: {error.hint}")]
-        if not loaded.report.errors:
-            make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         return [(d.code, _line(d)) for d in loaded.report.sorted()]
 
 

@@ -45,6 +45,24 @@ def test_public_name(name: str) -> None:
     assert getattr(composeplat, name) is not None
 
 
+def test_public_names_of_a_fresh_process(project: Project) -> None:
+    """A program that starts with them gets functions and classes, not the modules of the same names."""
+    names = ", ".join(name for name in composeplat.__all__ if name != "__version__")
+    script = f"""
+from pathlib import Path
+from composeplat import {names}
+import composeplat.load, composeplat.plan, composeplat.render, composeplat.request
+from composeplat import {names}
+print(*(callable(one) for one in ({names})))
+print(load_definition(Request(folder=Path.cwd())).project.services["web"].image)
+"""
+
+    told = _python(script, project("services: {web: {image: nginx}}")).stdout.splitlines()
+
+    assert told[0].split() == ["True"] * (len(composeplat.__all__) - 1)
+    assert told[1] == "nginx"
+
+
 def test_unknown_name() -> None:
     """Another name can't, as from any module."""
     with pytest.raises(AttributeError, match="module 'composeplat' has no attribute 'unknown'"):

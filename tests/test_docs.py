@@ -33,6 +33,7 @@ from composeplat.cli.console import as_data
 from composeplat.codes import CODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
 from composeplat.load.documents import MAX_INCLUDES
+from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.plan.endpoints import NEVER_PUBLIC
 from composeplat.source import MAX_DEPTH, MAX_NODES
 from tests.conftest import ROOT, Project
@@ -248,7 +249,7 @@ def test_every_port_that_is_never_public_is_listed() -> None:
         ("compose-file.md", f"an env file {files.MAX_ENV_FILE // 1024**2} MiB"),
         ("compose-file.md", f"{MAX_NODES:,} nodes and {MAX_DEPTH} levels"),
         ("compose-file.md", f"more than {MAX_INCLUDES} includes"),
-        ("kubernetes.md", f"Up to {files.MAX_HOST_BYTES // 1024} KiB and {files.MAX_HOST_FILES} files"),
+        ("kubernetes.md", f"Up to {MAX_HOST_BYTES // 1024} KiB and {MAX_HOST_FILES} files"),
     ],
 )
 def test_limits_are_those_of_the_code(page: str, limit: str) -> None:

@@ -16,6 +16,12 @@ from tests.conftest import Project
     [
         pytest.param("image: 'nginx:${TAG}'", {"image": "nginx:1.27"}, id="variables-in"),
         pytest.param("image: nginx, scale: 2", {"image": "nginx", "scale": 2}, id="numbers-stay"),
+        pytest.param(
+            "image: nginx, cpus: $TAG", {"image": "nginx", "cpus": 1.27}, id="substituted-numbers-are-numbers"
+        ),
+        pytest.param("image: nginx, cpus: '$TAG'", {"image": "nginx", "cpus": "1.27"}, id="substituted-texts-stay"),
+        pytest.param("image: nginx, x-on: $ON", {"image": "nginx", "x-on": True}, id="substituted-booleans"),
+        pytest.param("image: nginx, user: $NOTHING", {"image": "nginx", "user": ""}, id="nothing-put-in-is-a-text"),
         pytest.param("image: nginx, x-own: {a: b}", {"image": "nginx", "x-own": {"a": "b"}}, id="extensions-stay"),
         pytest.param("image: nginx, command: 'echo $$HOME'", {"image": "nginx", "command": "echo $$HOME"}, id="dollar"),
         pytest.param(
@@ -42,7 +48,7 @@ from tests.conftest import Project
 )
 def test_service(project: Project, text: str, expected: dict[str, Any]) -> None:
     """A service is written with its variables in and its paths relative to the project's folder."""
-    folder = project(f"services: {{web: {{{text}}}}}\nvolumes: {{data: {{}}}}", TAG="1.27")
+    folder = project(f"services: {{web: {{{text}}}}}\nvolumes: {{data: {{}}}}", TAG="1.27", ON="true", NOTHING="")
     reading = folder.read()
 
     assert reading.messages == []

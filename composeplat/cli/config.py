@@ -7,8 +7,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from composeplat.cli.console import show_report, show_result
-from composeplat.diagnostics import Exit, printable
+from composeplat.cli.console import show_report, show_result, table
+from composeplat.diagnostics import Exit
 from composeplat.load import Loaded, Request, load, read
 from composeplat.plan import make_plan
 from composeplat.render import to_yaml
@@ -75,13 +75,5 @@ def _text(content: Any, view: View, *, as_json: bool) -> str:
     if view is View.DEFINITION:
         return to_yaml(content)
     if view is View.VARIABLES:
-        return _table([("NAME", "VALUE", "FROM"), *((r["name"], r["value"] or "", r["from"]) for r in content)])
+        return table([("NAME", "VALUE", "FROM"), *((r["name"], r["value"] or "", r["from"]) for r in content)])
     return "".join(f"{line}\n" for line in content)
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-    shown = [tuple(printable(cell).replace("\n", "\\n") for cell in row) for row in rows]
-    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in shown
-    )

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
@@ -72,6 +73,14 @@ def show_result(text: str) -> None:
         silence(stream)
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write the result: {reason}") from None
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Lay rows out in columns; the first row is their names."""
+    shown = [tuple(printable(cell).replace("\n", "\\n") for cell in row) for row in rows]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def silence(stream: TextIO) -> None:

@@ -20,7 +20,7 @@ def check_limits(checker: Checker, service: Service) -> None:
     size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
     if size > _LARGEST_ANNOTATIONS:
         message = (
-            f"has labels and annotations of {size // 1024} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
+            f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
         )
         checker.say("bad-value", path, message, "shorten them", at_key=True)
     _tell_of_host_content(checker, service)

@@ -1,4 +1,4 @@
-"""Run the command and see what it took: seconds of processor time, as other tests run beside, and memory at its most."""
+"""Run the command and see what it took: seconds of processor time, as other tests run beside, and its most memory."""
 
 from __future__ import annotations
 

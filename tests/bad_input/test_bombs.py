@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 
 import pytest
@@ -16,10 +17,7 @@ DEPTH = 10_000
 def alias_bomb(fold: int, levels: int) -> str:
     """Each list holds the one before it ``fold`` times."""
     names = string.ascii_lowercase[:levels]
-    lists = (
-        f"x-{name}: &{name} [{', '.join([f'*{before}'] * fold)}]\n"
-        for before, name in zip(names, names[1:], strict=False)
-    )
+    lists = (f"x-{name}: &{name} [{', '.join([f'*{before}'] * fold)}]\n" for before, name in itertools.pairwise(names))
     return "x-a: &a {k: v}\n" + "".join(lists) + SERVICES
 
 

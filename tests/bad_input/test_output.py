@@ -23,12 +23,13 @@ def names(folder: Path) -> list[str]:
 
 def start(folder: Folder, *words: str, **streams: int | IO[Any]) -> subprocess.Popen[bytes]:
     """Start the command with streams of our choice."""
-    return subprocess.Popen(
+    child: subprocess.Popen[bytes] = subprocess.Popen(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
         cwd=folder.path,
         env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
         **streams,  # type: ignore[call-overload]
     )
+    return child
 
 
 def shell(folder: Folder, command: str) -> subprocess.CompletedProcess[str]:

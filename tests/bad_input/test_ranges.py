@@ -11,7 +11,7 @@ PORT = "must be a whole number from 1 to 65535"
 SHORT_PORT = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
 SIZE = "must be a size such as 512m, 1g or 512Mi"
 CPUS = "must be a number of cpus such as 0.5, 2 or 250m"
-TIME = "must be a duration such as 30s, 500ms or 1m30s"
+TIME = "must be a duration such as 30s, 500ms or 1m30s, or a number of seconds"
 REPLICAS = "must be a whole number from 0 to 10000"
 BIG = "9" * 30
 
@@ -33,7 +33,7 @@ CASES = [
     ("cpus: 1e400000000", "cpus", CPUS, "1e400000000"),
     (f"cpus: {BIG}", "cpus", CPUS, BIG),
     ("cpus: 1_0", "cpus", CPUS, "1_0"),
-    ("cpus: ١", "cpus", CPUS, "١"),
+    ("cpus: \u0661", "cpus", CPUS, "\u0661"),
     ("cpu_count: 1.5", "cpu_count", "must be a whole number from 0 to 10000", "1.5"),
     ("mem_limit: -1m", "mem_limit", SIZE, "-1m"),
     ("mem_limit: lots", "mem_limit", SIZE, "lots"),
@@ -41,12 +41,12 @@ CASES = [
     ("mem_limit: 9e9", "mem_limit", SIZE, "9e9"),
     ("mem_limit: 99999999p", "mem_limit", "must be a size below 8 exbibytes", "99999999p"),
     ("mem_limit: 1.5", "mem_limit", "must be a whole number of bytes, or have a unit such as m or Mi", "1.5"),
-    ("mem_reservation: ١m", "mem_reservation", SIZE, "١m"),
+    ("mem_reservation: \u0661m", "mem_reservation", SIZE, "\u0661m"),
     ("resources: {limits: {cpu: -1}}", "resources.limits.cpu", CPUS, "-1"),
     ("resources: {requests: {memory: -1Mi}}", "resources.requests.memory", SIZE, "-1Mi"),
     ("deploy: {resources: {limits: {memory: 1zb}}}", "deploy.resources.limits.memory", SIZE, "1zb"),
-    ("stop_grace_period: -1s", "stop_grace_period", f"{TIME}, or a number of seconds", "-1s"),
-    ("stop_grace_period: long", "stop_grace_period", f"{TIME}, or a number of seconds", "long"),
+    ("stop_grace_period: -1s", "stop_grace_period", TIME, "-1s"),
+    ("stop_grace_period: long", "stop_grace_period", TIME, "long"),
     (
         "stop_grace_period: 99999999999s",
         "stop_grace_period",
@@ -54,19 +54,19 @@ CASES = [
         "99999999999s",
     ),
     ("healthcheck: {test: a, interval: -1s}", "healthcheck.interval", TIME, "-1s"),
-    ("healthcheck: {test: a, interval: 5}", "healthcheck.interval", TIME, "5"),
+    ("healthcheck: {test: a, interval: 5x}", "healthcheck.interval", TIME, "5x"),
     ("healthcheck: {test: a, timeout: 1 s}", "healthcheck.timeout", TIME, "1 s"),
     ("healthcheck: {test: a, retries: -1}", "healthcheck.retries", INT, "-1"),
     (f"healthcheck: {{test: a, retries: {BIG}}}", "healthcheck.retries", INT, BIG),
     ("healthcheck: {http: {path: /, port: 0}}", "healthcheck.http.port", PORT, "0"),
     ("healthcheck: {http: {path: /, port: 65536}}", "healthcheck.http.port", PORT, "65536"),
-    ("ports: [0]", "ports[0]", f"{PORT} ({SHORT_PORT})", "0"),
-    ("ports: [65536]", "ports[0]", f"{PORT} ({SHORT_PORT})", "65536"),
-    ("ports: [-1]", "ports[0]", f"{PORT} ({SHORT_PORT})", "-1"),
-    ("ports: ['80:99999']", "ports[0]", f"{PORT} ({SHORT_PORT})", "80:99999"),
-    ("ports: ['99999:80']", "ports[0]", f"{PORT} ({SHORT_PORT})", "99999:80"),
-    ("ports: ['90-80']", "ports[0]", f"must be a range from a lower port to a higher one ({SHORT_PORT})", "90-80"),
-    ("ports: ['1-9999']", "ports[0]", f"must name at most 256 ports in one range ({SHORT_PORT})", "1-9999"),
+    ("ports: [0]", "ports[0]", PORT, "0"),
+    ("ports: [65536]", "ports[0]", PORT, "65536"),
+    ("ports: [-1]", "ports[0]", PORT, "-1"),
+    ("ports: ['80:99999']", "ports[0]", PORT, "80:99999"),
+    ("ports: ['99999:80']", "ports[0]", PORT, "99999:80"),
+    ("ports: ['90-80']", "ports[0]", "must be a range from a lower port to a higher one", "90-80"),
+    ("ports: ['1-9999']", "ports[0]", "must name at most 256 ports in one range", "1-9999"),
     ("ports: ['80-81:80-83']", "ports[0]", "must have ranges of the same length on both sides", "80-81:80-83"),
     ("ports: ['80/icmp']", "ports[0]", "must have a protocol of tcp, udp or sctp after the '/'", "80/icmp"),
     ("ports: ['a:b:c:d']", "ports[0]", SHORT_PORT, "a:b:c:d"),

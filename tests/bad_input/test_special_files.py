@@ -160,8 +160,10 @@ def test_host_volume(make: Callable[[Path], None], reason: str, project: Project
     make(folder.path / "odd")
 
     expected = [
-        f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './odd:/odd'"
-        " [refused-path]"
+        (
+            f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './odd:/odd'"
+            " [refused-path]"
+        )
     ]
     assert expected == folder.read().messages
 
@@ -174,8 +176,10 @@ def test_host_volume_of_the_system(path: str, project: Project) -> None:
     text = f'services: {{web: {{image: nginx, volumes: ["{path}:/odd"]}}}}'
 
     expected = [
-        "compose.yaml:1:42: error: services.web.volumes[0] mounts a system path of this machine:"
-        f" '{path}:/odd' [refused-path]"
+        (
+            "compose.yaml:1:42: error: services.web.volumes[0] mounts a system path of this machine:"
+            f" '{path}:/odd' [refused-path]"
+        )
     ]
     assert expected == project(text).read().messages
 
@@ -185,8 +189,10 @@ def test_host_volume_that_is_missing(project: Project) -> None:
     folder = project('services: {web: {image: nginx, volumes: ["./odd:/odd"]}}')
 
     expected = [
-        "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that does not exist: './odd:/odd'"
-        " [missing-path]"
+        (
+            "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that does not exist: './odd:/odd'"
+            " [missing-path]"
+        )
     ]
     assert expected == folder.read().messages
     assert not (folder.path / "odd").exists()
@@ -212,8 +218,10 @@ def test_inside_a_host_volume(make: Callable[[Path], None], reason: str, project
     make(folder.path / "conf" / "odd")
 
     expected = [
-        f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './conf:/odd'"
-        " [refused-path]"
+        (
+            f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './conf:/odd'"
+            " [refused-path]"
+        )
     ]
     assert expected == folder.read().messages
 
@@ -227,8 +235,10 @@ def test_link_on_the_way_to_a_host_volume(project: Project) -> None:
     (folder.path / "way").symlink_to(outside)
 
     expected = [
-        "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that is a link that leads out of the"
-        " project's folder: './way/secret:/odd' [refused-path]"
+        (
+            "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that is a link that leads out of the"
+            " project's folder: './way/secret:/odd' [refused-path]"
+        )
     ]
     assert expected == folder.read().messages
 
@@ -239,8 +249,10 @@ def test_name_that_is_no_text(project: Project) -> None:
     (folder.path / "conf" / os.fsdecode(b"\xff")).touch()
 
     expected = [
-        "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that holds a file whose name is not"
-        " UTF-8 text: './conf:/odd' [refused-path]"
+        (
+            "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that holds a file whose name is not"
+            " UTF-8 text: './conf:/odd' [refused-path]"
+        )
     ]
     assert expected == folder.read().messages
 
@@ -265,8 +277,10 @@ def without_rights() -> Iterator[None]:
     [
         (
             "services: {web: {image: nginx, env_file: odd}}",
-            "<stdin>:1:42: error: services.web.env_file names a file that may not be read by this user: 'odd'"
-            " [unreadable-file]",
+            (
+                "<stdin>:1:42: error: services.web.env_file names a file that may not be read by this user: 'odd'"
+                " [unreadable-file]"
+            ),
         ),
         (
             "include: [odd]\n" + SERVICES,
@@ -274,8 +288,10 @@ def without_rights() -> Iterator[None]:
         ),
         (
             'services: {web: {image: nginx, volumes: ["./odd:/odd"]}}',
-            "<stdin>:1:42: error: services.web.volumes[0] mounts a host path that may not be read by this user:"
-            " './odd:/odd' [refused-path]",
+            (
+                "<stdin>:1:42: error: services.web.volumes[0] mounts a host path that may not be read by this user:"
+                " './odd:/odd' [refused-path]"
+            ),
         ),
     ],
 )

@@ -100,8 +100,10 @@ REFUSED = {
     ),
     "a second document that is a list": (
         TEXT.encode() + b"---\n- a\n",
-        "compose.yaml:5:1: error: the definition must be a mapping, as in the file it is laid over, not a list"
-        " [wrong-type]",
+        (
+            "compose.yaml:5:1: error: the definition must be a mapping, as in the file it is laid over, not a list"
+            " [wrong-type]"
+        ),
     ),
     "a second equal key": (
         b"services:\n  web:\n    image: nginx\n\n    image: caddy\n",
@@ -137,8 +139,10 @@ REFUSED = {
     ),
     "a merge of a list of words": (
         b"services: {web: {image: nginx, <<: [a]}}\n",
-        "compose.yaml:1:32: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
-        " [bad-merge]",
+        (
+            "compose.yaml:1:32: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
+            " [bad-merge]"
+        ),
     ),
     "a quote that is never closed": (
         b'services: {web: {image: "nginx}}\n',
@@ -179,7 +183,7 @@ def test_accepted(content: bytes, project: Project) -> None:
     """The file is read as if it were plain."""
     reading = project({"compose.yaml": content}).read()
 
-    assert [] == reading.messages
+    assert reading.messages == []
     assert reading.container("Deployment", "web")["image"] == "nginx"
 
 
@@ -187,7 +191,7 @@ def test_documents_are_laid_over_one_another(project: Project) -> None:
     """Several documents of a file are as several files: the later one holds."""
     reading = project(TEXT + "---\nservices: {web: {image: caddy}}\n").read()
 
-    assert [] == reading.messages
+    assert reading.messages == []
     assert reading.container("Deployment", "web")["image"] == "caddy"
 
 
@@ -195,7 +199,7 @@ def test_anchors_end_with_their_document(project: Project) -> None:
     """An alias names no anchor of an earlier document."""
     messages = project("x-web: &web {image: nginx}\n---\nservices: {web: *web}\n").read().messages
 
-    assert ["compose.yaml:3:17: error: not YAML: the alias '*web' names no anchor above it [bad-yaml]"] == messages
+    assert messages == ["compose.yaml:3:17: error: not YAML: the alias '*web' names no anchor above it [bad-yaml]"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +221,7 @@ def test_accepted_env_file(content: bytes, project: Project) -> None:
     text = "services: {web: {image: nginx, labels: {a: '$A'}}}"
     reading = project({"compose.yaml": text, ".env": content}).read()
 
-    assert [] == reading.messages
+    assert reading.messages == []
     assert reading.object("Deployment", "web")["metadata"]["annotations"] == {"a": "b"}
 
 

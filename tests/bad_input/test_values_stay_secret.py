@@ -18,7 +18,7 @@ from tests.bad_input.test_wrong_types import PLACES, definition
 from tests.conftest import Folder, Project, Reading
 from tests.in_process import run_here
 
-SECRET = "hunter2.s3ntinel"
+SECRET = "hunter2.s3ntinel"  # noqa: S105 -- a stand-in for one
 NUMBER = "39157"
 """A value that is right where a number is wanted, and stands nowhere else."""
 
@@ -134,7 +134,11 @@ volumes:
 endpoints:
 - {path: "${SECRET}", service: "${SECRET}", port: "${SECRET}"}
 - {path: "/${SECRET}", service: "${SECRET}", port: 80}
+"""
+
+UNREAD = """
 include: ["${SECRET}", {path: ["${SECRET}"], project_directory: "${SECRET}", env_file: "${SECRET}"}]
+services: {web: {image: nginx}}
 """
 
 VALID = """
@@ -164,7 +168,9 @@ secrets: {a: {file: "${SECRET}"}}
 
 @pytest.mark.parametrize("option", ["-v", "--strict", "--json-diagnostics"])
 @pytest.mark.parametrize("command", ["render", "config"])
-@pytest.mark.parametrize(("text", "status"), [(INVALID, 3), (VALID, 0)], ids=["invalid", "valid"])
+@pytest.mark.parametrize(
+    ("text", "status"), [(INVALID, 3), (UNREAD, 3), (VALID, 0)], ids=["invalid", "unread", "valid"]
+)
 def test_of_the_command(text: str, status: int, command: str, option: str, project: Project) -> None:
     """The command's messages, all of them at once, do not repeat the value."""
     folder = project({"compose.yaml": text, ".env": f"SECRET={SECRET}\n"})

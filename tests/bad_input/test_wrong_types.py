@@ -101,7 +101,8 @@ def test_definition(value: Any, project: Project) -> None:
 def test_key_in_two_files(key: str, project: Project) -> None:
     """A value laid over one of another kind is an error too, not an exception."""
     folder = project({})
-    for value in (None, 3, "a", ["a"], {"a": "b"}, [[{}]]):
+    values: tuple[Any, ...] = (None, 3, "a", ["a"], {"a": "b"}, [[{}]])
+    for value in values:
         for other in ("a", ["a"], {"a": "b"}):
             base, over = definition("services.*", key, value), definition("services.*", key, other)
             files = {"compose.yaml": to_yaml(base), "compose.override.yaml": to_yaml(over)}

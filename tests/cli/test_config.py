@@ -132,6 +132,26 @@ def test_variables_as_json(project: Project) -> None:
     ]
 
 
+def test_variables_of_an_included_file(project: Project) -> None:
+    """A variable that an included file uses first is shown as it is there, from that file's own env file."""
+    folder = project(
+        {
+            "compose.yaml": "include: [{path: inner/more.yaml, env_file: named.env}, inner/compose.yaml]",
+            "inner/more.yaml": "services: {web: {image: 'web:${TAG}', command: '$BOTH'}}",
+            "inner/compose.yaml": "services: {db: {image: 'db:${OWN}', command: '$BOTH'}}",
+            "named.env": "TAG=named\nBOTH=first\n",
+            "inner/.env": "OWN=own\nBOTH=second\n",
+        }
+    )
+
+    assert shown(folder, "--variables").splitlines() == [
+        "NAME  VALUE  FROM",
+        "TAG   named  include",
+        "BOTH  first  include",
+        "OWN   own    include",
+    ]
+
+
 def test_a_value_that_steers_a_terminal(project: Project) -> None:
     """A value's control characters and line ends don't break the table."""
     folder = project("services: {web: {image: nginx, command: '$X'}}")

@@ -257,6 +257,29 @@ def test_options_that_no_cluster_takes(project: Project, words: tuple[str, ...],
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (2, "", [expected])
 
 
+@pytest.mark.parametrize(
+    ("words", "shell"),
+    [
+        (("--gateway", "edge", "--tls-secret", "wildcard"), {}),
+        (("--gateway", "edge", "--tls-issuer", "public"), {}),
+        (("--gateway", "edge"), {"PLATFORM_TLS_ISSUER": "public"}),
+        (("--tls-secret", "wildcard"), {"PLATFORM_GATEWAY": "edge"}),
+    ],
+)
+def test_a_certificate_for_a_gateway(project: Project, words: tuple[str, ...], shell: dict[str, str]) -> None:
+    """The certificate of an HTTPRoute is the Gateway's: naming another one is a mistake of use."""
+    outcome = run_here("render", *words, folder=project(SHOP).path, **shell)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (
+        2,
+        "",
+        [
+            "error: --tls-secret and --tls-issuer are for Ingresses; with --gateway its listener has the certificate",
+            "  hint: leave them out, PLATFORM_TLS_SECRET and PLATFORM_TLS_ISSUER too",
+        ],
+    )
+
+
 # messages -------------------------------------------------------------------------------------------------------------
 
 TYPO = "services: {web: {image: nginx, comand: x, hostname: y, uts: host}}"
@@ -360,6 +383,38 @@ def test_invalid_in_the_plan(project: Project) -> None:
     assert "[unknown-port]" in outcome.stderr
 
 
+@pytest.mark.parametrize("command", ["render", "config"])
+def test_everything_is_told_in_one_run(project: Project, command: str) -> None:
+    """Mistakes of every stage come at once: of merging, of a key, of the whole, of the plan."""
+    text = """\
+services:
+  web: {image: nginx, scale: two, volumes: [/a, /a]}
+  api: {image: nginx, depends_on: [gone]}
+  db: {image: postgres, ports: ["5432:5432"]}
+endpoints: [{path: /, service: api, port: 80}, {path: /db, service: db, port: 80}]
+"""
+
+    outcome = project(text).run(command, "--domain", "example.com").assert_invalid()
+
+    assert [line for line in outcome.stderr.splitlines() if not line.startswith("  hint:")] == [
+        "compose.yaml:2:30: error: services.web.scale must be a whole number from 0 to 10000, not 'two' [bad-value]",
+        (
+            "compose.yaml:2:49: error: services.web.volumes[1] mounts at the same path as another volume of this"
+            " service [mount-clash]"
+        ),
+        (
+            "compose.yaml:3:36: error: services.api.depends_on[0] names 'gone', which is not a service of the"
+            " definition [unknown-service]"
+        ),
+        (
+            "compose.yaml:4:33: warning: services.db.ports[0] is not made public: it is on the list of ports of"
+            " databases and debuggers [never-public]"
+        ),
+        "compose.yaml:5:48: error: endpoints[1] leads to a port that its service does not have [unknown-port]",
+        "4 errors, 1 warning",
+    ]
+
+
 def test_no_definition(project: Project) -> None:
     """No definition ends with 3 and the names that were looked for."""
     outcome = project({}).run("render").assert_invalid()
@@ -371,6 +426,21 @@ def test_no_definition(project: Project) -> None:
         ),
         "  hint: name one with -f, or go to the folder that has one",
     ]
+
+
+def test_no_definition_as_json(project: Project) -> None:
+    """With --json-diagnostics this is one JSON object too, without a place."""
+    outcome = project({}).run("render", "--json-diagnostics").assert_invalid()
+
+    assert json.loads(outcome.stderr) == {
+        "severity": "error",
+        "code": "no-definition",
+        "message": (
+            "no Compose file here or in a folder above: looked for compose.yaml, compose.yml,"
+            " docker-compose.yaml, docker-compose.yml"
+        ),
+        "hint": "name one with -f, or go to the folder that has one",
+    }
 
 
 def test_missing_file(project: Project) -> None:

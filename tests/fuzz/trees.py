@@ -15,7 +15,8 @@ SCALARS: tuple[Any, ...] = (
     "~/x:/y", "512m", "1.5Gi", "250m", "30s", "1h30m", "vip", "dnsrr", "CMD", "CMD-SHELL", "NONE", "A=b", "A=", "=",
     "$SET", "${SET}", "${NUMBER}", "${EMPTY:-80}", "${NONE:?must}", "${NONE", "$$SET", "$(id)", "${A:-${B:-c}}",
     "service_healthy", "service_completed_successfully", "recreate", "on-delete", "rolling", "root", "1000:1000",
-    "more", "compose.yaml", ".env", "tcp", "bind", "tmpfs", "volume", "npipe", "raw", "/a/b/../c", "é", "日本", "\x1b[31m",
+    "more", "compose.yaml", ".env",
+    "tcp", "bind", "tmpfs", "volume", "npipe", "raw", "/a/b/../c", "é", "日本", "\x1b[31m",
     "\0", "a\nb\n", "x" * 300, "dev.platform.com/update", "C:\\a:/b", "ReadWriteMany", "https://example.com/a.git#b",
 )  # fmt: skip
 NAMES = ("web", "db", "data", "My_Web", "a", "dev.platform.com/update", "x-a", "size", "rules", "${SET}", "", "1", "é")
@@ -72,7 +73,7 @@ def value(random: Random, path: str) -> Any:
 
 
 def anything(random: Random, depth: int = 0) -> Any:
-    match random.randrange(10 if depth < 3 else 7):  # noqa: PLR2004 -- deeper than this, scalars alone
+    match random.randrange(10 if depth < 3 else 7):
         case 7:
             return [anything(random, depth + 1) for _ in range(random.randrange(3))]
         case 8:

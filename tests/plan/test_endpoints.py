@@ -1,0 +1,114 @@
+"""Endpoints: how much an HTTPRoute holds, and what messages about ports and hosts leave unsaid."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+
+MOST_RULES = 16
+
+
+def routes(count: int) -> str:
+    """A definition with that many routes of one endpoint, each to a port of its own."""
+    ports = ", ".join(str(8000 + number) for number in range(count))
+    listed = "\n".join(f"  - {{path: /{number}, service: web, port: {8000 + number}}}" for number in range(count))
+    return f"services:\n  web: {{image: nginx, expose: [{ports}]}}\nendpoints:\n{listed}\n"
+
+
+def test_as_many_places_as_an_http_route_holds(project: Project) -> None:
+    """Routes to sixteen ports are one HTTPRoute."""
+    reading = project(routes(MOST_RULES)).read(gateway="edge")
+
+    assert reading.messages == []
+    assert len(reading.object("HTTPRoute", "demo")["spec"]["rules"]) == MOST_RULES
+
+
+def test_more_places_than_an_http_route_holds(project: Project) -> None:
+    """Routes to one port more are an error, with a way out."""
+    reading = project(routes(MOST_RULES + 1)).read(gateway="edge")
+
+    assert reading.messages == [
+        (
+            "compose.yaml:4:3: error: endpoints leads to more than 16 ports, which is more than an HTTPRoute holds"
+            " [bad-value]"
+        )
+    ]
+    assert [d.hint for d in reading.loaded.report.sorted()] == ["divide it into several named endpoints"]
+
+
+def test_an_ingress_holds_them_all(project: Project) -> None:
+    """The limit is the HTTPRoute's alone."""
+    assert project(routes(MOST_RULES + 1)).read().messages == []
+
+
+def test_paths_of_one_place_count_once(project: Project) -> None:
+    """However many paths lead to one port, they are one rule."""
+    listed = "\n".join(f"  - {{path: /{number}, service: web, port: 80}}" for number in range(MOST_RULES + 1))
+
+    reading = project(f"services:\n  web: {{image: nginx, expose: [80]}}\nendpoints:\n{listed}\n").read(gateway="edge")
+
+    assert reading.messages == []
+    assert len(reading.object("HTTPRoute", "demo")["spec"]["rules"]) == 1
+
+
+def test_every_endpoint_without_a_domain_is_blamed_once(project: Project) -> None:
+    """Several named endpoints need one domain: one error, at the key."""
+    text = """\
+services:
+  web: {image: nginx, expose: [80]}
+endpoints:
+  one: [{path: /, service: web, port: 80}]
+  two: [{path: /, service: web, port: 80}]
+"""
+
+    assert project(text).read(domain="").messages == [
+        "compose.yaml:3:1: error: endpoints need a domain, and none is known [no-domain]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("port", "text", "code"),
+    [
+        pytest.param("6379", "ports: ['${PORT}:${PORT}']", "never-public", id="never-public"),
+        pytest.param("5353", "ports: ['${PORT}:${PORT}/udp']", "never-public", id="udp"),
+        pytest.param("39157", "ports: ['${PORT}:80', '${PORT}:81']", "name-clash", id="published-twice"),
+        pytest.param("39157", "ports: ['${PORT}:80', '81:${PORT}']", "no-effect", id="published-and-own"),
+        pytest.param("39157", "ports: ['${PORT}:80'], deploy: {endpoint_mode: dnsrr}", "no-effect", id="dnsrr"),
+        pytest.param("70000", "ports: ['${PORT}:80']", "bad-value", id="no-port"),
+        pytest.param("39157-39150", "ports: ['${PORT}']", "bad-value", id="no-range"),
+    ],
+)
+def test_ports_from_variables(project: Project, port: str, text: str, code: str) -> None:
+    """A message about a port that came from a variable does not tell which one it is."""
+    reading = project(f"services: {{web: {{image: nginx, {text}}}}}", PORT=port).read()
+
+    assert code in reading.codes
+    assert not [message for message in reading.messages if port in message]
+
+
+def test_a_route_to_a_port_from_a_variable(project: Project) -> None:
+    """Nor does one about a route."""
+    text = "services: {web: {image: nginx}}\nendpoints: [{path: /, service: web, port: '${PORT}'}]"
+
+    assert project(text, PORT="39157").read().messages == [
+        "compose.yaml:2:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("domain", "code"),
+    [
+        pytest.param("secret.example.com", "host-shortened", id="shortened"),
+        pytest.param(".".join(4 * ["secret" * 10]), "bad-name", id="refused"),
+    ],
+)
+def test_hosts_are_not_told(project: Project, domain: str, code: str) -> None:
+    """A message about a host does not tell the domain."""
+    endpoint = f"{'a' * 60}: [{{path: /, service: web, port: 80}}]"
+    text = f"services: {{web: {{image: nginx, expose: [80]}}}}\nendpoints: {{{endpoint}}}"
+
+    reading = project(text).read(domain=domain)
+
+    assert code in reading.codes
+    assert not [message for message in reading.messages if "secret" in message]

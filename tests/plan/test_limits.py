@@ -1,0 +1,99 @@
+"""What Kubernetes would refuse by size is an error here, and what becomes of host content is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.model import MAX_HOST_FILES
+from tests.conftest import Project
+
+LARGEST_ANNOTATIONS = 256 * 1024
+
+
+def annotated(labels: int, annotations: int) -> str:
+    """A service whose labels and annotations have that many bytes each, names and values together."""
+    return (
+        f"services:\n  web:\n    image: nginx\n    labels: {{a: {'x' * (labels - 1)}}}\n"
+        f"    annotations: {{b: {'x' * (annotations - 1)}}}\n"
+    )
+
+
+def test_annotations_that_just_fit(project: Project) -> None:
+    """Annotations of 256 KiB in all are taken."""
+    text = annotated(LARGEST_ANNOTATIONS // 2, LARGEST_ANNOTATIONS // 2)
+
+    assert project(text).read().messages == []
+
+
+def test_annotations_that_do_not_fit(project: Project) -> None:
+    """Labels and annotations count together, and one byte more is an error at the service."""
+    text = annotated(LARGEST_ANNOTATIONS // 2, LARGEST_ANNOTATIONS // 2 + 1)
+
+    expected = "services.web has labels and annotations of 257 KiB; Kubernetes takes 256 KiB [bad-value]"
+    assert project(text).read().messages == [f"compose.yaml:2:3: error: {expected}"]
+
+
+def test_annotations_count_as_bytes(project: Project) -> None:
+    """A character of two bytes counts twice."""
+    text = f"services:\n  web:\n    image: nginx\n    annotations: {{a: {'é' * (LARGEST_ANNOTATIONS // 2)}}}\n"
+
+    assert project(text).read().codes == ["bad-value"]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param(0, [], id="as-many-as-fit"),
+        pytest.param(
+            1,
+            [
+                (
+                    "compose.yaml:1:45: note: services.web.volumes has host content too large for a ConfigMap:"
+                    " it goes into an image made from the service's own [derived-image]"
+                )
+            ],
+            id="one-more",
+        ),
+    ],
+)
+def test_files_of_all_host_volumes_count_together(project: Project, more: int, expected: list[str]) -> None:
+    """A ConfigMap carries 64 files of a service, in however many folders they lie."""
+    half = MAX_HOST_FILES // 2
+    files = {f"a/{n}": "x" for n in range(half)} | {f"b/{n}": "x" for n in range(half + more)}
+    text = "services: {web: {image: 'nginx:1', volumes: ['./a:/a', './b:/b']}}"
+
+    reading = project({"compose.yaml": text, **files}).read()
+
+    assert expected == reading.notes
+    assert reading.plan is not None
+    assert [image.derived for image in reading.plan.images] == [True] * more
+
+
+def test_an_empty_host_folder(project: Project) -> None:
+    """An empty folder is told in a note, and nothing is mounted."""
+    folder = project("services: {web: {image: nginx, volumes: ['./empty:/data']}}")
+    (folder.path / "empty").mkdir()
+
+    reading = folder.read()
+
+    assert reading.messages == []
+    assert reading.notes == [
+        "compose.yaml:1:42: note: services.web.volumes[0] is an empty folder, and nothing is mounted [left-out]"
+    ]
+    assert reading.names == ["Service/web", "Deployment/web"]
+    assert "volumeMounts" not in reading.container("Deployment", "web")
+
+
+def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
+    """Beside other content, the note names the empty one alone."""
+    folder = project(
+        {"compose.yaml": "services: {web: {image: nginx, volumes: ['./full:/a', './empty:/b']}}", "full/x": "x"}
+    )
+    (folder.path / "empty").mkdir()
+
+    reading = folder.read()
+
+    assert reading.notes == [
+        "compose.yaml:1:55: note: services.web.volumes[1] is an empty folder, and nothing is mounted [left-out]"
+    ]
+    assert [mount["mountPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]] == ["/a/x"]
