@@ -13,7 +13,7 @@ STAMP := .venv/.stamp
 COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env check test endurance bench demo docs lock clean
+.PHONY: help env setup check test endurance bench demo docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -42,9 +42,11 @@ check: env ## look at the format, the rules, the types and the layers
 	@echo "check: lint-imports"
 	@$(BIN)/lint-imports --no-logo
 
-test: check ## check, then run the tests
+test: check setup ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
-	@$(BIN)/pytest -n 2 -m "not endurance"
+	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
+	@echo "test: pytest, on the local cluster"
+	@$(BIN)/pytest -m cluster
 
 endurance: env ## run the long tests
 	@echo "endurance: pytest"
@@ -54,9 +56,11 @@ bench: env ## measure rendering
 	@echo "bench: benchmarks/render.py"
 	@$(BIN)/python benchmarks/render.py
 
-demo: env ## render the example shop
-	@echo "demo: platform render -f examples/shop/compose.yaml --domain localhost"
-	@$(BIN)/platform render -f examples/shop/compose.yaml --domain localhost
+setup: env ## find or build the tools, and install the packages the local cluster needs
+	@$(BIN)/platform setup --cluster --install
+
+demo: setup ## run examples/shop on the local cluster and print its addresses
+	@$(BIN)/python examples/shop/demo.py
 
 docs: env ## write the generated parts of docs/ anew
 	@echo "docs: docs/generate.py"

@@ -95,7 +95,7 @@ CODES: dict[str, Code] = {
     "derived-image": Code(
         _N,
         "Host content too large for a ConfigMap goes into an image made from the service's own.",
-        "Nothing to do; 'platform build' makes it.",
+        "Nothing to do.",
     ),
     # names
     "name-cleaned": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),

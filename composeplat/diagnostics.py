@@ -157,6 +157,10 @@ class Report:
         """Say whether an error was found at or below a path: then what follows from it need not be told too."""
         return any(d.severity is Severity.ERROR and d.path[: len(path)] == path for d in self._kept.values())
 
+    def has_error_at(self, *path: str | int) -> bool:
+        """Say whether the very value at a path is wrong."""
+        return any(d.severity is Severity.ERROR and d.path == path for d in self._kept.values())
+
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
 

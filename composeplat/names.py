@@ -24,7 +24,8 @@ _SERVICE_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
 _DNS_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\Z", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z", re.ASCII)
 _KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
-_ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
+#: As keys of a Secret, '.' and what begins with '..' would be names of folders.
+_ENV_NAME = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
 _FOREIGN = re.compile(r"[^a-z0-9]+")
 _LONGEST_DNS_NAME = 253
 _LONGEST_READABLE_KEY = 200
@@ -93,7 +94,8 @@ def is_label_key(text: str) -> bool:
 
 
 def is_env_name(name: str) -> bool:
-    return _ENV_NAME.match(name) is not None
+    """Say whether a variable can have this name: it is a key of a Secret too."""
+    return _ENV_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME
 
 
 def host_of(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:

@@ -177,9 +177,12 @@ def test_every_code_is_explained() -> None:
 
 
 def _commands() -> dict[str, Any]:
-    """The commands by name; which library's they are is typer's affair."""
+    """The commands by name, those of a group as "group command"; which library's they are is typer's affair."""
     group: Any = typer.main.get_command(app)
-    commands: dict[str, Any] = group.commands
+    commands: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        within = getattr(command, "commands", None)
+        commands |= {f"{name} {inner}": one for inner, one in within.items()} if within else {name: command}
     return commands
 
 
@@ -188,6 +191,11 @@ def _section(text: str, heading: str) -> str:
     _, found, rest = text.partition(f"\n## {heading}\n")
     assert found, heading
     return rest.partition("\n## ")[0]
+
+
+def test_commands_of_a_group_are_looked_at() -> None:
+    """What a group holds is checked one by one, and the group itself is no command."""
+    assert sorted(n for n in _commands() if "cluster" in n) == ["cluster start", "cluster status", "cluster stop"]
 
 
 @pytest.mark.parametrize("name", _commands())
@@ -210,12 +218,12 @@ def test_no_option_is_made_up() -> None:
 
 def test_every_variable_is_documented() -> None:
     """docs/commands.md names each environment variable that the code reads."""
-    name = re.compile(r"\"((?:COMPOSE|OKTETO|PLATFORM)_[A-Z_]+|KUBECONFIG|NO_COLOR)\"")
+    name = re.compile(r"\"((?:COMPOSE|COMPOSEPLAT|OKTETO|PLATFORM)_[A-Z_]+|KUBECONFIG|NO_COLOR)\"")
     sources = [path.read_text() for path in (ROOT / "composeplat").rglob("*.py")]
     read = {found for source in sources for found in name.findall(source)}
     page = COMMANDS_PAGE.read_text()
 
-    assert "COMPOSE_FILE" in read
+    assert {"COMPOSE_FILE", "COMPOSEPLAT_CACHE"} <= read
     assert sorted(variable for variable in read if f"`{variable}`" not in page) == []
 
 
@@ -295,7 +303,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=_page_id)
+#: Where the work stands: no page for readers, and gone when the work is done.
+PLAN = ROOT / "docs" / "PLAN.md"
+
+
+@pytest.mark.parametrize("page", sorted({*(ROOT / "docs").glob("*.md")} - {PLAN}), ids=_page_id)
 def test_readme_lists_every_page(page: Path) -> None:
     """README.md links each page of docs/."""
     assert f"({_page_id(page)})" in (ROOT / "README.md").read_text()

@@ -44,17 +44,16 @@ def test_every_example_shows_a_command(folder: Path) -> None:
 
 
 def test_demo() -> None:
-    """What `make demo` runs ends well and says nothing."""
-    (command,) = re.findall(r"\$\(BIN\)/(platform render .+)", (ROOT / "Makefile").read_text())
-    outcome = _run(command, ROOT).assert_success()
+    """The example that `make demo` runs gives these objects, and nothing is said of it."""
+    outcome = _run("platform render -f examples/shop/compose.yaml --domain localhost", ROOT).assert_success()
 
     assert outcome.stderr == ""
     assert [(o["kind"], o["metadata"]["name"]) for o in yaml.safe_load_all(outcome.stdout)] == [
         ("PersistentVolumeClaim", "data"),
         ("Secret", "db-env"),
+        ("ConfigMap", "db-files"),
         ("Service", "db"),
         ("StatefulSet", "db"),
-        ("Secret", "migrate-env"),
         ("ConfigMap", "migrate-files"),
         ("Service", "migrate"),
         ("Job", "migrate"),
@@ -66,3 +65,11 @@ def test_demo() -> None:
         ("Deployment", "web"),
         ("Ingress", "shop"),
     ]
+
+
+def test_make_demo() -> None:
+    """`make demo` runs the program of the example shop."""
+    (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    assert recipe == "\t@$(BIN)/python examples/shop/demo.py\n"
+    assert (ROOT / "examples" / "shop" / "demo.py").is_file()

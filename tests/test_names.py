@@ -155,10 +155,21 @@ def test_key(text: str, expected: bool) -> None:  # noqa: FBT001 -- the expected
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("A_1", True), ("a.b-c", True), ("1A", False), ("", False), ("A B", False)]
+    ("name", "expected"),
+    [
+        ("A_1", True),
+        ("a.b-c", True),
+        (".a", True),
+        ("1A", False),
+        ("", False),
+        ("A B", False),
+        (".", False),
+        ("..", False),
+        ("..a", False),
+    ],
 )
 def test_env_name(name: str, expected: bool) -> None:  # noqa: FBT001 -- the expected value
-    """A variable's name does not begin with a digit."""
+    """A variable's name does not begin with a digit, and is none of a folder."""
     assert expected is is_env_name(name)
 
 

@@ -1,24 +1,19 @@
-"""The command ``platform``: its commands, and where exceptions become exit statuses.
-
-Each command's body runs inside :func:`funnel`: what the user can mend ends with its message and status, and anything
-else is our mistake and keeps its traceback.
-"""
+"""The command ``platform``: its commands and their options."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from composeplat import __version__
+from composeplat.cli import cluster
 from composeplat.cli import options as opt
-from composeplat.cli.console import show_error
-from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.cli.funnel import funnel
+from composeplat.diagnostics import Exit
 
 app = typer.Typer(
     name="platform",
@@ -29,17 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-
-@contextmanager
-def funnel(*, as_json: bool = False) -> Iterator[None]:
-    try:
-        yield
-    except ComposeplatError as error:
-        show_error(error, as_json=as_json)
-        raise typer.Exit(int(error.exit_code)) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(int(Exit.INTERRUPTED)) from None
 
 
 def _show_version(wanted: bool) -> None:
@@ -142,6 +126,33 @@ def config(
             json_diagnostics=json_diagnostics,
         )
     raise typer.Exit(int(status))
+
+
+@app.command()
+def setup(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is there, where from, and what is missing.")
+    ] = False,
+    for_cluster: Annotated[bool, typer.Option("--cluster", help="The local cluster's programs too.")] = False,
+    install: Annotated[
+        bool, typer.Option("--install", help="With --cluster: install missing system packages too, as root.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --check: print JSON.")] = False,
+) -> None:
+    """Find the programs that deploying needs, or make them. Takes long once, and no time after that."""
+    from composeplat.cli.setup import run  # noqa: PLC0415 -- commands load what they need
+
+    if install and not for_cluster:
+        raise typer.BadParameter("goes with --cluster", param_hint="--install")
+    if as_json and not check:
+        raise typer.BadParameter("goes with --check", param_hint="--json")
+
+    with funnel():
+        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+app.add_typer(cluster.app, name="cluster")
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ from composeplat.load.reading import Reading
 from composeplat.model import HOST, Mount, Project, Service
 from composeplat.names import is_env_name
 
+MAX_ENVIRONMENTS = 32 * 1024 * 1024
+
 
 def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
     content = Content(project, origins, reading)
@@ -26,6 +28,7 @@ class Content(Checker):
     def __init__(self, project: Project, origins: Origins, reading: Reading) -> None:
         super().__init__(project, origins, reading.report)
         self.reading = reading
+        self._total = 0
         self._env: dict[tuple[str, bool], dict[str, str] | files.Unreadable] = {}
 
     def variables(self, service: Service) -> dict[str, str]:
@@ -44,7 +47,19 @@ class Content(Checker):
                 merged.pop(name, None)
             else:
                 merged[name] = value
-        return merged
+        return merged if self._fits(merged, service) else {}
+
+    def _fits(self, merged: dict[str, str], service: Service) -> bool:
+        """Keep what all services are given within bounds: a large env file that many share is written out for each."""
+        before, self._total = self._total, self._total + sum(len(name) + len(value) for name, value in merged.items())
+        if self._total <= MAX_ENVIRONMENTS:
+            return True
+        if before <= MAX_ENVIRONMENTS:
+            message = f"brings the variables of all services above {MAX_ENVIRONMENTS // 1024**2} MiB"
+            self.say(
+                "too-large", ("services", service.name), message, "give fewer services the large values", at_key=True
+            )
+        return False
 
     def _is_taken(self, name: str, service: Service, index: int) -> bool:
         """Say whether Kubernetes takes a variable's name; one that it does not take is left out with a warning."""

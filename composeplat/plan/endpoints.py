@@ -24,6 +24,7 @@ NEVER_PUBLIC = frozenset({
 })  # fmt: skip
 
 _MOST_RULES = 16
+_MOST_MATCHES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     for port in service.ports:
         if (port.published is not None or service.public) and _may_be_public(checker, service, port):
             ports.setdefault(port.target, port)
-    if service.public and not service.ports:
+    if service.public and not service.ports and not _ports_unread(checker, service):
         path = ("services", service.name, "public")
         checker.say(
             "no-effect",
@@ -78,6 +79,12 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
         )
         for target, port in ports.items()
     ]
+
+
+def _ports_unread(checker: Checker, service: Service) -> bool:
+    """Say whether some port could not be read: then a port that is missing is not to be blamed on others."""
+    path = ("services", service.name)
+    return checker.report.has_error_at(*path) or any(checker.report.has_error(*path, k) for k in ("ports", "expose"))
 
 
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
@@ -122,7 +129,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
             "leads to a service that the definition does not have",
             f"services are: {names}",
         )
-    elif (route.port, "tcp") not in service_ports(service) and not checker.report.has_error("services", service.name):
+    elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
         hint = "add it to the service's ports or expose"
         checker.say("unknown-port", origin, "leads to a port that its service does not have", hint)
     if route.path in paths:
@@ -143,7 +150,7 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     make = _http_route if settings.gateway else _ingress
     manifest = make(metadata, host, routes, settings)
     if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
-        message = f"leads to more than {_MOST_RULES} ports, which is more than an HTTPRoute holds"
+        message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
         checker.say("bad-value", wanted.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
@@ -188,6 +195,10 @@ def _ingress(metadata: Manifest, host: str, routes: Iterable[Route], settings: S
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
 
 
+def batched(paths: list[str], size: int) -> Iterable[list[str]]:
+    return (paths[start : start + size] for start in range(0, len(paths), size))
+
+
 def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
     """One rule for each place led to, as an HTTPRoute holds few; a gateway looks for the longest path by itself."""
     namespace, slash, name = settings.gateway.rpartition("/")
@@ -200,7 +211,8 @@ def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings
             "matches": [{"path": {"type": "PathPrefix", "value": path}} for path in led],
             "backendRefs": [{"name": service, "port": port}],
         }
-        for (service, port), led in paths.items()
+        for (service, port), every in paths.items()
+        for led in batched(every, _MOST_MATCHES)
     ]
     spec: Manifest = {"parentRefs": [parent], "hostnames": [host], "rules": rules}
     return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": metadata, "spec": spec}

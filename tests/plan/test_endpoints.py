@@ -30,8 +30,8 @@ def test_more_places_than_an_http_route_holds(project: Project) -> None:
 
     assert reading.messages == [
         (
-            "compose.yaml:4:3: error: endpoints leads to more than 16 ports, which is more than an HTTPRoute holds"
-            " [bad-value]"
+            "compose.yaml:4:3: error: endpoints has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to"
+            " one port [bad-value]"
         )
     ]
     assert [d.hint for d in reading.loaded.report.sorted()] == ["divide it into several named endpoints"]
@@ -112,3 +112,27 @@ def test_hosts_are_not_told(project: Project, domain: str, code: str) -> None:
 
     assert code in reading.codes
     assert not [message for message in reading.messages if "secret" in message]
+
+
+def test_many_paths_to_one_port(project: Project) -> None:
+    """A rule of an HTTPRoute holds 64 paths; more of them take another rule."""
+    routes = ", ".join(f"{{path: /{number}, service: web, port: 80}}" for number in range(65))
+    text = f"services: {{web: {{image: nginx, expose: [80]}}}}\nendpoints: [{routes}]"
+
+    route = project(text).read(gateway="main").object("HTTPRoute", "demo")
+
+    assert [len(rule["matches"]) for rule in route["spec"]["rules"]] == [64, 1]
+
+
+def test_what_follows_from_a_bad_port_is_not_told(project: Project) -> None:
+    """Where a port can't be read, neither 'public' nor a route is blamed for the port that is missing."""
+    text = "services: {web: {image: a, ports: [70000], public: true}}\nendpoints: [{path: /, service: web, port: 80}]\n"
+
+    assert project(text).read().codes == ["bad-value"]
+
+
+def test_an_error_elsewhere_hides_no_route(project: Project) -> None:
+    """An error of the service that is none of its ports does not keep a wrong route from being told."""
+    text = "services: {web: {image: nginx, scale: two}}\nendpoints: [{path: /, service: web, port: 80}]\n"
+
+    assert project(text).read().codes == ["bad-value", "unknown-port"]

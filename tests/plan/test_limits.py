@@ -97,3 +97,15 @@ def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
         "compose.yaml:1:55: note: services.web.volumes[1] is an empty folder, and nothing is mounted [left-out]"
     ]
     assert [mount["mountPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]] == ["/a/x"]
+
+
+def test_a_large_env_file_that_many_share(project: Project) -> None:
+    """Variables that would be written out for very many services are an error, told once."""
+    services = "".join(f"  s{number}: {{image: a, env_file: big.env}}\n" for number in range(40))
+    text = f"services:\n{services}"
+
+    reading = project({"compose.yaml": text, "big.env": "A=" + "x" * 900_000}).read()
+
+    assert reading.messages == [
+        "compose.yaml:39:3: error: services.s37 brings the variables of all services above 32 MiB [too-large]"
+    ]

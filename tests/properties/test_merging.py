@@ -75,11 +75,11 @@ def shape(tree: Any) -> Any:
             return tree
 
 
-def paths(tree: Any) -> set[str]:
-    """The keys of a tree's mappings; lists are left out, as some become mappings."""
-    if not isinstance(tree, dict):
+def paths(tree: Any, levels: int = 3) -> set[str]:
+    """The keys of a tree's mappings, down to a service's own: below them, some mappings become lists."""
+    if not isinstance(tree, dict) or not levels:
         return set()
-    return set(tree) | {f"{key}.{path}" for key, value in tree.items() for path in paths(value)}
+    return set(tree) | {f"{key}.{path}" for key, value in tree.items() for path in paths(value, levels - 1)}
 
 
 @given(any_trees, any_trees)

@@ -1,0 +1,99 @@
+"""``platform cluster``: start, stop and look at the local cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Annotated
+
+import typer
+
+from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.funnel import funnel
+from composeplat.diagnostics import Exit
+
+app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the local cluster.")
+
+ApiPort = Annotated[
+    int, typer.Option("--api-port", show_default=False, help="Port of the API server on this machine, else 16443.")
+]
+RegistryPort = Annotated[
+    int, typer.Option("--registry-port", show_default=False, help="Port of the registry on this machine, else 5000.")
+]
+HttpsPort = Annotated[
+    int, typer.Option("--https-port", show_default=False, help="Port of the endpoints on this machine, else 443.")
+]
+HttpPort = Annotated[
+    int, typer.Option("--http-port", show_default=False, help="Port that leads HTTP to the endpoints, else 80.")
+]
+Simulated = Annotated[
+    int,
+    typer.Option(
+        "--simulated",
+        metavar="N",
+        show_default=False,
+        help="A control plane with N nodes that only pretend; needs no root.",
+    ),
+]
+IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cluster.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def start(
+    api_port: ApiPort = 0,
+    registry_port: RegistryPort = 0,
+    https_port: HttpsPort = 0,
+    http_port: HttpPort = 0,
+    simulated: Simulated = 0,
+) -> None:
+    """Start the local cluster, and wait until it can be used."""
+    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+
+    with funnel():
+        ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
+        cluster = local_cluster(os.environ, ports={k: v for k, v in ports.items() if v}, simulated=simulated)
+        started = cluster.start()
+        tell(f"{cluster.title} is ready\n" if started else f"{cluster.title} was running already\n")
+        show_result(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
+
+
+@app.command()
+def stop(
+    simulated: IsSimulated = False,
+    delete_data: Annotated[
+        bool, typer.Option("--delete-data", help="Remove volumes, images and all else too.")
+    ] = False,
+) -> None:
+    """Stop the local cluster; its data stays."""
+    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+
+    with funnel():
+        cluster = local_cluster(os.environ, simulated=int(simulated))
+        was_running = cluster.stop()
+        if delete_data:
+            cluster.delete()
+        tell(f"{cluster.title} is stopped\n" if was_running else f"{cluster.title} was not running\n")
+
+
+@app.command()
+def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
+    """Say whether the local cluster runs, and how its parts are."""
+    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+
+    with funnel():
+        cluster = local_cluster(os.environ, simulated=int(simulated))
+        found = cluster.status()
+        if as_json:
+            data = {"running": found.running, "kubeconfig": str(cluster.layout.kubeconfig), "parts": found.parts or {}}
+            show_result(json.dumps(data, indent=2) + "\n")
+        elif not found.running:
+            tell(f"{cluster.title} is not running: platform cluster start\n")
+        else:
+            rows = [("PART", "STATE", "STARTS")]
+            for name, part in (found.parts or {}).items():
+                state = "ready" if part["ready"] else "starting" if part["running"] else "ended"
+                rows.append((name, state, str(part["starts"])))
+            show_result(table(rows))
+    if not found.running or found.broken:
+        raise typer.Exit(int(Exit.MISSING))

@@ -1,0 +1,35 @@
+"""``platform setup``: find or make the programs, and say what is there."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from composeplat.cli.console import show_result, table, tell
+from composeplat.diagnostics import Exit
+from composeplat.local.packages import install_packages, missing_packages
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, SIMULATION_TOOLS
+
+
+def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
+    toolchain = Toolchain(os.environ)
+    tools = (*DEPLOY_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS) if cluster else DEPLOY_TOOLS
+    if check:
+        rows = toolchain.report(dict.fromkeys(tools))
+        packages = sorted(missing_packages(os.environ)) if cluster else []
+        if as_json:
+            show_result(json.dumps({"programs": rows, "missing_packages": packages}, indent=2) + "\n")
+        else:
+            head = ("PROGRAM", "VERSION", "WHERE FROM", "PATH")
+            show_result(table([head, *((r["name"], r["version"], r["origin"], r["path"]) for r in rows)]))
+            if packages:
+                tell(f"missing packages: {' '.join(packages)}\n")
+        # Go is needed only to build what is missing.
+        missing = [row["name"] for row in rows if row["origin"] == "missing" and row["name"] != "go"]
+        return Exit.MISSING if packages or missing else Exit.DONE
+    if install:
+        install_packages(os.environ, toolchain.steps)
+    found = toolchain.need_all(tools)
+    tell(f"{len(found)} programs are ready\n")
+    return Exit.DONE

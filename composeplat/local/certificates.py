@@ -1,0 +1,102 @@
+"""The local cluster's certificates and tokens, made once with openssl and kept.
+
+Nothing here leaves the machine: the authority signs for this cluster and for endpoints below ``localhost`` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from composeplat.diagnostics import MissingPiece
+from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE_ADDRESS, Layout
+
+_DAYS = "3650"
+_API_NAMES = (
+    "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
+    f"DNS:kubernetes.default.svc.{CLUSTER_DOMAIN}", "IP:127.0.0.1", f"IP:{API_SERVICE}", f"IP:{NODE_ADDRESS}",
+)  # fmt: skip
+
+
+def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
+    """Make what is not there yet; a half-made file is made again, as each is put in place whole."""
+    layout.keys.mkdir(parents=True, exist_ok=True)
+    layout.keys.chmod(0o700)
+    openssl = shutil.which("openssl", path=environment.get("PATH"))
+    if openssl is None:
+        raise MissingPiece("openssl is needed to make the local cluster's certificates", "install the package openssl")
+    maker = _Maker(layout.keys, openssl, environment)
+    maker.authority("ca", "local cluster")
+    maker.signed("api", "/CN=kube-apiserver", "serverAuth", ",".join(_API_NAMES))
+    maker.signed("api-to-kubelet", "/O=system:masters/CN=api-to-kubelet", "clientAuth")
+    maker.key("accounts")
+    token = layout.keys / "token"
+    if not token.exists():
+        write_private(token, secrets.token_hex(24))
+    write_private(layout.keys / "tokens.csv", f'{token.read_text().strip()},admin,admin,"system:masters"\n')
+    layout.ingress.mkdir(parents=True, exist_ok=True)
+    for name in ("ca.crt", "ca.key"):
+        write_private(layout.ingress / name, (layout.keys / name).read_text())
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put a file in place whole, readable by its owner alone."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    aside.replace(path)
+
+
+class _Maker:
+    def __init__(self, folder: Path, openssl: str, environment: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.openssl = openssl
+        self.environment = environment
+
+    def authority(self, name: str, subject: str) -> None:
+        certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        if certificate.exists() and key.exists():
+            return
+        self._run(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", _DAYS,
+            "-subj", f"/CN={subject}", "-addext", "basicConstraints=critical,CA:TRUE",
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", f"{key}.new", "-out", f"{certificate}.new",
+        )  # fmt: skip
+        self._place(key, certificate)
+
+    def signed(self, name: str, subject: str, usage: str, names: str = "") -> None:
+        certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        if certificate.exists() and key.exists():
+            return
+        more = ["-addext", f"subjectAltName={names}"] if names else []
+        self._run(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", _DAYS,
+            "-subj", subject, "-CA", str(self.folder / "ca.crt"), "-CAkey", str(self.folder / "ca.key"),
+            "-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"extendedKeyUsage={usage}", *more,
+            "-keyout", f"{key}.new", "-out", f"{certificate}.new",
+        )  # fmt: skip
+        self._place(key, certificate)
+
+    def key(self, name: str) -> None:
+        key = self.folder / f"{name}.key"
+        if not key.exists():
+            self._run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{key}.new")
+            self._place(key)
+
+    def _place(self, *paths: Path) -> None:
+        for path in paths:
+            made = path.with_name(f"{path.name}.new")
+            made.chmod(0o600)
+            made.replace(path)
+
+    def _run(self, *words: str) -> None:
+        done = subprocess.run(
+            [self.openssl, *words], env=dict(self.environment), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise MissingPiece(f"openssl could not make a certificate: {done.stderr.strip()[-300:]}")

@@ -1,0 +1,65 @@
+"""The cgroup that holds the cluster's pods: made before the kubelet starts, removed after all has ended.
+
+Both layouts are known: one tree for all controllers, and one tree for each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from composeplat.diagnostics import MissingPiece
+
+ROOT = Path("/sys/fs/cgroup")
+_CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
+
+
+def make_cgroups(name: str, root: Path = ROOT) -> None:
+    try:
+        if (root / "cgroup.controllers").exists():
+            _make_in_one_tree(root, name)
+        else:
+            _make_in_each_tree(root, name)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise MissingPiece(f"can't make a cgroup for the local cluster below {root}: {reason}") from None
+
+
+def _make_in_one_tree(root: Path, name: str) -> None:
+    folder = root / name
+    folder.mkdir(exist_ok=True)
+    available = (root / "cgroup.controllers").read_text(encoding="utf-8").split()
+    for controller in _CONTROLLERS.split():
+        if controller[1:] in available:
+            for place in (root, folder):
+                (place / "cgroup.subtree_control").write_text(controller, encoding="utf-8")
+
+
+def _make_in_each_tree(root: Path, name: str) -> None:
+    for tree in root.iterdir():
+        if tree.is_symlink() or not tree.is_dir() or tree.name == "unified":
+            continue
+        folder = tree / name
+        folder.mkdir(exist_ok=True)
+        # A set of processors or memory nodes that is empty takes no process.
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            if (folder / setting).exists():
+                (folder / setting).write_text((tree / setting).read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def remove_cgroups(name: str, root: Path = ROOT) -> None:
+    """Remove a cgroup and those in it; the kernel may take a moment to let go of processes that have just ended."""
+    for top in (root / name, *root.glob(f"*/{name}")):
+        for _ in range(100):
+            if not top.is_dir() or _removed(top):
+                break
+            time.sleep(0.05)
+
+
+def _removed(top: Path) -> bool:
+    for folder, _, _ in os.walk(top, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+    return not top.exists()

@@ -1,0 +1,368 @@
+"""Start, stop and look at the local cluster.
+
+Owns the order of starting, the proof that a process is the supervisor (its number and start time), and what is cleaned
+away when it has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.local.certificates import make_certificates, write_private
+from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.images import File, Image, push
+from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout, make_layout
+from composeplat.local.packages import cni_folder, need_packages, search_path
+from composeplat.local.parts import Programs, make_files, make_parts
+from composeplat.local.supervisor import answers
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.steps import Steps
+from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
+
+_LONGEST_START = 180.0
+_LONGEST_STOP = 20.0
+#: A part that has been started so often will not run by being started again.
+_MOST_STARTS = 8
+#: Where programs keep notes of pods that are gone with the cluster: inside it, these folders are empty at each start.
+_FORGOTTEN = ("/var/lib/cni", "/run/netns", "/var/log/containers")
+#: Supervisors that this process started: they outlive it, and Python is not to complain of that.
+_OUTLIVING: list[subprocess.Popen[bytes]] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    running: bool
+    pid: int | None = None
+    parts: Mapping[str, Mapping[str, Any]] | None = None
+
+    @property
+    def broken(self) -> list[str]:
+        return [name for name, part in (self.parts or {}).items() if not part["ready"]]
+
+
+class LocalCluster:
+    title = "the local cluster"
+
+    def __init__(self, layout: Layout, environment: Mapping[str, str], steps: Steps | None = None) -> None:
+        self.layout = layout
+        self.environment = environment
+        self.steps = steps or Steps(environment)
+
+    # looking
+
+    def choose_doors(self, ports: Mapping[str, int]) -> None:
+        """Take the ports that are asked for, else those of the last time, else the usual ones."""
+        try:
+            known = json.loads(self.layout.doors_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        names = set(asdict(self.layout.doors))
+        chosen = {name: port for name, port in {**known, **ports}.items() if name in names}
+        self.layout = replace(self.layout, doors=replace(self.layout.doors, **chosen))
+
+    @property
+    def access(self) -> Access:
+        token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
+        authority = str(self.layout.keys / "ca.crt")
+        return Access(host="127.0.0.1", port=self.layout.doors.api, token=token, authority=authority)
+
+    def status(self) -> Status:
+        pid = self._supervisor()
+        if pid is None:
+            return Status(running=False)
+        try:
+            parts = json.loads(self.layout.states.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            parts = {}
+        return Status(running=True, pid=pid, parts=parts)
+
+    def _supervisor(self) -> int | None:
+        """The supervisor's process, if the one that was started is still there; a number used again is not it."""
+        try:
+            known = json.loads(self.layout.supervisor.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return known["pid"] if _start_time(known["pid"]) == known["started"] else None
+
+    # starting
+
+    def start(self) -> bool:
+        """Start the cluster and wait until it can be used; gives whether it was not running before."""
+        self._check_machine()
+        with self._lock():
+            if self._supervisor() is not None:
+                self._check_same_doors()
+                self._wait()
+                return False
+            programs = self._programs()
+            self._clean()
+            self._check_doors()
+            make_certificates(self.layout, self.environment)
+            self._write_files(programs)
+            with self.steps.step(f"starting {self.title}", usual=20):
+                self._launch(programs)
+                self._wait(programs)
+            return True
+
+    def _check_machine(self) -> None:
+        elsewhere = "use kind, k3d or Docker Desktop there: whatever your kubeconfig names will do"
+        if sys.platform != "linux":
+            raise MissingPiece("the local cluster runs on Linux only", elsewhere)
+        if os.geteuid() != 0:
+            raise MissingPiece(
+                "the local cluster needs root, to make namespaces and mounts", f"run it as root, or {elsewhere}"
+            )
+
+    def _programs(self) -> Programs:
+        need_packages(self.environment)
+        found = Toolchain(self.environment, self.steps).need_all((*CLUSTER_TOOLS, BUILDKITD))
+        search = search_path(self.environment)
+        return Programs(
+            kube=str(found[KUBE.name].path),
+            coredns=str(found[COREDNS.name].path),
+            registry=str(found[REGISTRY.name].path),
+            frontdoor=str(found[FRONTDOOR.name].path),
+            buildkitd=str(found[BUILDKITD.name].path),
+            containerd=shutil.which("containerd", path=search) or "containerd",
+            python=sys.executable,
+            cni=cni_folder(),
+            search_path=search,
+        )
+
+    def _check_doors(self) -> None:
+        taken = []
+        for name, port in self._doors().items():
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    taken.append(f"{port} (--{name}-port)")
+        if taken:
+            raise MissingPiece(
+                f"these ports of this machine are taken by other programs: {', '.join(taken)}",
+                "end what listens there, or choose other ports with the options named",
+            )
+
+    def _check_same_doors(self) -> None:
+        known = json.loads(self.layout.doors_file.read_text(encoding="utf-8"))
+        if known != asdict(self.layout.doors):
+            raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
+
+    def _doors(self) -> dict[str, int]:
+        """The ports of this machine that the cluster listens on, by the names of their options."""
+        return {name: outside for name, (outside, _) in self.layout.doors.pairs().items()}
+
+    def _write_files(self, programs: Programs) -> None:
+        token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
+        for path, text in self._files(programs, token).items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_private(path, text)
+        write_private(self.layout.doors_file, json.dumps(asdict(self.layout.doors)))
+        for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.layout.run.chmod(0o700)
+
+    def _files(self, programs: Programs, token: str) -> dict[Path, str]:
+        return make_files(self.layout, programs, token)
+
+    def _launch(self, programs: Programs) -> None:
+        make_cgroups(self.layout.cgroup)
+        network = os.open("/proc/self/ns/net", os.O_RDONLY)
+        try:
+            words = [
+                "unshare", "--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL",
+                "--mount-proc", "--",
+            ]  # fmt: skip
+            process = self._supervise(words, self._plan(programs, network), programs.search_path, [network])
+        finally:
+            os.close(network)
+        self._remember(self._child_of(process))
+
+    def _supervise(
+        self, before: list[str], plan: dict[str, Any], path: str, descriptors: list[int]
+    ) -> subprocess.Popen[bytes]:
+        """Start the supervisor, apart from this process."""
+        place = self.layout.run / "plan.json"
+        write_private(place, json.dumps(plan))
+        with (self.layout.logs / "supervisor.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*before, sys.executable, "-m", "composeplat.local.supervisor", str(place)],
+                env={**self.environment, "PATH": path},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                pass_fds=descriptors,
+            )
+        _OUTLIVING.append(process)
+        return process
+
+    def _remember(self, pid: int) -> None:
+        write_private(self.layout.supervisor, json.dumps({"pid": pid, "started": _start_time(pid)}))
+
+    def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
+        return {
+            "parts": [asdict(part) for part in make_parts(self.layout, programs)],
+            "environment": {"PATH": programs.search_path, "HOME": str(self.layout.folder)},
+            "logs": str(self.layout.logs),
+            "states": str(self.layout.states),
+            "network_fd": network,
+            "before": [
+                ["mount", "--make-rshared", "/"],
+                *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _FORGOTTEN),
+                ["ip", "link", "set", "lo", "up"],
+                ["ip", "link", "add", "node", "type", "bridge"],
+                ["ip", "address", "add", f"{NODE_ADDRESS}/32", "dev", "node"],
+                ["ip", "link", "set", "node", "up"],
+                ["ip", "route", "add", "default", "dev", "node"],
+                ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"],
+                ["sh", "-c", "echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables || true"],
+            ],
+        }
+
+    def _child_of(self, process: subprocess.Popen[bytes]) -> int:
+        """The supervisor, as the machine numbers it: ``unshare`` waits for it outside."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and process.poll() is None:
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+            if children:
+                return int(children[0])
+            time.sleep(0.01)
+        raise ComposeplatError(f"the local cluster did not start: {self._last_words('supervisor')}")
+
+    def _last_words(self, name: str) -> str:
+        try:
+            lines = (self.layout.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return " | ".join(lines[-3:]) or "it left no word"
+
+    # waiting
+
+    def _wait(self, programs: Programs | None = None) -> None:
+        deadline = time.monotonic() + _LONGEST_START
+        self._until("its registry", deadline, lambda: answers(f"tcp:127.0.0.1:{self.layout.doors.registry}"))
+        if programs is not None:
+            self._until("its registry", deadline, lambda: self._push_pause(programs))
+        with Api(self.access) as api:
+            self._until("its API server", deadline, lambda: api.text("/readyz") == "ok")
+            self._until("its node", deadline, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
+            classes = kind_path("storage.k8s.io/v1", "StorageClass")
+            self._until("its storage class", deadline, lambda: bool(api.get(f"{classes}/{STORAGE_CLASS}")))
+            accounts = "/api/v1/namespaces/default/serviceaccounts/default"
+            self._until("its service accounts", deadline, lambda: bool(api.get(accounts)))
+            self._until("its parts", deadline, lambda: not self.status().broken)
+
+    def _push_pause(self, programs: Programs) -> bool:
+        frontdoor = File(Path(programs.frontdoor).read_bytes())
+        image = Image(files={"frontdoor": frontdoor}, entrypoint=("/frontdoor", "pause"))
+        push(image, PAUSE_IMAGE, ("127.0.0.1", self.layout.doors.registry))
+        return True
+
+    def _until(self, what: str, deadline: float, done: Callable[[], bool]) -> None:
+        reason = ""
+        while time.monotonic() < deadline:
+            try:
+                if done():
+                    return
+            except (ApiError, ComposeplatError) as error:
+                reason = str(error)
+            if self._supervisor() is None:
+                raise ComposeplatError(f"the local cluster ended while starting: {self._last_words('supervisor')}")
+            if any(part["starts"] > _MOST_STARTS for part in (self.status().parts or {}).values()):
+                break
+            time.sleep(0.1)
+        broken = ", ".join(f"{name} ({self._last_words(name)})" for name in self.status().broken)
+        raise ComposeplatError(
+            f"the local cluster is not ready: waited for {what}" + (f": {reason}" if reason else ""),
+            f"parts that don't run: {broken}" if broken else f"logs are in {self.layout.logs}",
+        )
+
+    # stopping
+
+    def stop(self) -> bool:
+        """End the cluster, keeping its data; gives whether it was running."""
+        with self._lock():
+            pid = self._supervisor()
+            if pid is not None:
+                with self.steps.step(f"stopping {self.title}", usual=5):
+                    _end(pid)
+            self._clean()
+            return pid is not None
+
+    def _clean(self) -> None:
+        """Take away what outlives the namespaces: cgroups and the folder of sockets."""
+        remove_cgroups(self.layout.cgroup)
+        shutil.rmtree(self.layout.run, ignore_errors=True)
+
+    def delete(self) -> None:
+        """Remove the data too."""
+        self.stop()
+        shutil.rmtree(self.layout.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """One start or stop at a time."""
+        self.layout.folder.mkdir(parents=True, exist_ok=True)
+        with (self.layout.folder / "lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.steps.say("another start or stop of the local cluster is under way; waiting for it")
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+
+def local_cluster(
+    environment: Mapping[str, str], *, ports: Mapping[str, int] | None = None, simulated: int = 0
+) -> LocalCluster:
+    """The local cluster, or the simulated one with a number of nodes."""
+    from composeplat.local.simulated import SimulatedCluster  # noqa: PLC0415 -- it is made from what stands here
+
+    layout = make_layout(environment, simulated=simulated > 0)
+    cluster = SimulatedCluster(layout, environment, simulated) if simulated else LocalCluster(layout, environment)
+    cluster.choose_doors(ports or {})
+    return cluster
+
+
+def _is_ready(node: dict[str, Any]) -> bool:
+    conditions = {c["type"]: c["status"] for c in node.get("status", {}).get("conditions", [])}
+    return conditions.get("Ready") == "True"
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process began, in the kernel's ticks: with its number, it names the process for good."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _LONGEST_STOP
+    while time.monotonic() < deadline:
+        if _start_time(pid) is None:
+            return
+        time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

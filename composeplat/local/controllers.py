@@ -1,0 +1,271 @@
+"""What a cluster of one node needs besides Kubernetes itself: volumes, routes, and a few objects.
+
+Owns the objects every cluster has (storage class, ingress class, the DNS service), the making and removing of volumes,
+and the list of routes the ingress serves.
+It runs as a part of the cluster: what it makes is decided by pure functions below, and a change of any object it looks
+at has it look again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.local.layout import (
+    DNS_SERVICE,
+    INGRESS_CLASS,
+    NODE_ADDRESS,
+    PROVISIONER,
+    STORAGE_CLASS,
+)
+
+Object = dict[str, Any]
+
+_LOOK_AGAIN = 30.0
+_RETRY = 1.0
+_CLAIMS = kind_path("v1", "PersistentVolumeClaim")
+_VOLUMES = kind_path("v1", "PersistentVolume")
+_SERVICES = kind_path("v1", "Service")
+_SLICES = kind_path("discovery.k8s.io/v1", "EndpointSlice")
+_INGRESSES = kind_path("networking.k8s.io/v1", "Ingress")
+_CHOSEN_NODE = "volume.kubernetes.io/selected-node"
+WATCHED = (_CLAIMS, _VOLUMES, _SERVICES, _SLICES, _INGRESSES)
+
+
+def base_objects() -> list[Object]:
+    """The objects every local cluster has."""
+    dns = {"name": "kube-dns", "namespace": "kube-system"}
+    ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
+    return [
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {
+                "name": STORAGE_CLASS,
+                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+            },
+            "provisioner": PROVISIONER,
+            "reclaimPolicy": "Delete",
+            "volumeBindingMode": "WaitForFirstConsumer",
+            "allowVolumeExpansion": True,
+        },
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "IngressClass",
+            "metadata": {
+                "name": INGRESS_CLASS,
+                "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"},
+            },
+            "spec": {"controller": "dev.platform.com/ingress"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": dns,
+            "spec": {"clusterIP": DNS_SERVICE, "ports": ports},
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**dns, "labels": {"kubernetes.io/service-name": "kube-dns"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [NODE_ADDRESS], "conditions": {"ready": True}}],
+            "ports": ports,
+        },
+    ]
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+
+def is_waiting(claim: Object) -> bool:
+    """Say whether a claim is ours to fill: of our class, without a volume, with a pod that wants it."""
+    metadata, spec = claim["metadata"], claim.get("spec", {})
+    return (
+        spec.get("storageClassName") == STORAGE_CLASS
+        and not spec.get("volumeName")
+        and not metadata.get("deletionTimestamp")
+        and bool(metadata.get("annotations", {}).get(_CHOSEN_NODE))
+    )
+
+
+def volume_for(claim: Object, folder: Path) -> Object:
+    """The volume that fills a claim: a folder on this node."""
+    metadata = claim["metadata"]
+    name = f"pvc-{metadata['uid']}"
+    in_hostname = {"key": "kubernetes.io/hostname", "operator": "In", "values": [metadata["annotations"][_CHOSEN_NODE]]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER}},
+        "spec": {
+            "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
+            "accessModes": claim["spec"]["accessModes"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "storageClassName": STORAGE_CLASS,
+            "local": {"path": str(folder / name)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_hostname]}]}},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+            },
+        },
+    }
+
+
+def is_released(volume: Object) -> bool:
+    return (
+        volume["spec"].get("storageClassName") == STORAGE_CLASS
+        and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+        and volume.get("status", {}).get("phase") in ("Released", "Failed")
+    )
+
+
+# routes ---------------------------------------------------------------------------------------------------------------
+
+
+def routes(ingresses: list[Object], services: list[Object], slices: list[Object]) -> list[dict[str, str]]:
+    """Every route of the ingresses, longer paths first; a target is empty where nothing answers."""
+    by_name = {(s["metadata"]["namespace"], s["metadata"]["name"]): s for s in services}
+    found: list[dict[str, str]] = []
+    for ingress in ingresses:
+        spec, namespace = ingress.get("spec", {}), ingress["metadata"]["namespace"]
+        if spec.get("ingressClassName") not in (None, INGRESS_CLASS):
+            continue
+        for rule in spec.get("rules") or []:
+            for path in rule.get("http", {}).get("paths") or []:
+                backend = path.get("backend", {}).get("service")
+                if backend:
+                    target = _target(by_name.get((namespace, backend["name"])), backend["port"], slices)
+                    found.append(
+                        {
+                            "host": rule.get("host", ""),
+                            "path": path.get("path") or "/",
+                            "target": target,
+                            "name": backend["name"],
+                        }
+                    )
+    return sorted(found, key=lambda route: (route["host"], -len(route["path"]), route["path"]))
+
+
+def _target(service: Object | None, wanted: Object, slices: list[Object]) -> str:
+    """The address of a service's port: its own, or, where it is headless, one of its pods'."""
+    if service is None:
+        return ""
+    spec = service["spec"]
+    port = next(
+        (p for p in spec.get("ports") or [] if wanted in ({"number": p["port"]}, {"name": p.get("name")})), None
+    )
+    if port is None:
+        return ""
+    metadata = service["metadata"]
+    ready = [
+        (address, slice_port["port"])
+        for one in slices
+        if one["metadata"]["namespace"] == metadata["namespace"]
+        and one["metadata"].get("labels", {}).get("kubernetes.io/service-name") == metadata["name"]
+        for slice_port in one.get("ports") or []
+        if slice_port.get("name") == port.get("name")
+        for endpoint in one.get("endpoints") or []
+        if endpoint.get("conditions", {}).get("ready")
+        for address in endpoint["addresses"]
+    ]
+    if not ready:
+        return ""
+    address = spec.get("clusterIP")
+    return f"{ready[0][0]}:{ready[0][1]}" if address in (None, "", "None") else f"{address}:{port['port']}"
+
+
+# acting ---------------------------------------------------------------------------------------------------------------
+
+
+class Controllers:
+    def __init__(self, api: Api, folder: Path) -> None:
+        self.api = api
+        self.folder = folder
+        self._routes = ""
+
+    def look(self) -> None:
+        """Bring volumes and routes in line with what is asked for now."""
+        for claim in filter(is_waiting, self.api.items(_CLAIMS)):
+            volume = volume_for(claim, self.folder / "volumes")
+            path = Path(volume["spec"]["local"]["path"])
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o777)
+            with contextlib.suppress(ApiError):
+                self.api.create(volume)
+        for volume in filter(is_released, self.api.items(_VOLUMES)):
+            path = Path(volume["spec"]["local"]["path"])
+            if path.parent == self.folder / "volumes":
+                shutil.rmtree(path, ignore_errors=True)
+            self.api.delete(f"{_VOLUMES}/{volume['metadata']['name']}")
+        self._serve()
+
+    def _serve(self) -> None:
+        ingresses = self.api.items(_INGRESSES)
+        found = routes(ingresses, self.api.items(_SERVICES), self.api.items(_SLICES))
+        text = json.dumps(found, indent=1)
+        if text != self._routes:
+            path = self.folder / "ingress" / "routes.json"
+            aside = path.with_suffix(".new")
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(path)
+            self._routes = text
+        for ingress in ingresses:
+            if not ingress.get("status", {}).get("loadBalancer", {}).get("ingress"):
+                metadata = ingress["metadata"]
+                path_of = kind_path("networking.k8s.io/v1", "Ingress", metadata["namespace"])
+                status = {"loadBalancer": {"ingress": [{"hostname": "localhost"}]}}
+                with contextlib.suppress(ApiError):
+                    self.api.patch(f"{path_of}/{metadata['name']}/status", {"status": status})
+
+
+def watch(access: Access, path: str, changed: threading.Event) -> None:
+    """Say when an object of a kind changes, for ever."""
+    api = Api(access)
+    while True:
+        try:
+            version = api.get(f"{path}?limit=1")["metadata"]["resourceVersion"]
+            changed.set()
+            for _ in api.watch(path, version, seconds=300):
+                changed.set()
+        except ApiError:
+            time.sleep(_RETRY)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    token = (folder / "keys" / "token").read_text().strip()
+    access = Access(host="127.0.0.1", port=int(sys.argv[2]), token=token, authority=str(folder / "keys" / "ca.crt"))
+    controllers = Controllers(Api(access), folder)
+    changed = threading.Event()
+    for path in WATCHED:
+        threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
+    based = False
+    while True:
+        try:
+            if not based:
+                for manifest in base_objects():
+                    controllers.api.apply(manifest)
+                based = True
+            changed.clear()
+            controllers.look()
+        except ApiError as error:
+            sys.stderr.write(f"{error}\n")
+            changed.set()
+            time.sleep(_RETRY)
+        changed.wait(_LOOK_AGAIN)
+
+
+if __name__ == "__main__":
+    main()

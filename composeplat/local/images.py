@@ -1,0 +1,159 @@
+"""Make small images and push them to a registry, without any builder.
+
+Owns the bytes of an image: layers as tar archives, a configuration, a manifest.
+The cluster's own images are made this way (the pod sandbox's), and base images for tests and examples.
+The same content gives the same digest.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import io
+import json
+import platform
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from composeplat.diagnostics import ComposeplatError
+
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    content: bytes = b""
+    mode: int = 0o755
+    link: str = ""
+    """A symbolic link to here, instead of content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    files: Mapping[str, File]
+    """Path without a leading slash -> file; folders are made as needed, and one with an empty name at its end."""
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    working_dir: str = "/"
+    user: str = ""
+
+
+def push(image: Image, reference: str, registry: tuple[str, int]) -> str:
+    """Push an image as ``name:tag`` and give its digest."""
+    name, _, tag = reference.rpartition(":")
+    layer = _layer(image.files)
+    packed = gzip.compress(layer, 6, mtime=0)
+    config = json.dumps(_config(image, _digest(layer)), sort_keys=True).encode()
+    manifest = json.dumps(_manifest(config, packed), sort_keys=True).encode()
+    connection = http.client.HTTPConnection(*registry, timeout=60)
+    try:
+        for blob in (packed, config):
+            _push_blob(connection, name, blob)
+        _call(connection, "PUT", f"/v2/{name}/manifests/{tag}", manifest, _MANIFEST)
+    except (OSError, http.client.HTTPException) as error:
+        raise ComposeplatError(f"can't push {reference} to {registry[0]}:{registry[1]}: {error}") from None
+    finally:
+        connection.close()
+    return _digest(manifest)
+
+
+def _layer(files: Mapping[str, File]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for folder in sorted(_folders(files)):
+            info = tarfile.TarInfo(folder)
+            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
+            archive.addfile(info)
+        for path, file in sorted(files.items()):
+            if path.endswith("/"):
+                continue
+            info = tarfile.TarInfo(path)
+            info.mode = file.mode
+            if file.link:
+                info.type, info.linkname = tarfile.SYMTYPE, file.link
+            else:
+                info.size = len(file.content)
+            archive.addfile(info, io.BytesIO(file.content))
+    return stream.getvalue()
+
+
+def _folders(files: Mapping[str, File]) -> set[str]:
+    folders: set[str] = set()
+    for path in files:
+        steps = path.rstrip("/").split("/")
+        if not path.endswith("/"):
+            steps.pop()
+        folders.update("/".join(steps[:count]) for count in range(1, len(steps) + 1))
+    return folders
+
+
+def _config(image: Image, layer_digest: str) -> dict[str, object]:
+    run: dict[str, object] = {
+        "Env": [
+            f"{name}={value}" for name, value in sorted({"PATH": "/bin:/sbin:/usr/bin", **image.environment}.items())
+        ],
+        "WorkingDir": image.working_dir,
+    }
+    if image.entrypoint:
+        run["Entrypoint"] = list(image.entrypoint)
+    if image.command:
+        run["Cmd"] = list(image.command)
+    if image.ports:
+        run["ExposedPorts"] = {f"{port}/tcp": {} for port in image.ports}
+    if image.user:
+        run["User"] = image.user
+    return {
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "os": "linux",
+        "config": run,
+        "rootfs": {"type": "layers", "diff_ids": [layer_digest]},
+    }
+
+
+def _manifest(config: bytes, layer: bytes) -> dict[str, object]:
+    return {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": {"mediaType": _CONFIG, "digest": _digest(config), "size": len(config)},
+        "layers": [{"mediaType": _LAYER, "digest": _digest(layer), "size": len(layer)}],
+    }
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _push_blob(connection: http.client.HTTPConnection, name: str, blob: bytes) -> None:
+    digest = _digest(blob)
+    if _status(connection, "HEAD", f"/v2/{name}/blobs/{digest}") == http.client.OK:
+        return
+    location = _call(connection, "POST", f"/v2/{name}/blobs/uploads/", b"", "")
+    path = location.split("://", 1)[-1]
+    path = path[path.index("/") :] if "://" in location else location
+    separator = "&" if "?" in path else "?"
+    _call(connection, "PUT", f"{path}{separator}digest={digest}", blob, "application/octet-stream")
+
+
+def _status(connection: http.client.HTTPConnection, method: str, path: str) -> int:
+    connection.request(method, path)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+def _call(connection: http.client.HTTPConnection, method: str, path: str, body: bytes, kind: str) -> str:
+    connection.request(method, path, body, {"Content-Type": kind} if kind else {})
+    answer = connection.getresponse()
+    read = answer.read()
+    if answer.status >= http.client.BAD_REQUEST:
+        raise ComposeplatError(
+            f"the registry refused {method} {path}: {answer.status} {read[:200].decode('utf-8', 'replace')}"
+        )
+    return answer.getheader("Location") or ""

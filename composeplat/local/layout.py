@@ -1,0 +1,129 @@
+"""Where the local cluster keeps things, and every address and port it uses.
+
+Pure: names and numbers that the other modules agree on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NODE = "local"
+NODE_ADDRESS = "192.0.2.10"
+POD_RANGE = "198.18.0.0/16"
+NODE_POD_RANGE = "198.18.0.0/24"
+SERVICE_RANGE = "198.19.0.0/16"
+API_SERVICE = "198.19.0.1"
+DNS_SERVICE = "198.19.0.10"
+CLUSTER_DOMAIN = "cluster.local"
+DOMAIN = "localhost"
+
+STORAGE_CLASS = "local"
+PROVISIONER = "dev.platform.com/local"
+INGRESS_CLASS = "local"
+
+API_PORT = 6443
+ETCD_PORT = 2379
+REGISTRY_PORT = 5000
+HTTPS_PORT = 443
+HTTP_PORT = 80
+PAUSE_IMAGE = "dev.platform.com/pause:1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """The loopback ports through which the machine reaches the cluster."""
+
+    api: int = 16443
+    registry: int = REGISTRY_PORT
+    https: int = HTTPS_PORT
+    http: int = HTTP_PORT
+
+    def pairs(self) -> dict[str, tuple[int, int]]:
+        """Name of the socket -> (port outside, port inside)."""
+        return {
+            "api": (self.api, API_PORT),
+            "registry": (self.registry, REGISTRY_PORT),
+            "https": (self.https, HTTPS_PORT),
+            "http": (self.http, HTTP_PORT),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    folder: Path
+    """What stays: certificates, etcd, images, volumes, logs."""
+    run: Path
+    """What goes with the cluster: sockets and process ids; short, as a socket's path must be."""
+    doors: Doors = field(default_factory=Doors)
+
+    @property
+    def keys(self) -> Path:
+        return self.folder / "keys"
+
+    @property
+    def etc(self) -> Path:
+        return self.folder / "etc"
+
+    @property
+    def logs(self) -> Path:
+        return self.folder / "logs"
+
+    @property
+    def volumes(self) -> Path:
+        return self.folder / "volumes"
+
+    @property
+    def ingress(self) -> Path:
+        return self.folder / "ingress"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For people and for Pulumi, through the door."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def inner_kubeconfig(self) -> Path:
+        """For the cluster's own parts."""
+        return self.etc / "kubeconfig"
+
+    @property
+    def containerd_socket(self) -> Path:
+        return self.run / "containerd.sock"
+
+    @property
+    def buildkit_socket(self) -> Path:
+        return self.run / "buildkit.sock"
+
+    @property
+    def supervisor(self) -> Path:
+        """The file that names the supervisor's process."""
+        return self.run / "supervisor.json"
+
+    @property
+    def states(self) -> Path:
+        """The file in which the supervisor says how its parts are."""
+        return self.run / "parts.json"
+
+    @property
+    def cgroup(self) -> str:
+        return self.run.name
+
+    @property
+    def doors_file(self) -> Path:
+        """The ports that were chosen, for the commands that come after."""
+        return self.folder / "doors.json"
+
+
+def make_layout(environment: Mapping[str, str], *, simulated: bool = False) -> Layout:
+    """``COMPOSEPLAT_CLUSTER`` names another folder, for a second cluster or a test."""
+    named = environment.get("COMPOSEPLAT_CLUSTER")
+    base = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/root", ".local", "share")
+    folder = Path(named) if named else Path(base) / "composeplat"
+    folder /= "simulated" if simulated else "cluster"
+    apart = f"-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}" if named else ""
+    run = folder / "run" if simulated else Path(f"/run/composeplat{apart}")
+    return Layout(folder=folder, run=run)

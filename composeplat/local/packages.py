@@ -1,0 +1,79 @@
+"""The system's packages that the local cluster needs: which are missing, and installing them where that is possible.
+
+What is on PATH already is never replaced: a machine with Docker has a containerd of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+from composeplat.diagnostics import MissingPiece
+from composeplat.toolchain.steps import Steps
+
+#: Program -> the package that has it, by Debian's names.
+PROGRAMS = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "iptables": "iptables",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "ip": "iproute2",
+    "mount": "mount",
+    "openssl": "openssl",
+    "gcc": "gcc",
+    "busybox": "busybox-static",
+}
+CNI_PACKAGE = "containernetworking-plugins"
+_CNI_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
+_SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def search_path(environment: Mapping[str, str]) -> str:
+    """PATH, and the folders of system programs that a user's PATH may lack."""
+    return f"{environment.get('PATH', '')}:{_SYSTEM_FOLDERS}"
+
+
+def cni_folder() -> str:
+    return next((folder for folder in _CNI_FOLDERS if os.path.exists(os.path.join(folder, "bridge"))), "")
+
+
+def missing_packages(environment: Mapping[str, str]) -> set[str]:
+    path = search_path(environment)
+    missing = {package for name, package in PROGRAMS.items() if not shutil.which(name, path=path)}
+    return missing if cni_folder() else {*missing, CNI_PACKAGE}
+
+
+def need_packages(environment: Mapping[str, str]) -> None:
+    missing = " ".join(sorted(missing_packages(environment)))
+    if missing:
+        raise MissingPiece(
+            f"the local cluster needs packages that are not installed: {missing}",
+            f"platform setup --cluster --install, or: apt-get install {missing}",
+        )
+
+
+def install_packages(environment: Mapping[str, str], steps: Steps) -> None:
+    """Install what is missing with apt-get, as root."""
+    missing = sorted(missing_packages(environment))
+    if not missing:
+        return
+    apt = shutil.which("apt-get", path=search_path(environment))
+    if apt is None or os.geteuid() != 0:
+        why = "apt-get is not here" if apt is None else "that needs root"
+        raise MissingPiece(f"these packages can't be installed, as {why}: {' '.join(missing)}", "install them yourself")
+    settings = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
+    with steps.step(f"installing {' '.join(missing)}", usual=30):
+        _run([apt, "update", "-qq"], settings)
+        _run([apt, "install", "-y", "-qq", "--no-install-recommends", *missing], settings)
+
+
+def _run(words: list[str], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(
+        words, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise MissingPiece(f"{words[0].rpartition('/')[2]} {words[1]} failed: {last}")

@@ -1,0 +1,346 @@
+"""The parts of the cluster: which programs run, with which arguments and files, where, and when each is ready.
+
+Pure: a table made from the layout.
+The supervisor starts what stands here, in this order, and starts again what ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.local.layout import (
+    API_PORT,
+    CLUSTER_DOMAIN,
+    DNS_SERVICE,
+    ETCD_PORT,
+    HTTP_PORT,
+    HTTPS_PORT,
+    NODE,
+    NODE_ADDRESS,
+    NODE_POD_RANGE,
+    PAUSE_IMAGE,
+    POD_RANGE,
+    REGISTRY_PORT,
+    SERVICE_RANGE,
+    Layout,
+)
+
+INSIDE, OUTSIDE_NETWORK = "inside", "outside network"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One process."""
+
+    name: str
+    words: tuple[str, ...]
+    place: str = INSIDE
+    """Inside all namespaces, or with the machine's own network (to listen on its loopback, or to reach out)."""
+    ready: str = ""
+    """``unix:PATH`` or ``tcp:HOST:PORT`` that answers when the part is ready; none is ready at once."""
+    environment: Mapping[str, str] | None = None
+    needs: tuple[str, ...] = ()
+    keeps_data: bool = False
+    """Is to be given time to end; the others can be ended at any moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """The paths of the programs."""
+
+    kube: str
+    coredns: str
+    registry: str
+    frontdoor: str
+    buildkitd: str
+    containerd: str
+    python: str
+    cni: str
+    search_path: str
+
+
+def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
+    keys, etc, folder, run = layout.keys, layout.etc, layout.folder, layout.run
+    kube = programs.kube
+    inner = f"--kubeconfig={layout.inner_kubeconfig}"
+    paths = {"PATH": programs.search_path, "HOME": str(folder)}
+    pipes_in, pipes_out = [], []
+    for name, (outside, inside) in layout.doors.pairs().items():
+        pipes_in += [f"unix:{run / name}.sock", f"tcp:127.0.0.1:{inside}"]
+        pipes_out += [f"tcp:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
+    return (
+        Part(
+            name="etcd",
+            words=(
+                kube, "etcd", f"--data-dir={folder / 'etcd'}", "--name=local",
+                f"--listen-client-urls=http://127.0.0.1:{ETCD_PORT}",
+                f"--advertise-client-urls=http://127.0.0.1:{ETCD_PORT}",
+                "--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+                "--initial-cluster=local=http://127.0.0.1:2380", "--auto-compaction-retention=1", "--log-level=warn",
+            ),
+            ready=f"tcp:127.0.0.1:{ETCD_PORT}",
+            keeps_data=True,
+        ),
+        Part(
+            name="registry",
+            words=(programs.registry, "serve", str(etc / "registry.yaml")),
+            environment={**paths, "OTEL_TRACES_EXPORTER": "none"},
+            keeps_data=True,
+            ready=f"tcp:127.0.0.1:{REGISTRY_PORT}",
+        ),
+        Part(name="door-inside", words=(programs.frontdoor, "pipe", *pipes_in), ready=f"unix:{run / 'api'}.sock"),
+        Part(
+            name="door-outside",
+            words=(programs.frontdoor, "pipe", *pipes_out),
+            place=OUTSIDE_NETWORK,
+            needs=("door-inside",),
+        ),
+        Part(
+            name="containerd",
+            words=(programs.containerd, "--config", str(etc / "containerd.toml"), "--log-level=warn"),
+            environment=paths,
+            ready=f"unix:{layout.containerd_socket}",
+            needs=("registry",),
+        ),
+        Part(
+            name="kube-apiserver",
+            words=(
+                kube, "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{ETCD_PORT}", f"--secure-port={API_PORT}",
+                f"--advertise-address={NODE_ADDRESS}", f"--tls-cert-file={keys / 'api.crt'}",
+                f"--tls-private-key-file={keys / 'api.key'}", f"--client-ca-file={keys / 'ca.crt'}",
+                f"--token-auth-file={keys / 'tokens.csv'}", "--authorization-mode=Node,RBAC", "--allow-privileged",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={keys / 'accounts.key'}",
+                f"--service-account-signing-key-file={keys / 'accounts.key'}",
+                f"--service-cluster-ip-range={SERVICE_RANGE}", "--kubelet-preferred-address-types=InternalIP",
+                f"--kubelet-client-certificate={keys / 'api-to-kubelet.crt'}",
+                f"--kubelet-client-key={keys / 'api-to-kubelet.key'}", f"--cert-dir={folder / 'api'}",
+            ),
+            ready=f"tcp:127.0.0.1:{API_PORT}",
+            needs=("etcd",),
+        ),
+        Part(
+            name="kube-controller-manager",
+            words=(
+                kube, "kube-controller-manager", inner, "--leader-elect=false", "--allocate-node-cidrs",
+                f"--cluster-cidr={POD_RANGE}", f"--service-cluster-ip-range={SERVICE_RANGE}",
+                f"--root-ca-file={keys / 'ca.crt'}", f"--service-account-private-key-file={keys / 'accounts.key'}",
+                "--use-service-account-credentials", "--kube-api-qps=200", "--kube-api-burst=400",
+                # A stopped laptop is not a failed node: pods wait for it rather than being made anew elsewhere.
+                "--node-monitor-grace-period=60s", "--bind-address=127.0.0.1",
+            ),
+            needs=("kube-apiserver",),
+        ),
+        Part(
+            name="kube-scheduler",
+            words=(kube, "kube-scheduler", inner, "--leader-elect=false", "--bind-address=127.0.0.1"),
+            needs=("kube-apiserver",),
+        ),
+        Part(
+            name="kubelet",
+            words=(
+                kube, "kubelet", inner, f"--config={etc / 'kubelet.yaml'}", f"--hostname-override={NODE}",
+                f"--node-ip={NODE_ADDRESS}", f"--root-dir={folder / 'kubelet'}",
+                f"--cert-dir={folder / 'kubelet-keys'}",
+            ),
+            environment=paths,
+            needs=("kube-apiserver", "containerd"),
+        ),
+        Part(
+            name="kube-proxy",
+            words=(
+                kube, "kube-proxy", inner, f"--hostname-override={NODE}", "--proxy-mode=iptables",
+                f"--cluster-cidr={POD_RANGE}", "--conntrack-max-per-core=0", "--nodeport-addresses=127.0.0.0/8",
+                "--healthz-bind-address=127.0.0.1:10256",
+            ),
+            environment=paths,
+            needs=("kube-apiserver",),
+        ),
+        Part(
+            name="coredns",
+            words=(programs.coredns, "-conf", str(etc / "Corefile"), "-quiet"),
+            needs=("kube-apiserver",),
+        ),
+        Part(
+            name="ingress",
+            words=(
+                programs.frontdoor, "ingress", str(layout.ingress), f"127.0.0.1:{HTTPS_PORT}", f"127.0.0.1:{HTTP_PORT}",
+            ),
+            ready=f"tcp:127.0.0.1:{HTTPS_PORT}",
+        ),
+        Part(
+            name="controllers",
+            words=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT)),
+            needs=("kube-apiserver",),
+        ),
+        Part(
+            name="buildkitd",
+            words=(programs.buildkitd, "--config", str(etc / "buildkitd.toml")),
+            place=OUTSIDE_NETWORK,
+            environment=paths,
+            ready=f"unix:{layout.buildkit_socket}",
+            keeps_data=True,
+            needs=("registry",),
+        ),
+    )  # fmt: skip
+
+
+# configuration files --------------------------------------------------------------------------------------------------
+
+
+def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str]:
+    """The files the parts read: path -> text."""
+    etc = layout.etc
+    return {
+        layout.inner_kubeconfig: kubeconfig(f"https://127.0.0.1:{API_PORT}", layout, token),
+        layout.kubeconfig: kubeconfig(f"https://127.0.0.1:{layout.doors.api}", layout, token),
+        etc / "registry.yaml": _REGISTRY.format(folder=layout.folder / "registry", port=REGISTRY_PORT),
+        etc / "containerd.toml": _CONTAINERD.format(
+            folder=layout.folder, run=layout.run, pause=f"localhost:{REGISTRY_PORT}/{PAUSE_IMAGE}", cni=programs.cni
+        ),
+        etc / "cni" / "10-pods.conflist": json.dumps(_network(), indent=1),
+        etc / "hosts" / "docker.io" / "hosts.toml": _MIRROR.format(port=REGISTRY_PORT),
+        # What is pushed through the door is named by the door's port, and pulled from the registry's own.
+        etc / "hosts" / f"localhost:{layout.doors.registry}" / "hosts.toml": _DOOR.format(port=REGISTRY_PORT),
+        etc / "kubelet.yaml": json.dumps(_kubelet(layout), indent=1),
+        etc / "resolv.conf": f"nameserver {NODE_ADDRESS}\n",
+        etc / "Corefile": _COREFILE.format(
+            domain=CLUSTER_DOMAIN, address=NODE_ADDRESS, kubeconfig=layout.inner_kubeconfig
+        ),
+        etc / "buildkitd.toml": _BUILDKIT.format(
+            folder=layout.folder, run=layout.run, registry=layout.doors.registry, cgroup=layout.cgroup
+        ),
+    }
+
+
+def kubeconfig(server: str, layout: Layout, token: str) -> str:
+    name = "composeplat-local"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": name, "cluster": {"server": server, "certificate-authority": str(layout.keys / "ca.crt")}}
+        ],
+        "users": [{"name": name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+    return json.dumps(config, indent=1) + "\n"
+
+
+def _network() -> dict[str, object]:
+    bridge = {
+        "type": "bridge",
+        "bridge": "pods",
+        "isGateway": True,
+        "ipMasq": True,
+        "hairpinMode": True,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": NODE_POD_RANGE}]], "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    return {
+        "cniVersion": "1.0.0",
+        "name": "pods",
+        "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
+    }
+
+
+def _kubelet(layout: Layout) -> dict[str, object]:
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{layout.cgroup}",
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(layout.keys / "ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
+        "clusterDNS": [DNS_SERVICE],
+        "clusterDomain": CLUSTER_DOMAIN,
+        "resolvConf": str(layout.etc / "resolv.conf"),
+        "podLogsDir": str(layout.folder / "pod-logs"),
+        "maxPods": 250,
+        "enforceNodeAllocatable": [],
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        "imageGCHighThresholdPercent": 100,
+        "serializeImagePulls": False,
+        "registerWithTaints": [],
+    }
+
+
+_REGISTRY = """\
+version: 0.1
+log: {{level: warn, accesslog: {{disabled: true}}}}
+storage: {{filesystem: {{rootdirectory: {folder}}}, delete: {{enabled: true}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+"""
+
+# Without restrict_oom_score_adj no pod starts where the capability to raise priorities is missing.
+_CONTAINERD = """\
+version = 2
+root = "{folder}/containerd"
+state = "{run}/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+[grpc]
+  address = "{run}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{cni}"
+    conf_dir = "{folder}/etc/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{folder}/etc/hosts"
+"""
+
+_MIRROR = """\
+server = "https://registry-1.docker.io"
+[host."http://localhost:{port}"]
+  capabilities = ["pull", "resolve"]
+"""
+
+_DOOR = """\
+[host."http://localhost:{port}"]
+  capabilities = ["pull", "resolve"]
+"""
+
+_COREFILE = """\
+.:53 {{
+  bind {address}
+  errors
+  kubernetes {domain} in-addr.arpa ip6.arpa {{
+    kubeconfig {kubeconfig}
+    ttl 5
+  }}
+  cache 5 {{
+    disable success {domain}
+    disable denial {domain}
+  }}
+  reload
+}}
+"""
+
+_BUILDKIT = """\
+root = "{folder}/buildkit"
+[grpc]
+  address = ["unix://{run}/buildkit.sock"]
+[worker.oci]
+  enabled = true
+  snapshotter = "auto"
+  defaultCgroupParent = "{cgroup}"
+[worker.containerd]
+  enabled = false
+[registry."docker.io"]
+  mirrors = ["localhost:{registry}"]
+[registry."localhost:{registry}"]
+  http = true
+"""

@@ -1,0 +1,97 @@
+"""The folder that programs are kept in, and how one gets there whole.
+
+Owns the layout below the user's cache folder, the lock between two setups and the memory of how long a build took.
+
+A program is built into a folder beside its place and renamed into it: what is in place is complete, whatever was
+killed when.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.toolchain.tools import Tool
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """``COMPOSEPLAT_CACHE``, else the user's cache folder."""
+    named = environment.get("COMPOSEPLAT_CACHE")
+    if named:
+        return Path(named)
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "/root", ".cache")
+    return Path(base) / "composeplat"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    folder: Path
+
+    def place(self, tool: Tool) -> Path:
+        """Where a program of these very pins is kept."""
+        return self.folder / "tools" / f"{tool.name}-{tool.version}-{tool.fingerprint}" / tool.name
+
+    def has(self, tool: Tool) -> bool:
+        return self.place(tool).is_file()
+
+    @contextlib.contextmanager
+    def lock(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+        """Hold what only one setup may do at a time; ``waiting`` is called where another holds it.
+
+        The kernel lets go of the lock when its holder ends, however that happens.
+        """
+        path = self.folder / "locks" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+    @contextlib.contextmanager
+    def aside(self, place: Path) -> Iterator[Path]:
+        """A folder to build into, put in place when the block ends well; leftovers of killed builds go first.
+
+        To be used under the lock of what is built.
+        """
+        parent = place.parent
+        parent.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f".{parent.name}."
+        for leftover in parent.parent.glob(f"{prefix}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent.parent))
+        try:
+            yield folder
+            if parent.exists():
+                shutil.rmtree(parent)
+            folder.rename(parent)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def duration(self, name: str) -> float | None:
+        """How many seconds a step took the last time."""
+        seconds = self._durations().get(name)
+        return seconds if isinstance(seconds, int | float) else None
+
+    def remember_duration(self, name: str, seconds: float) -> None:
+        durations = {**self._durations(), name: round(seconds, 1)}
+        path = self.folder / "durations.json"
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps(durations, sort_keys=True) + "\n", encoding="utf-8")
+        aside.replace(path)
+
+    def _durations(self) -> dict[str, object]:
+        try:
+            read = json.loads((self.folder / "durations.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return read if isinstance(read, dict) else {}

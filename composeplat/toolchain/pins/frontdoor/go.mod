@@ -1,0 +1,3 @@
+module composeplat/toolchain/frontdoor
+
+go 1.26

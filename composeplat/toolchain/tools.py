@@ -1,0 +1,142 @@
+"""The table of programs, with their pins: what each is, how it is built, which versions fit.
+
+Adding a program is a row here and a folder in ``pins/``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+PINS = Path(str(files("composeplat.toolchain") / "pins"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    name: str
+    """The program's file name."""
+    version: str
+    module: str
+    """The folder in ``pins/``."""
+    package: str
+    stamp: str = ""
+    """The Go variable that holds the program's version: without it, it calls itself something else."""
+    more_stamps: tuple[tuple[str, str], ...] = ()
+    cgo: bool = False
+    ask: tuple[str, ...] = ()
+    """Arguments that make the program print its version; none means PATH is not looked at."""
+    fits: tuple[str, ...] = ()
+    """Versions on PATH that serve as well, as prefixes; none means the very version."""
+    minutes: float = 1
+    """How long a first build takes on two cores."""
+
+    @property
+    def folder(self) -> Path:
+        return PINS / self.module
+
+    @property
+    def flags(self) -> str:
+        stamps = ((self.stamp, self.stamped),) if self.stamp else ()
+        return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in (*stamps, *self.more_stamps))])
+
+    @property
+    def stamped(self) -> str:
+        return f"v{self.version}" if self.stamp.startswith(("github.com/pulumi/pulumi/", "k8s.io/")) else self.version
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that decides what is built: cached programs of other pins are left alone."""
+        digest = hashlib.sha256(f"{self.package} {self.flags} {self.cgo}".encode())
+        for path in sorted(self.folder.iterdir()):
+            digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()[:12]
+
+
+PULUMI = Tool(
+    name="pulumi",
+    version="3.259.0",
+    module="pulumi",
+    package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+    stamp="github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",
+    cgo=True,
+    ask=("version",),
+    fits=("3.",),
+    minutes=5,
+)
+KUBERNETES_PROVIDER = Tool(
+    name="pulumi-resource-kubernetes",
+    version="4.25.0",
+    module="pulumi-kubernetes",
+    package=".",
+    stamp="github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version",
+    cgo=True,
+    minutes=10,
+)
+DOCKER_BUILD_PROVIDER = Tool(
+    name="pulumi-resource-docker-build",
+    version="0.0.22",
+    module="pulumi-docker-build",
+    package="github.com/pulumi/pulumi-docker-build/provider/cmd/pulumi-resource-docker-build",
+    stamp="github.com/pulumi/pulumi-docker-build/provider.Version",
+    cgo=True,
+    minutes=3,
+)
+BUILDKITD = Tool(
+    name="buildkitd",
+    version="0.31.1",
+    module="buildkit",
+    package="github.com/moby/buildkit/cmd/buildkitd",
+    stamp="github.com/moby/buildkit/version.Version",
+    ask=("--version",),
+    fits=("0.2", "0.3"),
+    minutes=3,
+)
+BUILDX = Tool(
+    name="buildx",
+    version="0.35.0",
+    module="buildkit",
+    package="github.com/docker/buildx/cmd/buildx",
+    stamp="github.com/docker/buildx/version.Version",
+    ask=("version",),
+    fits=("0.1", "0.2", "0.3"),
+    minutes=2,
+)
+KUBE = Tool(
+    name="kube",
+    version="1.35.4",
+    module="kubernetes",
+    package=".",
+    stamp="k8s.io/component-base/version.gitVersion",
+    more_stamps=(
+        ("k8s.io/component-base/version.gitMajor", "1"),
+        ("k8s.io/component-base/version.gitMinor", "35"),
+    ),
+    minutes=6,
+)
+COREDNS = Tool(
+    name="coredns",
+    version="1.14.1",
+    module="coredns",
+    package="github.com/coredns/coredns",
+    ask=("-version",),
+    fits=("1.1",),
+    minutes=4,
+)
+KWOK = Tool(name="kwok", version="0.8.0", module="kwok", package="sigs.k8s.io/kwok/cmd/kwok", minutes=1.5)
+
+REGISTRY = Tool(
+    name="registry",
+    version="3.0.0",
+    module="registry",
+    package="github.com/distribution/distribution/v3/cmd/registry",
+    stamp="github.com/distribution/distribution/v3/version.version",
+    minutes=2,
+)
+FRONTDOOR = Tool(name="frontdoor", version="0.1.0", module="frontdoor", package=".", minutes=0.2)
+
+DEPLOY_TOOLS = (PULUMI, KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER, BUILDKITD, BUILDX)
+CLUSTER_TOOLS = (KUBE, COREDNS, REGISTRY, FRONTDOOR)
+SIMULATION_TOOLS = (KUBE, KWOK)
+TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))

@@ -1,0 +1,247 @@
+"""The table of the cluster's parts holds together, and what the controllers decide is right: no cluster needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.diagnostics import MissingPiece
+from composeplat.local.base_images import is_static
+from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.cluster import LocalCluster, local_cluster
+from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
+from composeplat.local.layout import Layout, make_layout
+from composeplat.local.parts import OUTSIDE_NETWORK, Part, Programs, make_files, make_parts
+
+PROGRAMS = Programs(
+    kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
+    containerd="/t/containerd", python="/t/python", cni="/t/cni", search_path="/bin",
+)  # fmt: skip
+LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
+
+
+def part(name: str) -> Part:
+    return next(one for one in make_parts(LAYOUT, PROGRAMS) if one.name == name)
+
+
+def test_parts_start_after_what_they_need() -> None:
+    """Each part comes after the parts it needs."""
+    seen: set[str] = set()
+    for one in make_parts(LAYOUT, PROGRAMS):
+        assert set(one.needs) <= seen, one.name
+        seen.add(one.name)
+
+
+def test_only_the_door_listens_on_the_machine() -> None:
+    """What has the machine's network listens on loopback or a socket alone."""
+    outside = [one for one in make_parts(LAYOUT, PROGRAMS) if one.place == OUTSIDE_NETWORK]
+
+    assert [one.name for one in outside] == ["door-outside", "buildkitd"]
+    assert list(part("door-outside").words[2::2]) == [
+        "tcp:127.0.0.1:16443", "tcp:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
+    ]  # fmt: skip
+
+
+def test_every_door_leads_through_its_socket() -> None:
+    """What the door takes outside comes out inside, at the port of the same name."""
+    inside = dict(zip(part("door-inside").words[2::2], part("door-inside").words[3::2], strict=True))
+    outside = part("door-outside").words
+
+    assert inside[outside[3]] == "tcp:127.0.0.1:6443"
+    assert inside[outside[-1]] == "tcp:127.0.0.1:80"
+
+
+def test_files_hold_no_blanks() -> None:
+    """Every configuration file is filled in; those of JSON can be read."""
+    files = make_files(LAYOUT, PROGRAMS, "T")
+
+    assert not [path for path, text in files.items() if "{folder}" in text or "{run}" in text]
+    assert json.loads(files[LAYOUT.kubeconfig])["users"][0]["user"] == {"token": "T"}
+    assert json.loads(files[LAYOUT.etc / "kubelet.yaml"])["cgroupRoot"] == "/composeplat"
+
+
+def test_a_second_cluster_has_its_own_places() -> None:
+    """A cluster in another folder shares neither sockets nor cgroup with the usual one."""
+    usual, other = make_layout({"HOME": "/h"}), make_layout({"HOME": "/h", "COMPOSEPLAT_CLUSTER": "/x"})
+
+    assert (Path("/h/.local/share/composeplat/cluster"), "composeplat") == (usual.folder, usual.cgroup)
+    assert Path("/x/cluster") == other.folder
+    assert usual.run != other.run
+    assert usual.cgroup != other.cgroup
+    assert len(str(other.run / "buildkit.sock")) < 100
+
+
+def test_ports_are_remembered(tmp_path: Path) -> None:
+    """Ports that were chosen at a start hold for the commands after it."""
+    environment = {"COMPOSEPLAT_CLUSTER": str(tmp_path)}
+    folder = make_layout(environment).folder
+    folder.mkdir(parents=True)
+    (folder / "doors.json").write_text('{"api": 1234, "https": 8443, "unknown": 1}')
+
+    doors = local_cluster(environment, ports={"https": 9443}).layout.doors
+
+    assert (doors.api, doors.https, doors.registry) == (1234, 9443, 5000)
+
+
+def test_no_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without root one sentence says so, and what to use instead."""
+    monkeypatch.setattr("composeplat.local.cluster.os.geteuid", lambda: 1000)
+
+    with pytest.raises(MissingPiece, match="the local cluster needs root") as caught:
+        LocalCluster(Layout(folder=tmp_path, run=tmp_path), {}).start()
+
+    assert "kind, k3d or Docker Desktop" in caught.value.hint
+
+
+def test_not_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On another system one sentence says so."""
+    monkeypatch.setattr("composeplat.local.cluster.sys.platform", "darwin")
+
+    with pytest.raises(MissingPiece, match="the local cluster runs on Linux only"):
+        LocalCluster(Layout(folder=tmp_path, run=tmp_path), {}).start()
+
+
+def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Packages that are missing are all named at once, with the command that installs them."""
+    monkeypatch.setattr("composeplat.local.cluster.os.geteuid", lambda: 0)
+    monkeypatch.setattr("composeplat.local.packages._SYSTEM_FOLDERS", "")
+    monkeypatch.setattr("composeplat.local.packages._CNI_FOLDERS", ())
+
+    with pytest.raises(MissingPiece, match="packages that are not installed: busybox-static containerd") as caught:
+        LocalCluster(Layout(folder=tmp_path, run=tmp_path), {"PATH": "/nowhere"}).start()
+
+    assert caught.value.hint.startswith("platform setup --cluster --install, or: apt-get install busybox-static")
+
+
+# cgroups --------------------------------------------------------------------------------------------------------------
+
+
+def test_cgroups_of_one_tree(tmp_path: Path) -> None:
+    """Where all controllers share a tree, those that are there are passed on."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids")
+    (tmp_path / "cgroup.subtree_control").write_text("")
+    make_cgroups("pods", tmp_path)
+
+    assert (tmp_path / "pods" / "cgroup.subtree_control").read_text() == "+pids"
+
+
+def test_cgroups_of_many_trees(tmp_path: Path) -> None:
+    """Where each controller has a tree, each gets the group, and sets of processors are filled."""
+    for name in ("cpu", "cpuset", "unified"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "cpuset" / "pods").mkdir()
+    (tmp_path / "cpuset" / "cpuset.cpus").write_text("0-1")
+    (tmp_path / "cpuset" / "pods" / "cpuset.cpus").write_text("")
+    make_cgroups("pods", tmp_path)
+
+    assert (tmp_path / "cpu" / "pods").is_dir()
+    assert not (tmp_path / "unified" / "pods").exists()
+    assert (tmp_path / "cpuset" / "pods" / "cpuset.cpus").read_text() == "0-1"
+
+
+def test_cgroups_are_removed_with_what_is_in_them(tmp_path: Path) -> None:
+    """Groups within the group go too, and others stay."""
+    (tmp_path / "cpu" / "pods" / "one" / "two").mkdir(parents=True)
+    (tmp_path / "cpu" / "others").mkdir()
+    remove_cgroups("pods", tmp_path)
+
+    assert [path.name for path in (tmp_path / "cpu").iterdir()] == ["others"]
+
+
+# controllers ----------------------------------------------------------------------------------------------------------
+
+
+def claim(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "data",
+            "namespace": "demo",
+            "uid": "u1",
+            "annotations": {"volume.kubernetes.io/selected-node": "local"},
+        },
+        "spec": {
+            "storageClassName": "local",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            **spec,
+        },
+    }
+
+
+def test_a_claim_waits_until_it_has_a_volume() -> None:
+    """A claim of our class is filled when a pod wants it, and once."""
+    unwanted = claim()
+    unwanted["metadata"]["annotations"] = {}
+
+    assert is_waiting(claim())
+    assert not is_waiting(claim(volumeName="pvc-u1"))
+    assert not is_waiting(claim(storageClassName="other"))
+    assert not is_waiting(unwanted)
+
+
+def test_a_volume_is_a_folder_for_its_claim() -> None:
+    """The volume is a folder of this node, for that claim alone, and goes with it."""
+    volume = volume_for(claim(), Path("/data/volumes"))
+
+    assert volume["spec"]["local"]["path"] == "/data/volumes/pvc-u1"
+    assert tuple(volume["spec"]["claimRef"][key] for key in ("namespace", "name", "uid")) == ("demo", "data", "u1")
+    assert is_released({**volume, "status": {"phase": "Released"}})
+    assert not is_released({**volume, "status": {"phase": "Bound"}})
+
+
+def ingress(*paths: tuple[str, str, int], **spec: Any) -> dict[str, Any]:
+    listed = [
+        {"path": path, "backend": {"service": {"name": name, "port": {"number": port}}}} for path, name, port in paths
+    ]
+    return {
+        "metadata": {"namespace": "demo"},
+        "spec": {"rules": [{"host": "a.localhost", "http": {"paths": listed}}], **spec},
+    }
+
+
+def service(name: str, address: str) -> dict[str, Any]:
+    ports = [{"name": "tcp-80", "port": 80}]
+    return {"metadata": {"namespace": "demo", "name": name}, "spec": {"clusterIP": address, "ports": ports}}
+
+
+def endpoints(name: str, *, ready: bool) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "demo", "labels": {"kubernetes.io/service-name": name}},
+        "ports": [{"name": "tcp-80", "port": 8080}],
+        "endpoints": [{"addresses": ["198.18.0.7"], "conditions": {"ready": ready}}],
+    }
+
+
+def targets(found: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(route["path"], route["target"]) for route in found]
+
+
+def test_longer_paths_come_first() -> None:
+    """A route leads to the service's address, the longest path first."""
+    one = ingress(("/", "web", 80), ("/api", "api", 80))
+    services = [service("web", "198.19.0.5"), service("api", "None")]
+    slices = [endpoints("web", ready=True), endpoints("api", ready=True)]
+
+    assert targets(routes([one], services, slices)) == [("/api", "198.18.0.7:8080"), ("/", "198.19.0.5:80")]
+
+
+def test_a_route_to_nothing_has_no_target() -> None:
+    """Where no pod is ready, no port fits or no service is there, the route says so."""
+    one = ingress(("/", "web", 80), ("/b", "web", 81), ("/c", "none", 80))
+
+    found = routes([one], [service("web", "198.19.0.5")], [endpoints("web", ready=False)])
+    assert targets(found) == [("/b", ""), ("/c", ""), ("/", "")]
+
+
+def test_others_ingresses_are_left_alone() -> None:
+    """An ingress of another class is not served."""
+    assert routes([ingress(("/", "web", 80), ingressClassName="nginx")], [], []) == []
+
+
+def test_a_static_program_is_told_from_one_that_is_not() -> None:
+    """A program that asks for an interpreter needs libraries, and makes no base image."""
+    assert not is_static(Path("/bin/ls").resolve().read_bytes())
+    assert not is_static(b"#!/bin/sh\n")

