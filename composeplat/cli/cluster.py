@@ -48,7 +48,7 @@ def start(
     simulated: Simulated = 0,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
 
     with funnel():
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
@@ -66,7 +66,7 @@ def stop(
     ] = False,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
 
     with funnel():
         cluster = local_cluster(os.environ, simulated=int(simulated))
@@ -79,7 +79,7 @@ def stop(
 @app.command()
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Say whether the local cluster runs, and how its parts are."""
-    from composeplat.local.cluster import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
 
     with funnel():
         cluster = local_cluster(os.environ, simulated=int(simulated))

@@ -26,7 +26,7 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.images import File, Image, push
-from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout, make_layout
+from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.supervisor import answers
@@ -327,18 +327,6 @@ class LocalCluster:
                 self.steps.say("another start or stop of the local cluster is under way; waiting for it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield
-
-
-def local_cluster(
-    environment: Mapping[str, str], *, ports: Mapping[str, int] | None = None, simulated: int = 0
-) -> LocalCluster:
-    """The local cluster, or the simulated one with a number of nodes."""
-    from composeplat.local.simulated import SimulatedCluster  # noqa: PLC0415 -- it is made from what stands here
-
-    layout = make_layout(environment, simulated=simulated > 0)
-    cluster = SimulatedCluster(layout, environment, simulated) if simulated else LocalCluster(layout, environment)
-    cluster.choose_doors(ports or {})
-    return cluster
 
 
 def _is_ready(node: dict[str, Any]) -> bool:

@@ -22,7 +22,8 @@ from composeplat.cluster.api import Api, ApiError, kind_path, object_path
 from composeplat.diagnostics import ComposeplatError
 from composeplat.load import load_definition
 from composeplat.local.base_images import push_busybox
-from composeplat.local.cluster import LocalCluster, local_cluster
+from composeplat.local.choice import local_cluster
+from composeplat.local.cluster import LocalCluster
 from composeplat.model import COMPLETED, HEALTHY
 from composeplat.plan import Desired, ImageBuild, ImageOf, Plan, ServicePlan, make_plan
 from composeplat.request import Request

@@ -1,0 +1,53 @@
+"""`platform setup`: what is there, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import run
+
+CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
+
+
+def check(tmp_path: Path, *words: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+    """Ask for a check with an empty cache."""
+    outcome = run("setup", "--check", "--json", *words, folder=tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / "cache"))
+    return outcome.status, json.loads(outcome.stdout)
+
+
+def test_a_check_tells_what_is_missing(tmp_path: Path) -> None:
+    """With nothing there every program is named, the exit status is 4, and nothing was made."""
+    status, found = check(tmp_path)
+    names = {row["name"]: row["origin"] for row in found["programs"]}
+
+    assert status == 4
+    assert names["pulumi-resource-kubernetes"] == "missing"
+    assert not set(CLUSTER_ALONE) & set(names)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_check_for_the_cluster_names_its_programs_too(tmp_path: Path) -> None:
+    """With --cluster the local cluster's programs are part of it."""
+    _, found = check(tmp_path, "--cluster")
+
+    assert set(CLUSTER_ALONE) <= {row["name"] for row in found["programs"]}
+
+
+def test_a_check_for_people_is_a_table(tmp_path: Path) -> None:
+    """Without --json it is a table with a row for each program."""
+    outcome = run("setup", "--check", folder=tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / "cache"))
+    rows = outcome.stdout.splitlines()
+
+    assert rows[0].split("  ")[0] == "PROGRAM"
+    assert rows[1].startswith("pulumi ")
+    assert "missing" in rows[1]
+
+
+def test_options_that_go_together(tmp_path: Path) -> None:
+    """An option without the one it goes with is a mistake of use."""
+    for words, said in ((("--install",), "goes with --cluster"), (("--json",), "goes with --check")):
+        outcome = run("setup", *words, folder=tmp_path)
+
+        assert outcome.status == 2
+        assert said in outcome.stderr

@@ -1,0 +1,1 @@
+"""Where programs come from."""
