@@ -97,9 +97,10 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
         message = f"variables make the value of '{line.name}' longer than {MAX_TEXT // 1024 // 1024} MiB"
         report.add("bad-env-file", span, (), message)
         return None
-    for name in outcome.unset:
-        message = f"the variable '{name}' is not set; it was taken as empty"
-        report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}")
+    if outcome.unset:
+        # What looks like a variable's name may be the end of a password that holds a dollar sign: it is not repeated.
+        message = f"the value of '{line.name}' refers to a variable that is not set; it was taken as empty"
+        report.add("unset-variable", span, (), message, "set it, or write $$ for a dollar sign")
     for variable in outcome.required:
         reason = f": {variable.word_text}" if variable.word_text else ""
         report.add("required-variable", span, (), f"the variable '{variable.name}' must be set{reason}")

@@ -113,12 +113,15 @@ def test_mistake_in_a_substitution() -> None:
 
 
 def test_unset_and_required_variables() -> None:
-    """A variable that is not set is told as in the definition."""
+    """A variable that is not set is told by the line's own name: what is unset may be the end of a password."""
     values, messages = read("A=$X\nB=${Y:?set it}")
 
     assert values == {"A": "", "B": ""}
     assert messages == [
-        ".env:1:1: warning: the variable 'X' is not set; it was taken as empty [unset-variable]",
+        (
+            ".env:1:1: warning: the value of 'A' refers to a variable that is not set; it was taken as empty"
+            " [unset-variable]"
+        ),
         ".env:2:1: error: the variable 'Y' must be set: set it [required-variable]",
     ]
 

@@ -143,16 +143,15 @@ def test_a_file_that_is_included_twice(project: Project) -> None:
     assert project(files).read().messages == []
 
 
+UNSET = ".env:1:1: warning: the value of 'A' refers to a variable that is not set; it was taken as empty"
+
+
 @pytest.mark.parametrize(
     ("env", "expected", "value"),
     [
-        pytest.param(
-            "A=$A\n", [".env:1:1: warning: the variable 'A' is not set; it was taken as empty"], "", id="of itself"
-        ),
+        pytest.param("A=$A\n", [UNSET], "", id="of itself"),
         pytest.param("A=x${A:-y}\n", [], "xy", id="of itself, with a default"),
-        pytest.param(
-            "A=$B\nB=$A\n", [".env:1:1: warning: the variable 'B' is not set; it was taken as empty"], "", id="of two"
-        ),
+        pytest.param("A=$B\nB=$A\n", [UNSET], "", id="of two"),
         pytest.param("A=one\nA=${A}two\n", [], "onetwo", id="of an earlier line"),
         pytest.param("A='$A'\n", [], "$A", id="as it stands"),
         pytest.param("A='${B}'\nB='${A}'\n", [], "${B}", id="of two, as they stand"),
