@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from composeplat.plan.desired import Desired, Plan
@@ -65,7 +66,7 @@ def _mapping(value: dict[str, Any], indent: str, lines: list[str], first: str = 
     """Write a mapping; ``first`` stands before its first key where it is an item of a list."""
     lead = first or indent
     for key, item in value.items():
-        name = _text(key, "")
+        name = _key(key)
         is_long = len(name) > _LONGEST_SIMPLE_KEY
         if is_long:
             lines.append(f"{lead}? {name}")
@@ -120,6 +121,12 @@ def _text(text: str, indent: str) -> str:
     elif "\n" in text and indent and _fits_block(text):
         return _block(text, indent)
     return _quoted(text)
+
+
+@lru_cache(maxsize=4096)
+def _key(text: str) -> str:
+    """Write a key; the same few come again in every object."""
+    return _text(text, "")
 
 
 def _quoted(text: str) -> str:
