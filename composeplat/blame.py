@@ -80,6 +80,10 @@ class Checker:
         self.origins = origins
         self.report = report
 
+    def is_unread(self, service: str, *keys: str) -> bool:
+        """Say whether one of a service's keys could not be read: then what follows from it is not to be told too."""
+        return any(self.report.has_error("services", service, key) for key in keys)
+
     def say(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Report at a part of the model, under the path the definition writes it at."""
         span = self.origins.key_at(*path) if at_key else self.origins.at(*path)

@@ -126,8 +126,7 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
 
 def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
     """Say whether a service, or one of its keys, could not be read: then what names it is not to blame."""
-    keys_in_error = (checker.report.has_error("services", service.name, key) for key in keys)
-    return service == Service(name=service.name) or any(keys_in_error)
+    return service == Service(name=service.name) or checker.is_unread(service.name, *keys)
 
 
 def _near(services: Mapping[str, object]) -> str:
@@ -192,9 +191,9 @@ def _check_mounts(checker: Checker, service: Service) -> None:
 
 
 def _check_unused_volumes(checker: Checker) -> None:
-    used = {m.source for s in checker.project.services.values() for m in s.mounts if m.kind == NAMED}
+    mounted = checker.project.mounted_volumes
     for name in checker.project.volumes:
-        if name not in used:
+        if name not in mounted:
             checker.say("left-out", ("volumes", name), "is mounted by no service, and not created", at_key=True)
 
 

@@ -105,7 +105,6 @@ class Diagnostic:
     path: PathKey
     message: str
     hint: str = ""
-    strict_only: bool = False
 
     @property
     def severity(self) -> Severity:

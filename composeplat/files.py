@@ -126,13 +126,6 @@ def exists(path: Path) -> bool:
 # host volumes ---------------------------------------------------------------------------------------------------------
 
 
-def resolve_host_path(source: str, base: Path, *, home: str = "") -> Path:
-    """Make a host path of the definition absolute, lexically: links are looked at when the content is read."""
-    if source == "~" or source.startswith("~/"):
-        source = home + source[1:] if home else source
-    return Path(os.path.normpath(base / source))
-
-
 def is_system_path(path: Path) -> bool:
     text = str(path)
     return text == "/" or _is_below(text, SYSTEM_PATHS)

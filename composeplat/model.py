@@ -172,6 +172,10 @@ class Service:
         return any(mount.kind in (NAMED, ANONYMOUS) for mount in self.mounts)
 
     @property
+    def named_volumes(self) -> set[str]:
+        return {mount.source for mount in self.mounts if mount.kind == NAMED}
+
+    @property
     def workload_kind(self) -> str:
         """Job for what ends, StatefulSet for what keeps data, else Deployment; a host volume keeps nothing."""
         if self.is_job:
@@ -208,3 +212,8 @@ class Project:
     services: Mapping[str, Service]
     volumes: Mapping[str, Volume]
     endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def mounted_volumes(self) -> set[str]:
+        """The named volumes that some service mounts: the ones that are made."""
+        return {name for service in self.services.values() for name in service.named_volumes}

@@ -16,7 +16,6 @@ from composeplat.files import (
     is_system_path,
     read_bytes,
     read_host_content,
-    resolve_host_path,
     write_folder,
 )
 from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
@@ -126,23 +125,6 @@ def test_link_to_a_file_of_the_system(tmp_path: Path) -> None:
 
 
 # host volumes ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("./a", "/base/a"),
-        ("../a", "/a"),
-        ("a/./b/..", "/base/a"),
-        ("/etc/x", "/etc/x"),
-        ("~/a", "/home/me/a"),
-        ("~", "/home/me"),
-        ("~other/a", "/base/~other/a"),
-    ],
-)
-def test_host_path(source: str, expected: str) -> None:
-    """A host path is relative to the definition's folder, or to the home of who runs the tool."""
-    assert Path(expected) == resolve_host_path(source, Path("/base"), home="/home/me")
 
 
 @pytest.mark.parametrize(

@@ -474,3 +474,25 @@ def test_load_definition(project: Project) -> None:
         load_definition(project("services: {web: {}}").request())
 
     assert caught.value.report.errors == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("./a", "/base/a"),
+        ("../a", "/a"),
+        ("a/./b/..", "/base/a"),
+        ("/etc/x", "/etc/x"),
+        ("~/a", "/home/me/a"),
+        ("~", "/home/me"),
+        ("~other/a", "/base/~other/a"),
+    ],
+)
+def test_host_path(source: str, expected: str) -> None:
+    """A host path is relative to the definition's folder, or to the home of who runs the tool."""
+    text = f"services: {{web: {{build: ., volumes: [{{type: bind, source: '{source}', target: /x}}]}}}}"
+    folder = Folder(Path("/base"), {"HOME": "/home/me"})
+
+    loaded = folder.read("-", standard_input=text.encode()).loaded
+
+    assert expected == loaded.project.services["web"].mounts[0].source

@@ -19,7 +19,7 @@ from composeplat.diagnostics import ComposeplatError, Exit
 _FIELD_MANAGER = "composeplat"
 _TIMEOUT = 15.0
 
-#: Where objects of a kind live: (group and version) -> kind -> plural.
+#: Kind -> its plural, as paths have it.
 PLURALS = {
     "ConfigMap": "configmaps",
     "DaemonSet": "daemonsets",

@@ -21,11 +21,12 @@ _PT_INTERP = 3
 def push_busybox(registry: tuple[str, int], environment: Mapping[str, str]) -> str:
     """Push busybox with a link for each of its commands, and give its digest."""
     path = shutil.which("busybox", path=search_path(environment))
-    if path is None or not is_static(Path(path).read_bytes()):
+    program = Path(path).read_bytes() if path else b""
+    if path is None or not is_static(program):
         raise MissingPiece("a static busybox is needed for the base image", "apt-get install busybox-static")
     listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=False).stdout.split()
     files = {
-        "bin/busybox": File(Path(path).read_bytes()),
+        "bin/busybox": File(program),
         "etc/passwd": File(b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", 0o644),
         "etc/group": File(b"root:x:0:\nnobody:x:65534:\n", 0o644),
         "tmp/": File(),

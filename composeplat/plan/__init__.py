@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from composeplat.blame import Checker, Origins
 from composeplat.diagnostics import Report
-from composeplat.model import NAMED, Project, Service
+from composeplat.model import Project, Service
 from composeplat.names import clean
 from composeplat.plan.desired import (
     Desired,
@@ -45,7 +45,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     checker = Checker(project, origins, report)
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
     shared = shared_volumes(project)
-    used = {m.source for s in project.services.values() for m in s.mounts if m.kind == NAMED}
+    mounted = project.mounted_volumes
     ordered = in_order(project.services)
     for service in project.services.values():
         check_ports(checker, service)
@@ -54,7 +54,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
-        volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in used),
+        volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
         services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ())) for s in ordered),
         endpoints=plan_endpoints(checker, settings, identity),
         images=tuple(image for image in images if image is not None),

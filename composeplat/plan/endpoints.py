@@ -83,8 +83,8 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
 
 def _ports_unread(checker: Checker, service: Service) -> bool:
     """Say whether some port could not be read: then a port that is missing is not to be blamed on others."""
-    path = ("services", service.name)
-    return checker.report.has_error_at(*path) or any(checker.report.has_error(*path, k) for k in ("ports", "expose"))
+    whole = checker.report.has_error_at("services", service.name)
+    return whole or checker.is_unread(service.name, "ports", "expose")
 
 
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:

@@ -150,7 +150,7 @@ def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
     """
     users: dict[str, list[Service]] = {}
     for service in project.services.values():
-        for source in sorted({m.source for m in service.mounts if m.kind == NAMED}):
+        for source in sorted(service.named_volumes):
             users.setdefault(source, []).append(service)
     shared = {name: services for name, services in users.items() if _is_shared(services)}
     groups: list[tuple[set[str], set[str]]] = []
