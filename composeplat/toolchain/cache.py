@@ -59,7 +59,9 @@ class Cache:
 
     @contextlib.contextmanager
     def aside(self, place: Path) -> Iterator[Path]:
-        """A folder to build into, put in place when the block ends well; leftovers of killed builds go first.
+        """A folder to make a program in, put in place when the block ends well and has put something there.
+
+        Leftovers of killed builds go first.
 
         To be used under the lock of what is built.
         """
@@ -71,9 +73,10 @@ class Cache:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent.parent))
         try:
             yield folder
-            if parent.exists():
-                shutil.rmtree(parent)
-            folder.rename(parent)
+            if any(folder.iterdir()):
+                if parent.exists():
+                    shutil.rmtree(parent)
+                folder.rename(parent)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

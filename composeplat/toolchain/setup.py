@@ -13,10 +13,11 @@ from pathlib import Path
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.golang import build, find_go, need_go
+from composeplat.toolchain.makers import can_fetch, fetch
 from composeplat.toolchain.steps import Steps
-from composeplat.toolchain.tools import TOOLS, Tool
+from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI, TOOLS, Tool
 
-ON_PATH, CACHED, BUILT = "on PATH", "in the cache", "built"
+ON_PATH, CACHED, FETCHED, BUILT = "on PATH", "in the cache", "fetched", "built"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,18 +81,37 @@ class Toolchain:
 
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
-        with self.cache.lock(tool.name, lambda: self.steps.say(f"another setup is building {name}; waiting for it")):
+        origin = CACHED
+        with self.cache.lock(tool.name, lambda: self.steps.say(f"another setup is making {name}; waiting for it")):
             if not self.cache.has(tool):
-                go = need_go(self.environment, self.cache, self.steps)
-                usual = self.cache.duration(tool.name) or tool.minutes * 60
-                started = time.monotonic()
-                with (
-                    self.steps.step(f"building {name}", usual=usual),
-                    self.cache.aside(self.cache.place(tool)) as aside,
-                ):
-                    build(tool, go, aside / tool.name, self.environment)
-                self.cache.remember_duration(tool.name, time.monotonic() - started)
-        return Found(tool=tool, path=self.cache.place(tool), version=tool.version, origin=BUILT)
+                origin = FETCHED if self._fetch(tool, name) else BUILT
+                if origin == BUILT:
+                    self._build(tool, name)
+        return Found(tool=tool, path=self.cache.place(tool), version=tool.version, origin=origin)
+
+    def _fetch(self, tool: Tool, name: str) -> bool:
+        if not can_fetch(tool, self.environment):
+            return False
+        engine = self.find(PULUMI) if tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER) else None
+        with (
+            self.steps.step(f"fetching {name} from its makers"),
+            self.cache.aside(self.cache.place(tool)) as aside,
+        ):
+            found = fetch(tool, aside, self.environment, engine.path if engine else None)
+        if not found:
+            self.steps.say(f"{name} could not be fetched; it is built instead")
+        return found
+
+    def _build(self, tool: Tool, name: str) -> None:
+        go = need_go(self.environment, self.cache, self.steps)
+        usual = self.cache.duration(tool.name) or tool.minutes * 60
+        started = time.monotonic()
+        with (
+            self.steps.step(f"building {name}", usual=usual),
+            self.cache.aside(self.cache.place(tool)) as aside,
+        ):
+            build(tool, go, aside / tool.name, self.environment)
+        self.cache.remember_duration(tool.name, time.monotonic() - started)
 
     def report(self, tools: Iterable[Tool] = TOOLS) -> list[dict[str, str]]:
         """What is there, where from, in which version, and what is missing: a row a program."""

@@ -29,6 +29,11 @@ class Tool:
     """Arguments that make the program print its version; none means PATH is not looked at."""
     fits: tuple[str, ...] = ()
     """Versions on PATH that serve as well, as prefixes; none means the very version."""
+    download: str = ""
+    """Where its makers' release lies, for ``{version}``, ``{system}`` and ``{machine}``; none means it is built.
+
+    Pulumi has an installer of its own, and its engine fetches providers.
+    """
     minutes: float = 1
     """How long a first build takes on two cores."""
 
@@ -91,6 +96,7 @@ BUILDKITD = Tool(
     stamp="github.com/moby/buildkit/version.Version",
     ask=("--version",),
     fits=("0.2", "0.3"),
+    download="https://github.com/moby/buildkit/releases/download/v{version}/buildkit-v{version}.{system}-{machine}.tar.gz",
     minutes=3,
 )
 BUILDX = Tool(
@@ -101,6 +107,7 @@ BUILDX = Tool(
     stamp="github.com/docker/buildx/version.Version",
     ask=("version",),
     fits=("0.1", "0.2", "0.3"),
+    download="https://github.com/docker/buildx/releases/download/v{version}/buildx-v{version}.{system}-{machine}",
     minutes=2,
 )
 KUBE = Tool(

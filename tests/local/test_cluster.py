@@ -9,6 +9,7 @@ import base64
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -274,6 +275,19 @@ def test_a_killed_cluster_leaves_nothing_running_and_keeps_its_data(cluster: Loc
     assert wait(lambda: fetch(cluster, f"web-{NAMESPACE}.localhost") == (200, "hello\n"))
 
 
+def test_starts_after_a_reboot(cluster: LocalCluster) -> None:
+    """A machine that was switched off has lost its processes, and all in /run: the data is found again."""
+    before = starts(cluster)
+    pid = cluster.status().pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait(lambda: processes_of(cluster) == [], seconds=20)
+    shutil.rmtree(cluster.layout.run)
+
+    assert cluster.start()
+    assert before == wait(lambda: len(starts(cluster)) > len(before) and starts(cluster)[: len(before)])
+
+
 def test_a_deleted_claim_takes_its_folder_along(cluster: LocalCluster, api: Api) -> None:
     """A volume's folder goes when its claim is deleted, and no other."""
     api.delete(f"{kind_path('apps/v1', 'StatefulSet', NAMESPACE)}/keeper")
@@ -371,6 +385,30 @@ def test_a_killed_simulation_leaves_nothing(simulated: LocalCluster) -> None:
 
     wait(lambda: processes_of(simulated) == [], seconds=20)
     assert not simulated.status().running
+
+
+def test_simulation_needs_no_root(simulated: LocalCluster) -> None:
+    """A user without root's number and powers starts and stops the simulated cluster."""
+    as_user = [
+        "unshare",
+        "--user",
+        "--map-user=1000",
+        "--map-group=1000",
+        str(Path(sys.executable).parent / "platform"),
+    ]
+    environment = {**os.environ, "COMPOSEPLAT_CLUSTER": str(simulated.layout.folder.parent)}
+
+    started = subprocess.run([*as_user, "cluster", "start", "--simulated", "3"], env=environment, check=False)
+    with Api(simulated.access) as api:
+        nodes = api.items(kind_path("v1", "Node"))
+    refused = subprocess.run(
+        [*as_user, "cluster", "start"], env=environment, capture_output=True, text=True, check=False
+    )
+    stopped = subprocess.run([*as_user, "cluster", "stop", "--simulated"], env=environment, check=False)
+
+    assert (started.returncode, refused.returncode, stopped.returncode) == (0, 4, 0)
+    assert len(nodes) == 3
+    assert "the local cluster needs root" in refused.stderr
 
 
 def test_secrets_stay_in_the_folder(simulated: LocalCluster) -> None:
