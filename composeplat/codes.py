@@ -149,4 +149,22 @@ CODES: dict[str, Code] = {
         many=True,
     ),
     "host-shortened": Code(_W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True),
+    # the cluster
+    "foreign-object": Code(
+        _E,
+        "An object of a name that is needed is in the namespace already, and belongs to someone else.",
+        "Rename the service or volume, remove the other object, or deploy into another namespace.",
+        many=True,
+    ),
+    "volume-change": Code(
+        _E,
+        "A volume would have to be made anew, and would lose its data.",
+        "Undo the change, or say with --replace-volume that the data may go.",
+    ),
+    "deploy-failed": Code(
+        _E,
+        "Something that a service needs could not be created, or does not run.",
+        "See the reason given, and the lines below it.",
+        many=True,
+    ),
 }

@@ -95,6 +95,7 @@ class Exit(IntEnum):
     USAGE = 2
     INVALID = 3
     MISSING = 4
+    CHANGES = 5
     INTERRUPTED = 130
 
 
@@ -105,6 +106,10 @@ class Diagnostic:
     path: PathKey
     message: str
     hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{printable(self.span.source.name)}:{self.span.line}:{self.span.column}"
+        return f"{place}: {self.severity}: {self.message} [{self.code}]"
 
     @property
     def severity(self) -> Severity:

@@ -70,6 +70,19 @@ def _as_text(value: str) -> str:
     return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
 
 
+_SECRET_NAME = re.compile(
+    r"PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|CREDENTIAL|PRIVATE|(?:API|ACCESS|AUTH|ENCRYPTION|SIGNING)_?KEY|_KEY$|^KEY$|_PWD$|_DSN$",
+    re.IGNORECASE,
+)
+#: A shorter value is in so many texts that marking it would hide what is no secret.
+_SHORTEST_SECRET = 4
+
+
+def looks_secret(name: str) -> bool:
+    """Say whether a variable's name tells that its value is not to be shown."""
+    return _SECRET_NAME.search(name) is not None
+
+
 @dataclass(slots=True)
 class Use:
     """One variable that the definition refers to."""
@@ -98,6 +111,12 @@ class Uses:
         use.required = use.required or required
         if use.default is None:
             use.default = default
+
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """The values given from outside under names that look secret, the longest first."""
+        values = {use.value for use in self._kept.values() if use.value and looks_secret(use.name)}
+        return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=lambda v: (-len(v), v)))
 
     def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of Use
         return iter(self._kept.values())

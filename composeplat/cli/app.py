@@ -129,6 +129,172 @@ def config(
 
 
 @app.command()
+def preview(
+    services: opt.Services = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    domain: opt.Domain = "",
+    ingress_class: opt.IngressClass = "",
+    gateway: opt.Gateway = "",
+    tls_secret: opt.TlsSecret = "",
+    tls_issuer: opt.TlsIssuer = "",
+    registry: opt.Registry = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Show each property that changes.")] = False,
+    expect_no_changes: Annotated[
+        bool, typer.Option("--expect-no-changes", help="Exit with status 5 if anything would change.")
+    ] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    as_json: opt.Json = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Show what a deploy would change, and why. Changes nothing."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.preview import run  # noqa: PLC0415 -- the same
+    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
+            tls_issuer=tls_issuer, registry=registry, strict=strict, verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        options = Options(
+            services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
+        )
+        status = run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def deploy(
+    services: opt.Services = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    domain: opt.Domain = "",
+    ingress_class: opt.IngressClass = "",
+    gateway: opt.Gateway = "",
+    tls_secret: opt.TlsSecret = "",
+    tls_issuer: opt.TlsIssuer = "",
+    registry: opt.Registry = "",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    timeout: opt.Timeout = 300,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    refresh_first: Annotated[
+        bool, typer.Option("--refresh", help="First read what was changed in the cluster by others.")
+    ] = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    safe_checkpoints: Annotated[
+        bool, typer.Option("--safe-checkpoints", help="Write the state after each step, however many there are.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: opt.Json = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Make the cluster what the Compose file says, and print the addresses."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
+            tls_issuer=tls_issuer, registry=registry, strict=strict, verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        if dry_run:
+            from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- loads no Pulumi
+
+            request = replace(
+                opt.make_request(file, env_file, kubeconfig=kubeconfig, context=context),
+                name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
+                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
+            )  # fmt: skip
+            status = render_run(
+                request, folder="", as_json=as_json, strict=strict, verbose=verbose, json_diagnostics=json_diagnostics
+            )
+            raise typer.Exit(int(status))
+        from composeplat.cli.deploy import run  # noqa: PLC0415 -- commands load what they need
+        from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+
+        options = Options(
+            services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
+            replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints,
+        )  # fmt: skip
+        status = run(choice, options, as_json=as_json, quiet=quiet)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def destroy(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting data.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Take an environment down. Volumes and their data stay, unless asked otherwise."""
+    from composeplat.cli.destroy import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def refresh(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    only_show: Annotated[bool, typer.Option("--preview", help="Only show it; leave the state as it is.")] = False,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Find what was changed in the cluster by others, and note it in the state."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.refresh import run  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, preview=only_show, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
 def setup(
     check: Annotated[
         bool, typer.Option("--check", help="Only say what is there, where from, and what is missing.")

@@ -24,7 +24,9 @@ def wants_color(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def show_report(report: Report, *, strict: bool = False, verbose: bool = False, as_json: bool = False) -> bool:
+def show_report(
+    report: Report, *, strict: bool = False, verbose: bool = False, as_json: bool = False, counted: bool = True
+) -> bool:
     """Show the diagnostics; gives whether any of them is an error."""
     least = Severity.NOTE if verbose else Severity.WARNING
     shown = report.at_least(least, strict=strict)
@@ -41,7 +43,7 @@ def show_report(report: Report, *, strict: bool = False, verbose: bool = False, 
             told.append(_excerpt(diagnostic.span, color=color))
         if diagnostic.hint:
             told.append(f"  hint: {diagnostic.hint}\n")
-    if shown:
+    if shown and counted:
         told.append(_summary(shown, report.not_kept, strict=strict))
     tell("".join(told))
     return failed

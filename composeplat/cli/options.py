@@ -38,6 +38,21 @@ TlsIssuer = Annotated[
     typer.Option("--tls-issuer", metavar="NAME", help="cert-manager ClusterIssuer for the endpoints' certificates."),
 ]
 Registry = Annotated[str, typer.Option("--registry", metavar="HOST[/PATH]", help="Where built images are pushed.")]
+Kubeconfig = Annotated[
+    str, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig, else KUBECONFIG or the home folder's.")
+]
+Context = Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
+Local = Annotated[bool, typer.Option("--local", help="Use the local cluster, as root on Linux; deploy starts it.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Give up waiting after so long.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Services = Annotated[
+    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")
+]
+RerunJobs = Annotated[bool, typer.Option("--rerun-jobs", help="Run jobs again that are unchanged.")]
+ReplaceVolumes = Annotated[
+    list[str] | None,
+    typer.Option("--replace-volume", metavar="NAME", help="Let a change delete this volume and its data; may repeat."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Take warnings and unknown keys as errors.")]
 JsonDiagnostics = Annotated[
     bool, typer.Option("--json-diagnostics", help="Write messages as JSON, one a line, on standard error.")
@@ -47,14 +62,16 @@ Verbose = Annotated[
 ]
 
 
-def make_request(file: list[str] | None, env_file: list[str] | None) -> Request:
+def make_request(
+    file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str = "", context: str = ""
+) -> Request:
     """A request for files, made where we stand; a command adds its names with :func:`dataclasses.replace`."""
     return Request(
         files=tuple(file or ()),
         folder=_current_folder(),
         env_files=tuple(env_file or ()),
         shell=dict(os.environ),
-        context_namespace=read_context_namespace(),
+        context_namespace=read_context_namespace(kubeconfig, context),
     )
 
 
@@ -65,7 +82,7 @@ def _current_folder() -> Path:
         raise ComposeplatError("the current folder is not there any more", "go to a folder that is") from None
 
 
-def read_context_namespace() -> str:
+def read_context_namespace(kubeconfig: str = "", context: str = "") -> str:
     from composeplat.cluster.kubeconfig import context_namespace  # noqa: PLC0415 -- only where a namespace matters
 
-    return context_namespace(os.environ)
+    return context_namespace(os.environ, kubeconfig, context)

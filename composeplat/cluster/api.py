@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit
@@ -25,6 +27,7 @@ PLURALS = {
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "EndpointSlice": "endpointslices",
+    "Event": "events",
     "HTTPRoute": "httproutes",
     "Ingress": "ingresses",
     "IngressClass": "ingressclasses",
@@ -34,6 +37,8 @@ PLURALS = {
     "PersistentVolume": "persistentvolumes",
     "PersistentVolumeClaim": "persistentvolumeclaims",
     "Pod": "pods",
+    "ReplicaSet": "replicasets",
+    "ResourceQuota": "resourcequotas",
     "Secret": "secrets",
     "Service": "services",
     "StatefulSet": "statefulsets",
@@ -47,19 +52,37 @@ class ApiError(ComposeplatError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        if status == 0:
+        if status in (0, http.client.UNAUTHORIZED):
             self.exit_code = Exit.MISSING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How a server is reached."""
+    """How a server is reached; certificates and keys are named by a file, or given as text."""
 
     host: str
     port: int
-    token: str
-    authority: str
-    """The file with the certificate that signed the server's."""
+    token: str = field(default="", repr=False)
+    basic: str = field(default="", repr=False)
+    """User and password, as HTTP wants them."""
+    authority: str = ""
+    """The certificate that signed the server's; none means what the machine trusts."""
+    authority_data: str = ""
+    certificate: str = ""
+    key: str = ""
+    certificate_data: str = field(default="", repr=False)
+    key_data: str = field(default="", repr=False)
+    verify: bool = True
+    server_name: str = ""
+    """The name in the server's certificate, where that is not the host."""
+    plain: bool = False
+    prefix: str = ""
+    context: str = ""
+    """The name of the kubeconfig's context, for messages."""
+
+    @property
+    def address(self) -> str:
+        return f"{'http' if self.plain else 'https'}://{self.host}:{self.port}{self.prefix}"
 
 
 def object_path(manifest: dict[str, Any]) -> str:
@@ -83,7 +106,7 @@ class Api:
     def __init__(self, access: Access) -> None:
         self.access = access
         self._context: ssl.SSLContext | None = None
-        self._connection: http.client.HTTPSConnection | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -103,9 +126,16 @@ class Api:
         found: list[dict[str, Any]] = self.get(path).get("items") or []
         return found
 
-    def apply(self, manifest: dict[str, Any], *, force: bool = True) -> dict[str, Any]:
+    def heads(self, path: str) -> list[dict[str, Any]]:
+        """The metadata of every object of a list, without the rest."""
+        accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+        found: list[dict[str, Any]] = json.loads(self._answer("GET", path, None, "", accept)).get("items") or []
+        return found
+
+    def apply(self, manifest: dict[str, Any], *, force: bool = True, dry_run: bool = False) -> dict[str, Any]:
         """Server-side apply: make the object what the manifest says, and leave what it does not speak of."""
         path = f"{object_path(manifest)}?fieldManager={_FIELD_MANAGER}&force={str(force).lower()}"
+        path += "&dryRun=All" if dry_run else ""
         return self._call("PATCH", path, manifest, "application/apply-patch+yaml")
 
     def create(self, manifest: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
@@ -132,10 +162,10 @@ class Api:
         connection = self._connect(timeout=seconds + _TIMEOUT)
         query = f"?watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
         try:
-            connection.request("GET", path + query, headers=self._headers())
+            connection.request("GET", self.access.prefix + path + query, headers=self._headers())
             answer = connection.getresponse()
             if answer.status != http.client.OK:
-                raise _refusal(answer.status, answer.read())
+                raise _refusal(answer.status, answer.read(), self.access)
             while line := answer.readline():
                 yield json.loads(line)
         except (OSError, http.client.HTTPException) as error:
@@ -149,14 +179,16 @@ class Api:
         answer: dict[str, Any] = json.loads(self._answer(method, path, body, kind) or b"{}")
         return answer
 
-    def _answer(self, method: str, path: str, body: dict[str, Any] | None, kind: str) -> bytes:
+    def _answer(
+        self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
+    ) -> bytes:
         content = None if body is None else json.dumps(body).encode()
         for attempt in (1, 2):
             connection = self._connection or self._connect(timeout=_TIMEOUT)
             fresh = self._connection is None
             self._connection = connection
             try:
-                connection.request(method, path, content, self._headers(kind))
+                connection.request(method, self.access.prefix + path, content, self._headers(kind, accept))
                 answer = connection.getresponse()
                 read = answer.read()
             except (OSError, http.client.HTTPException) as error:
@@ -167,31 +199,74 @@ class Api:
                     raise ApiError(0, _unreachable(self.access, error)) from None
                 continue
             if answer.status >= http.client.BAD_REQUEST:
-                raise _refusal(answer.status, read)
+                raise _refusal(answer.status, read, self.access)
             return read
         raise AssertionError
 
-    def _connect(self, *, timeout: float) -> http.client.HTTPSConnection:
+    def _connect(self, *, timeout: float) -> http.client.HTTPConnection:
+        access = self.access
+        if access.plain:
+            return http.client.HTTPConnection(access.host, access.port, timeout=timeout)
         if self._context is None:
-            try:
-                self._context = ssl.create_default_context(cafile=self.access.authority)
-            except OSError as error:
-                raise ApiError(0, f"can't read the cluster's certificate: {error.strerror or error}") from None
-        return http.client.HTTPSConnection(self.access.host, self.access.port, timeout=timeout, context=self._context)
+            self._context = _tls(access)
+        if not access.server_name:
+            return http.client.HTTPSConnection(access.host, access.port, timeout=timeout, context=self._context)
+        return _Renamed(access.host, access.port, access.server_name, self._context, timeout)
 
-    def _headers(self, kind: str = "") -> dict[str, str]:
-        headers = {"Authorization": f"Bearer {self.access.token}", "Accept": "application/json"}
+    def _headers(self, kind: str = "", accept: str = "application/json") -> dict[str, str]:
+        headers = {"Accept": accept}
+        if self.access.token:
+            headers["Authorization"] = f"Bearer {self.access.token}"
+        elif self.access.basic:
+            headers["Authorization"] = f"Basic {self.access.basic}"
         return {**headers, "Content-Type": kind} if kind else headers
 
 
-def _refusal(status: int, body: bytes) -> ApiError:
+class _Renamed(http.client.HTTPSConnection):
+    """A connection to a server whose certificate is for another name than its address."""
+
+    def __init__(self, host: str, port: int, name: str, context: ssl.SSLContext, timeout: float) -> None:
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._name, self._tls = name, context
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+
+
+def _tls(access: Access) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=access.authority or None, cadata=access.authority_data or None)
+        if not access.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if access.certificate_data:
+            # The library reads certificates from files alone.
+            with tempfile.TemporaryDirectory() as folder:
+                certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
+                for path, text in ((certificate, access.certificate_data), (key, access.key_data)):
+                    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as stream:
+                        stream.write(text)
+                context.load_cert_chain(certificate, key)
+        elif access.certificate:
+            context.load_cert_chain(access.certificate, access.key or None)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ApiError(0, f"can't use the certificates that the kubeconfig names: {reason}") from None
+    return context
+
+
+def _refusal(status: int, body: bytes, access: Access) -> ApiError:
     try:
         message = json.loads(body).get("message") or ""
     except (ValueError, AttributeError):
         message = body.decode("utf-8", "replace").strip()
+    if status == http.client.UNAUTHORIZED:
+        who = f"context '{access.context}'" if access.context else "the kubeconfig"
+        message = f"the API server at {access.address} does not accept the credentials of {who}"
     return ApiError(status, message or f"the API server answered {status}")
 
 
 def _unreachable(access: Access, error: Exception) -> str:
-    reason = str(error) or type(error).__name__
-    return f"the API server at {access.host}:{access.port} can't be reached: {reason.lower()}"
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return f"the API server at {access.address} can't be reached: {reason.lower()}"

@@ -48,6 +48,11 @@ class Loaded:
     folder: Path
     """What relative paths are relative to."""
 
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """Values that are to be seen nowhere but in the cluster's Secrets."""
+        return self.uses.confidential
+
 
 def load(request: Request) -> Loaded:
     """Read, check and give the project; the report has what was found, errors included."""

@@ -113,12 +113,12 @@ def settle_settings(
     settings = Settings(
         environment=_environment_name(request, variables, documents, folder, report),
         namespace=asked(request.namespace, "PLATFORM_NAMESPACE") or request.context_namespace or "default",
-        domain=asked(request.domain, "PLATFORM_DOMAIN").lower().strip("."),
+        domain=(asked(request.domain, "PLATFORM_DOMAIN") or request.usual_domain).lower().strip("."),
         ingress_class=asked(request.ingress_class, "PLATFORM_INGRESS_CLASS"),
         gateway=asked(request.gateway, "PLATFORM_GATEWAY"),
         tls_secret=asked(request.tls_secret, "PLATFORM_TLS_SECRET"),
         tls_issuer=asked(request.tls_issuer, "PLATFORM_TLS_ISSUER"),
-        registry=asked(request.registry, "PLATFORM_REGISTRY").rstrip("/"),
+        registry=(asked(request.registry, "PLATFORM_REGISTRY") or request.usual_registry).rstrip("/"),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
     )

@@ -93,4 +93,6 @@ def _plan_service(
         workload_kind=service.workload_kind,
         image=image,
         objects=tuple(objects),
+        ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
+        has_health_check=service.health_check is not None and service.health_check.readiness,
     )

@@ -10,7 +10,7 @@ The one late value is :class:`ImageOf`: the reference of an image that is still 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.model import Build
@@ -78,6 +78,9 @@ class ServicePlan:
     workload_kind: str
     image: ImageOf | str
     objects: tuple[Desired, ...]
+    ports: tuple[int, ...] = ()
+    """The TCP ports its container listens on."""
+    has_health_check: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,8 @@ class EndpointPlan:
     name: str
     urls: tuple[str, ...]
     objects: tuple[Desired, ...]
+    routes: tuple[tuple[str, int], ...] = ()
+    """The services and ports led to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +109,11 @@ class Plan:
     endpoints: tuple[EndpointPlan, ...] = ()
     images: tuple[ImageBuild, ...] = ()
     edges: tuple[Edge, ...] = ()
+    confidential: tuple[str, ...] = field(default=(), repr=False)
+    """Values that are to be seen nowhere but in the cluster's Secrets."""
+
+    def with_confidential(self, values: tuple[str, ...]) -> Plan:
+        return replace(self, confidential=values)
 
     @property
     def objects(self) -> tuple[Desired, ...]:

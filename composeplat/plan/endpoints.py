@@ -155,7 +155,8 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
     desired = Desired(key=f"endpoint/{wanted.name}", manifest=manifest, needs=needs)
-    return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,))
+    led = tuple(dict.fromkeys((route.service, route.port) for route in wanted.routes))
+    return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=led)
 
 
 def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,183 @@
+"""What preview, deploy, destroy and refresh share: from options to an operator, and from an outcome to words."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from composeplat.blame import Origins
+from composeplat.cli.console import show_report, tell
+from composeplat.cli.options import make_request
+from composeplat.cli.progress import Screen
+from composeplat.diagnostics import ComposeplatError, Exit, Report, Span
+from composeplat.engine.operations import Failure, Operator, Outcome, Refused
+from composeplat.engine.target import Target, find_target
+from composeplat.load import Loaded, load
+from composeplat.plan import Plan, make_plan
+from composeplat.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The options that these commands share."""
+
+    file: list[str] | None
+    env_file: list[str] | None
+    name: str
+    namespace: str
+    kubeconfig: str
+    context: str
+    local: bool
+    domain: str = ""
+    registry: str = ""
+    ingress_class: str = ""
+    gateway: str = ""
+    tls_secret: str = ""
+    tls_issuer: str = ""
+    strict: bool = False
+    verbose: bool = False
+    json_diagnostics: bool = False
+
+
+class Invalid(ComposeplatError):
+    """The definition has errors, which have been shown."""
+
+    exit_code = Exit.INVALID
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    plan: Plan
+    loaded: Loaded
+    target: Target
+
+
+def plan_for(choice: Choice, *, start: bool) -> Planned | None:
+    """Read the definition and plan it for a cluster; none, once its messages are shown, where it has errors.
+
+    The definition is read before a cluster is started, so that a mistake in it is told at once.
+    """
+    request = _request(choice)
+    if start and choice.local:
+        loaded, plan = _plan(request)
+        if show_report(loaded.report, strict=choice.strict, as_json=choice.json_diagnostics):
+            return None
+    target = find_target(
+        os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
+    )
+    loaded, plan = _plan(_for_target(request, target))
+    seen_before = start and choice.local
+    failed = loaded.report.errors > 0
+    if failed or not seen_before:
+        failed = show_report(
+            loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
+        )
+    return None if failed else Planned(plan.with_confidential(loaded.confidential), loaded, target)
+
+
+def _request(choice: Choice) -> Request:
+    return replace(
+        make_request(choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context),
+        name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,
+        ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
+        tls_issuer=choice.tls_issuer,
+        **({"usual_domain": "localhost", "usual_registry": "localhost"} if choice.local else {}),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _for_target(request: Request, target: Target) -> Request:
+    return replace(
+        request,
+        context_namespace=target.namespace or request.context_namespace,
+        usual_domain=target.domain,
+        usual_registry=target.registry,
+    )
+
+
+def _plan(request: Request) -> tuple[Loaded, Plan]:
+    loaded = load(request)
+    return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+
+
+def operator_for(planned: Planned, screen: Screen) -> Operator:
+    return Operator(
+        plan=planned.plan,
+        target=planned.target,
+        environment=os.environ,
+        origins=planned.loaded.origins,
+        listener=screen.progress,
+        say=screen.say,
+    )
+
+
+def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
+    show_report(refused.report, as_json=as_json)
+    tell("nothing was changed\n")
+    return Exit.FAILED
+
+
+# failures -------------------------------------------------------------------------------------------------------------
+
+
+def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: bool) -> None:
+    """Show why services fail, each at the place of the file that is to blame, with the lines that show it."""
+    mask = Mask(planned.plan.confidential)
+    for failure in failures:
+        report = Report()
+        span, path = _place(planned.loaded.origins, failure)
+        cause = failure.cause
+        message = mask.clean(f"services.{failure.service}: {cause.message}")
+        report.add("deploy-failed", span, path, message, mask.clean(cause.hint))
+        show_report(report, as_json=as_json, counted=False)
+        if failure.lines and not as_json:
+            tell(f"  the last lines of {cause.pod}:\n")
+            tell("".join(f"    {mask.clean(line)}\n" for line in _printable(failure.lines)))
+
+
+def _printable(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)[:500]
+
+
+def _place(origins: Origins, failure: Failure) -> tuple[Span, tuple[str | int, ...]]:
+    path: tuple[str | int, ...] = ("services", failure.service, *failure.cause.blame)
+    return origins.at(*path), path
+
+
+class Mask:
+    """Takes confidential values out of texts."""
+
+    def __init__(self, confidential: tuple[str, ...]) -> None:
+        self._values = confidential
+
+    def clean(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, "[secret]")
+        return text
+
+    def clean_data(self, value: object) -> object:
+        match value:
+            case str():
+                return self.clean(value)
+            case dict():
+                return {key: self.clean_data(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.clean_data(item) for item in value]
+            case _:
+                return value
+
+
+def failure_rows(outcome: Outcome) -> list[dict[str, object]]:
+    return [
+        {
+            "service": one.service, "code": one.cause.code, "message": one.cause.message, "hint": one.cause.hint,
+            "pod": one.cause.pod, "lines": list(one.lines),
+        }
+        for one in outcome.failures
+    ]  # fmt: skip
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"

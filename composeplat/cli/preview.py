@@ -1,0 +1,118 @@
+"""``platform preview``: what a deploy would change, service by service, and why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+
+from composeplat.cli.console import show_result, tell, wants_color
+from composeplat.cli.operating import Choice, Mask, operator_for, plan_for, show_refusal, to_json
+from composeplat.cli.progress import Screen
+from composeplat.diagnostics import Exit, printable
+from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
+from composeplat.engine.operations import Options, Refused
+from composeplat.plan import Plan
+
+_SIGNS = {CREATE: "+", UPDATE: "~", REPLACE: "!", DELETE: "-"}
+_COLORS = {CREATE: "32", UPDATE: "33", REPLACE: "35", DELETE: "31"}
+_WORDS = {CREATE: "create", UPDATE: "update", REPLACE: "replace", DELETE: "delete"}
+
+
+def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
+    planned = plan_for(choice, start=False)
+    if planned is None:
+        return Exit.INVALID
+    try:
+        with Screen(quiet=True) as screen:
+            outcome = operator_for(planned, screen).preview(options)
+    except Refused as refused:
+        return show_refusal(refused, as_json=choice.json_diagnostics)
+    mask = Mask(planned.plan.confidential)
+    changes = outcome.changes
+    if as_json:
+        data = {
+            "environment": planned.plan.environment, "namespace": planned.plan.namespace,
+            "changes": change_rows(changes, planned.plan, diff=True), "kept_volumes": outcome.kept,
+            "unchanged": outcome.counts.get("same", 0),
+        }  # fmt: skip
+        show_result(to_json(mask.clean_data(data)))
+    else:
+        show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
+        tell(_end(changes, outcome.kept, outcome.seconds))
+    return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
+
+
+def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for change in changes:
+        row: dict[str, object] = {
+            "part": part_of(change, plan), "operation": change.operation, "kind": change.kind, "name": change.name,
+            "reasons": reasons(change),
+        }  # fmt: skip
+        if change.kept:
+            row["kept"] = True
+        if diff:
+            row["differences"] = [
+                {"path": one.path, "old": one.old, "new": one.new, "replaces": one.replaces}
+                for one in change.differences
+            ]
+        rows.append(row)
+    return rows
+
+
+def part_of(change: Change, plan: Plan) -> str:
+    """The part of the definition an object belongs to: ``service web``, ``volume data``, ``endpoint shop``."""
+    group, _, name = key_of(change.urn).partition("/")
+    if group == "claim":
+        return f"volume {next((v.name for v in plan.volumes if v.cluster_name == name), name)}"
+    if group == "endpoint":
+        return f"endpoint {name}"
+    return f"service {next((s.name for s in plan.services if s.cluster_name == name), name)}"
+
+
+def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
+    parts: dict[str, list[Change]] = {}
+    for change in changes:
+        parts.setdefault(part_of(change, plan), []).append(change)
+    color = sys.stdout.isatty() and wants_color(sys.stdout) and "NO_COLOR" not in os.environ
+    lines: list[str] = []
+    for part, ones in parts.items():
+        lines.append(printable(part))
+        for change in sorted(ones, key=lambda one: (one.operation, one.kind, one.name)):
+            lines.append(_line(change, color=color))
+            if diff:
+                lines += _differences(change)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _line(change: Change, *, color: bool) -> str:
+    sign, word = _SIGNS[change.operation], _WORDS[change.operation]
+    if change.kept:
+        word = "leave out, and keep in the cluster"
+    if color:
+        sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
+    why = "; ".join(reasons(change))
+    forced = [one.path for one in change.differences if one.replaces]
+    if change.operation == REPLACE and forced:
+        why = f"{why} (can't be changed in place: {', '.join(sorted(forced)[:3])})"
+    return f"  {sign} {word} {change.kind} {printable(change.name)}" + (f": {printable(why)}" if why else "")
+
+
+def _differences(change: Change) -> list[str]:
+    lines: list[str] = []
+    for one in change.differences:
+        lines.append(f"      {printable(one.path)}")
+        if one.old is not None:
+            lines.append(f"        - {printable(show(one.old))}")
+        if one.new is not None:
+            lines.append(f"        + {printable(show(one.new))}")
+    return lines
+
+
+def _end(changes: list[Change], kept: list[str], seconds: float) -> str:
+    lines = [f"volume {name} leaves the file; it and its data stay in the cluster" for name in kept]
+    counts: Mapping[str, int] = {word: sum(c.operation == key for c in changes) for key, word in _WORDS.items()}
+    told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
+    lines.append(f"{told or 'no changes'}, {seconds:.1f} s")
+    return "\n".join(lines) + "\n"

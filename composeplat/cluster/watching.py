@@ -1,0 +1,145 @@
+"""Look at one environment in a cluster, again and again, and keep the last view.
+
+Owns the one reader that everything waiting shares: however many services wait, the cluster is asked once a round.
+Must not judge: what a view means is :mod:`composeplat.cluster.conditions`' to say.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.cluster.conditions import Snapshot
+
+WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
+_EVERY = 0.4
+_LOG_LINES = 20
+
+
+class Watcher:
+    """Views of an environment; started with the first wish for one, and ended with :meth:`stop`."""
+
+    def __init__(self, access: Access, namespace: str, environment: str) -> None:
+        self.access = access
+        self.namespace = namespace
+        self._selector = f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
+        self._first_seen: dict[str, float] = {}
+        self._asked: set[str] = set()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._latest: Snapshot | None = None
+        self._rounds = 0
+        self.unreachable = ""
+        """Why the cluster could not be asked the last time; empty where it could."""
+        self.unreachable_since = 0.0
+
+    @property
+    def latest(self) -> Snapshot | None:
+        """The last view, begun now if none was; nothing until the first has come."""
+        with self._lock:
+            if self._thread is None and not self._ended.is_set():
+                self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+                self._thread.start()
+        return self._latest
+
+    @property
+    def rounds(self) -> int:
+        """How many views there have been: who changed something waits for a later one."""
+        return self._rounds
+
+    def stop(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        with Api(self.access) as api:
+            while not self._ended.is_set():
+                began = time.monotonic()
+                try:
+                    self._latest = self.look(api)
+                    self._rounds += 1
+                    self.unreachable = ""
+                except ApiError as error:
+                    if not self.unreachable:
+                        self.unreachable_since = began
+                    self.unreachable = str(error)
+                self._ended.wait(max(_EVERY, 2 * (time.monotonic() - began)))
+
+    def look(self, api: Api) -> Snapshot:
+        workloads: dict[tuple[str, str], Any] = {}
+        for version, kind in WORKLOADS:
+            for item in self._items(api, version, kind):
+                workloads[kind, item["metadata"]["name"]] = item
+        replica_sets = self._items(api, "apps/v1", "ReplicaSet")
+        pods = self._items(api, "v1", "Pod")
+        troubled = not workloads or any(not _is_fine(pod) for pod in pods) or _is_short(workloads)
+        snapshot = Snapshot(workloads=workloads, replica_sets=replica_sets, pods=pods, age=self._age)
+        if troubled:
+            snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
+            snapshot.events = api.items(kind_path("v1", "Event", self.namespace))
+        self._forget()
+        return snapshot
+
+    def _items(self, api: Api, version: str, kind: str) -> list[dict[str, Any]]:
+        return api.items(kind_path(version, kind, self.namespace) + self._selector)
+
+    def _age(self, what: str) -> float:
+        self._asked.add(what)
+        return time.monotonic() - self._first_seen.setdefault(what, time.monotonic())
+
+    def _forget(self) -> None:
+        """A count that nobody asked for in a round has ended: what it counted is not so any more."""
+        if self._rounds % 4 == 3:  # noqa: PLR2004 -- every few rounds, as askers come at their own pace
+            self._first_seen = {key: at for key, at in self._first_seen.items() if key in self._asked}
+            self._asked = set()
+
+
+def _is_fine(pod: Mapping[str, Any]) -> bool:
+    status = pod.get("status", {})
+    conditions = {c["type"]: c["status"] for c in status.get("conditions") or []}
+    return conditions.get("Ready") == "True" or status.get("phase") == "Succeeded"
+
+
+def _is_short(workloads: Mapping[tuple[str, str], Any]) -> bool:
+    return any(
+        item["spec"].get("replicas", 1) > item.get("status", {}).get("readyReplicas", 0)
+        for (kind, _), item in workloads.items()
+        if kind != "Job"
+    )
+
+
+def last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
+    """The end of a container's log; nothing where there is none."""
+    path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_LOG_LINES}"
+    for query in ([f"{path}&previous=true"] if previous else []) + [path]:
+        try:
+            lines = api.text(query).splitlines()
+        except ApiError:
+            continue
+        if lines:
+            return lines
+    return []
+
+
+def port_answers(api: Api, namespace: str, pod: str, port: int) -> bool | None:
+    """Say whether something listens on a pod's port; None where that can't be found out.
+
+    The API server is asked to speak HTTP with it: any answer, or one that is no HTTP, means that something listens.
+    """
+    try:
+        api.text(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")
+    except ApiError as error:
+        text = str(error).lower()
+        if error.status in (http.client.FORBIDDEN, http.client.UNAUTHORIZED) and "pods/proxy" in text:
+            return None
+        if error.status == 0 or "connection refused" in text:
+            return False
+        return not any(word in text for word in ("no route to host", "i/o timeout", "timed out", "no such host"))
+    return True

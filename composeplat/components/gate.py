@@ -1,0 +1,136 @@
+"""Hold a service back until what it depends on meets its condition.
+
+Owns the hooks that Pulumi calls before it creates or changes a service's workload: never in a preview, and never for a
+workload that stays as it is.
+What a condition means is :mod:`composeplat.cluster.conditions`' to say.
+
+Hooks run on the program's own event loop, so they sleep there and never block it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+
+from composeplat.cluster.api import Access, Api
+from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge
+from composeplat.cluster.watching import Watcher, port_answers
+from composeplat.model import HEALTHY
+from composeplat.plan.desired import Edge, Plan, ServicePlan
+
+_TICK = 0.15
+_UNREACHABLE_FOR = 60.0
+
+
+class DependencyFailed(Exception):
+    """A dependency will not meet its condition."""
+
+    def __init__(self, edge: Edge, standing: Standing, why: str) -> None:
+        super().__init__(f"{edge.service} waits for {edge.dependency}, which {why}")
+        self.edge = edge
+        self.standing = standing
+
+
+@dataclass(slots=True, kw_only=True)
+class Gate:
+    """The waiting of one deployment."""
+
+    plan: Plan
+    access: Access
+    watcher: Watcher
+    timeout: float
+    existing: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    """Workloads that were there before: what is deleted to be made anew must be gone first."""
+    told: Callable[[str, str], None] = field(default=lambda _service, _words: None)
+    """Is told what a service waits for."""
+    failed: Callable[[str, Cause], None] = field(default=lambda _service, _cause: None)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    deadline: float = 0.0
+    _services: dict[str, ServicePlan] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._services = {service.name: service for service in self.plan.services}
+        self.deadline = self.deadline or time.monotonic() + self.timeout
+
+    def hooks(self, service: ServicePlan, prefix: str) -> pulumi.ResourceHookBinding | None:
+        """The hooks of a service's workload; none where it waits for nothing and nothing can be in its way."""
+        edges = [edge for edge in self.plan.edges if edge.service == service.name]
+        in_the_way = self.existing.get((service.workload_kind, service.cluster_name), False)
+        if not edges and not in_the_way:
+            return None
+
+        async def before(args: pulumi.ResourceHookArgs) -> None:
+            if in_the_way and not args.old_inputs:
+                await self._until_gone(service)
+            for edge in edges:
+                await self._until_met(edge)
+
+        hook = pulumi.ResourceHook(f"{prefix}-wait-{service.cluster_name}", before)
+        return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+
+    async def _until_met(self, edge: Edge) -> None:
+        dependency = self._services[edge.dependency]
+        seen, words = self.watcher.rounds, ""
+        while True:
+            snapshot = self.watcher.latest
+            standing = None
+            # A view from before this moment may show the dependency as it was.
+            if snapshot is not None and self.watcher.rounds > seen + 1:
+                standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
+                if is_met(standing, edge.condition) and await self._answers(dependency, edge, standing):
+                    return
+                if standing.state is State.FAILED and standing.cause is not None:
+                    self.failed(dependency.name, standing.cause)
+                    raise DependencyFailed(edge, standing, standing.cause.message)
+                if standing.state is State.COMPLETED:
+                    raise DependencyFailed(edge, standing, "ended before it was ready")
+                words = standing.words
+                self.told(edge.service, f"waits for {edge.dependency}: {words}")
+            self._check_time(edge, standing or Standing(state=State.WAITING, words=""), words)
+            await asyncio.sleep(_TICK)
+
+    def _check_time(self, edge: Edge, standing: Standing, words: str) -> None:
+        if self.cancelled.is_set():
+            raise DependencyFailed(edge, standing, "is not waited for any more: interrupted")
+        if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
+            raise DependencyFailed(edge, standing, f"can't be looked at: {self.watcher.unreachable}")
+        if time.monotonic() > self.deadline:
+            raise DependencyFailed(
+                edge, standing, f"is not {_ADJECTIVES[edge.condition]} after {self.timeout:.0f} s ({words})"
+            )
+
+    async def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
+        """Without a health check, healthy means that a port answers."""
+        if edge.condition != HEALTHY or dependency.has_health_check or not dependency.ports or not standing.pods:
+            return True
+        asked = asyncio.get_running_loop().run_in_executor(None, self._ask_port, dependency, standing.pods[0])
+        return await asked is not False
+
+    def _ask_port(self, dependency: ServicePlan, pod: str) -> bool | None:
+        with Api(self.access) as api:
+            return port_answers(api, self.plan.namespace, pod, dependency.ports[0])
+
+    async def _until_gone(self, service: ServicePlan) -> None:
+        """Wait until the workload that is being replaced is away: an object that is going takes no changes."""
+        key = (service.workload_kind, service.cluster_name)
+        seen = self.watcher.rounds
+        while time.monotonic() < self.deadline and not self.cancelled.is_set():
+            snapshot = self.watcher.latest
+            if snapshot is not None and self.watcher.rounds > seen + 1:
+                found = snapshot.workloads.get(key)
+                if found is None or "deletionTimestamp" not in found["metadata"]:
+                    return
+                self.told(service.name, "waits until the one before has ended")
+            await asyncio.sleep(_TICK)
+
+
+_ADJECTIVES = {
+    "service_started": "started",
+    "service_healthy": "healthy",
+    "service_completed_successfully": "completed",
+}

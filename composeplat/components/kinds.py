@@ -1,0 +1,46 @@
+"""From a kind to its typed Pulumi class, loaded when it is first wanted."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+import pulumi
+
+from composeplat.plan.desired import Manifest
+
+_CLASSES = {
+    ("apps/v1", "Deployment"): "pulumi_kubernetes.apps.v1",
+    ("apps/v1", "StatefulSet"): "pulumi_kubernetes.apps.v1",
+    ("batch/v1", "Job"): "pulumi_kubernetes.batch.v1",
+    ("networking.k8s.io/v1", "Ingress"): "pulumi_kubernetes.networking.v1",
+    ("v1", "ConfigMap"): "pulumi_kubernetes.core.v1",
+    ("v1", "PersistentVolumeClaim"): "pulumi_kubernetes.core.v1",
+    ("v1", "Secret"): "pulumi_kubernetes.core.v1",
+    ("v1", "Service"): "pulumi_kubernetes.core.v1",
+}
+
+
+def register(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+    """Register an object under its kind's own class, or, for a kind of others, as a custom resource."""
+    version, kind = manifest["apiVersion"], manifest["kind"]
+    rest = {_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    module = _CLASSES.get((version, kind))
+    if module is None:
+        custom: Any = import_module("pulumi_kubernetes.apiextensions").CustomResource
+        made: pulumi.CustomResource = custom(name, api_version=version, kind=kind, opts=opts, **rest)
+        return made
+    typed: Any = getattr(import_module(module), kind)
+    registered: pulumi.CustomResource = typed(name, opts=opts, **rest)
+    return registered
+
+
+def load(versions_and_kinds: set[tuple[str, str]]) -> None:
+    """Load the classes that will be wanted: to be called where there is time to wait for it."""
+    for module in {_CLASSES[one] for one in versions_and_kinds if one in _CLASSES}:
+        import_module(module)
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()

@@ -1,0 +1,212 @@
+"""``ComposeStack``: a Compose file as one Pulumi component, with one below it for each service, volume and endpoint.
+
+The same component serves ``platform deploy``, plain ``pulumi`` and other people's programs, under the same names.
+Names of children are ``<stack>-<key>``, where the key is the plan's: ``shop-workload/web``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pulumi
+
+from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.cluster.watching import Watcher
+from composeplat.components.bind import bind
+from composeplat.components.gate import Gate
+from composeplat.components.image import build_image
+from composeplat.components.kinds import register
+from composeplat.diagnostics import ComposeplatError, InvalidDefinition, MissingPiece, Severity
+from composeplat.load import load_definition
+from composeplat.plan import Plan, make_plan
+from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
+from composeplat.request import Request
+
+STACK = "composeplat:index:ComposeStack"
+SERVICE = "composeplat:index:Service"
+VOLUME = "composeplat:index:Volume"
+ENDPOINTS = "composeplat:index:EndpointSet"
+
+_TIMEOUT = 300.0
+
+
+class ComposeStack(pulumi.ComponentResource):
+    """The services, volumes and endpoints of a Compose file.
+
+    ``file`` and the names decide the plan, so they are plain values, known when the program runs.
+    ``waits`` says who waits for readiness: our own hooks, by Compose's conditions and in the cluster that the
+    kubeconfig names, or (False) Pulumi, which takes every condition for "ready".
+    Unless said, it is ours, but for a caller who gives a provider, as that may lead to another cluster.
+    """
+
+    urls: pulumi.Output[list[str]]
+    """The HTTPS addresses of the endpoints."""
+    services: dict[str, ComposeService]
+    volumes: dict[str, ComposeVolume]
+    endpoints: dict[str, ComposeEndpoints]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        file: str | Path | Sequence[str | Path] = (),
+        environment_name: str = "",
+        namespace: str = "",
+        endpoint_domain: str = "",
+        registry: str = "",
+        ingress_class: str = "",
+        gateway: str = "",
+        tls_secret: str = "",
+        tls_issuer: str = "",
+        env_files: Sequence[str | Path] = (),
+        variables: Mapping[str, str] | None = None,
+        builder: str = "",
+        plan: Plan | None = None,
+        gate: Gate | None = None,
+        waits: bool | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(STACK, name, None, opts)
+        if plan is None:
+            written = [file] if isinstance(file, str | Path) else list(file)
+            shell = dict(os.environ) if variables is None else dict(variables)
+            request = Request(
+                files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
+                namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
+                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, shell=shell,
+                env_files=tuple(str(one) for one in env_files),
+                context_namespace=read_kubeconfig(os.environ).namespace(),
+            )  # fmt: skip
+            plan = _plan(request, self)
+        if waits is None:
+            waits = not (opts and (opts.provider or opts.providers))
+        if waits and gate is None and not pulumi.runtime.is_dry_run():
+            gate = _ambient_gate(plan)
+        self._register(name, plan, gate if waits else None, builder, awaits=not waits)
+
+    def _register(self, name: str, plan: Plan, gate: Gate | None, builder: str, *, awaits: bool) -> None:
+        child = pulumi.ResourceOptions(parent=self)
+        made: dict[str, pulumi.Resource] = {}
+        maker = _Maker(name, plan, made, awaits=awaits)
+        self.volumes = {one.name: ComposeVolume(name, one, maker, child) for one in plan.volumes}
+        builds = {image.service: image for image in plan.images}
+        self.services = {
+            one.name: ComposeService(name, one, maker, child, build=builds.get(one.name), builder=builder, gate=gate)
+            for one in plan.services
+        }
+        self.endpoints = {one.name: ComposeEndpoints(name, one, maker, child) for one in plan.endpoints}
+        urls = [url for endpoint in plan.endpoints for url in endpoint.urls]
+        self.urls = pulumi.Output.from_input(urls)
+        self.register_outputs({"urls": urls})
+
+
+class _Maker:
+    """Registers the objects of the plan, each after those it needs."""
+
+    def __init__(self, stack: str, plan: Plan, made: dict[str, pulumi.Resource], *, awaits: bool) -> None:
+        self.stack = stack
+        self.confidential = plan.confidential
+        self.made = made
+        self.awaits = awaits
+        self.images: dict[str, pulumi.Input[str]] = {}
+
+    def make(
+        self,
+        desired: Desired,
+        parent: pulumi.Resource,
+        hooks: pulumi.ResourceHookBinding | None = None,
+        *,
+        keep: bool = False,
+    ) -> pulumi.CustomResource:
+        needed = [self.made[key] for key in desired.needs if key in self.made]
+        opts = pulumi.ResourceOptions(parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None)
+        manifest = bind(desired.manifest, self.images, self.confidential, awaits=self.awaits)
+        made = register(f"{self.stack}-{desired.key}", manifest, opts)
+        self.made[desired.key] = made
+        return made
+
+
+class ComposeVolume(pulumi.ComponentResource):
+    """A named volume: its claim, which stays when the stack goes."""
+
+    claim: pulumi.CustomResource
+
+    def __init__(self, stack: str, plan: VolumePlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(VOLUME, f"{stack}-volume/{plan.cluster_name}", None, opts)
+        made = [maker.make(desired, self, keep=True) for desired in plan.objects]
+        self.claim = made[-1]
+        self.register_outputs({})
+
+
+class ComposeService(pulumi.ComponentResource):
+    """A service: its environment, files, cluster service and workload."""
+
+    workload: pulumi.CustomResource
+    image: pulumi.Output[str]
+    """The image that runs; one that is built is named by its digest."""
+
+    def __init__(
+        self,
+        stack: str,
+        plan: ServicePlan,
+        maker: _Maker,
+        opts: pulumi.ResourceOptions,
+        *,
+        build: ImageBuild | None,
+        builder: str,
+        gate: Gate | None,
+    ) -> None:
+        super().__init__(SERVICE, f"{stack}-service/{plan.cluster_name}", None, opts)
+        if build is not None:
+            image = build_image(
+                f"{stack}-image/{plan.cluster_name}", build, builder, pulumi.ResourceOptions(parent=self)
+            )
+            maker.images[plan.name] = image.ref  # type: ignore[attr-defined]
+        self.image = pulumi.Output.from_input(maker.images.get(plan.name, str(plan.image)))
+        for desired in plan.objects:
+            is_workload = desired.key.startswith("workload/")
+            hooks = gate.hooks(plan, stack) if gate and is_workload else None
+            made = maker.make(desired, self, hooks)
+        self.workload = made
+        self.register_outputs({})
+
+
+class ComposeEndpoints(pulumi.ComponentResource):
+    """The routes of one host."""
+
+    urls: pulumi.Output[list[str]]
+
+    def __init__(self, stack: str, plan: EndpointPlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(ENDPOINTS, f"{stack}-endpoints/{plan.name}", None, opts)
+        for desired in plan.objects:
+            maker.make(desired, self)
+        self.urls = pulumi.Output.from_input(list(plan.urls))
+        self.register_outputs({})
+
+
+def _plan(request: Request, resource: pulumi.Resource) -> Plan:
+    """Load and plan; what is wrong ends the program in Pulumi's own way, with every message."""
+    try:
+        loaded = load_definition(request)
+        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        loaded.report.raise_if_errors()
+    except InvalidDefinition as error:
+        raise pulumi.RunError("\n".join(str(one) for one in error.report.at_least(Severity.WARNING))) from None
+    except ComposeplatError as error:
+        raise pulumi.RunError(f"{error}\nhint: {error.hint}" if error.hint else str(error)) from None
+    for diagnostic in loaded.report.at_least(Severity.WARNING):
+        pulumi.log.warn(str(diagnostic), resource=resource)
+    return plan.with_confidential(loaded.confidential)
+
+
+def _ambient_gate(plan: Plan) -> Gate | None:
+    if not plan.edges:
+        return None
+    try:
+        access = find_access(os.environ)
+    except MissingPiece as error:
+        raise pulumi.RunError(str(error)) from None
+    watcher = Watcher(access, plan.namespace, plan.environment)
+    return Gate(plan=plan, access=access, watcher=watcher, timeout=_TIMEOUT)

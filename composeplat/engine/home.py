@@ -1,0 +1,129 @@
+"""Where Pulumi's things lie on this machine: state, passphrase, plugins, and a folder for each stack.
+
+Owns the layout and the private parts of it; nothing in here starts a process.
+The home given to Pulumi is our own, so that a user's plugins, logins and settings stay as they are; what they are
+logged in to is read from theirs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    folder: Path
+
+    @property
+    def pulumi(self) -> Path:
+        return self.folder / "pulumi"
+
+    @property
+    def passphrase(self) -> Path:
+        return self.folder / "passphrase"
+
+    def state(self, cluster: str) -> Path:
+        """The state of all environments of a cluster: another cluster, or one made anew, has another."""
+        return self.folder / "state" / cluster
+
+    def stack(self, backend: str, environment: str, namespace: str) -> Path:
+        key = hashlib.sha256(backend.encode()).hexdigest()[:12]
+        return self.folder / "stacks" / key / environment / namespace
+
+    def prepare(self) -> None:
+        """Make the folders, and the passphrase when there is none."""
+        for folder in (self.folder, self.pulumi):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o700)
+        logs = self.pulumi / "logs"
+        # Where a file stands, Pulumi can't write the log that it otherwise makes of every run.
+        if not logs.exists():
+            logs.touch()
+        with contextlib.suppress(FileExistsError):
+            write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
+
+    def place_plugin(self, name: str, version: str, program: Path) -> None:
+        """Put a provider where Pulumi looks for it."""
+        folder = self.pulumi / "plugins" / f"resource-{name}-v{version}"
+        link = folder / f"pulumi-resource-{name}"
+        if link.is_symlink() and link.readlink() == program:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        aside = folder / f".{os.getpid()}"
+        aside.symlink_to(program)
+        aside.replace(link)
+
+
+def find_home(environment: Mapping[str, str]) -> Home:
+    """``COMPOSEPLAT_DATA``, else the user's data folder."""
+    named = environment.get("COMPOSEPLAT_DATA")
+    base = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/root", ".local", "share")
+    return Home(Path(named) if named else Path(base) / "composeplat")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Where Pulumi keeps state; variables are what Pulumi needs to get there."""
+
+    url: str
+    variables: Mapping[str, str]
+    folder: Path | None = None
+    """The folder of a backend of files: its state can be looked at without asking Pulumi."""
+
+
+def find_backend(environment: Mapping[str, str], home: Home, cluster: str) -> Backend:
+    """What the user set or logged in to, else files of our own."""
+    passphrase = {} if _knows_passphrase(environment) else {"PULUMI_CONFIG_PASSPHRASE_FILE": str(home.passphrase)}
+    url = environment.get("PULUMI_BACKEND_URL", "")
+    token = {}
+    if not url:
+        login = _login(environment)
+        url = str(login.get("current") or "")
+        tokens = login.get("accessTokens")
+        if isinstance(tokens, dict) and url in tokens:
+            token = {"PULUMI_ACCESS_TOKEN": str(tokens[url])}
+    if not url and not environment.get("PULUMI_ACCESS_TOKEN"):
+        folder = home.state(cluster)
+        folder.mkdir(parents=True, exist_ok=True)
+        return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
+    address = {"PULUMI_BACKEND_URL": url} if url else {}
+    local = Path(os.path.expanduser(url.removeprefix("file://"))) if url.startswith("file://") else None
+    return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase}, local)
+
+
+def _knows_passphrase(environment: Mapping[str, str]) -> bool:
+    return "PULUMI_CONFIG_PASSPHRASE" in environment or bool(environment.get("PULUMI_CONFIG_PASSPHRASE_FILE"))
+
+
+def _login(environment: Mapping[str, str]) -> dict[str, object]:
+    base = environment.get("PULUMI_HOME") or os.path.join(environment.get("HOME") or "/root", ".pulumi")
+    try:
+        read = json.loads((Path(base) / "credentials.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def write_private(path: Path, text: str, *, anew: bool = False) -> None:
+    """Write a file that its owner alone can read, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        if anew:
+            os.link(aside, path)
+        else:
+            aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

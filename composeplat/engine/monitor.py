@@ -1,0 +1,134 @@
+"""How each service stands while a deployment goes on, and when all are as they should be.
+
+Owns the joining of two streams, Pulumi's events and views of the cluster, into one standing for each service.
+Decides from those alone; what is shown of it is the listener's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from composeplat.cluster.conditions import Cause, Snapshot, Standing, State, judge
+from composeplat.engine.events import Events
+from composeplat.plan.desired import Plan, ServicePlan
+
+#: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
+_JOB_GRACE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One service's standing, as it changes."""
+
+    service: str
+    phase: str
+    """``pending``, ``building``, ``applying``, ``waiting``, ``ready``, ``failed`` or ``unchanged``."""
+    words: str = ""
+    seconds: float = 0.0
+
+
+Listener = Callable[[Progress], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Monitor:
+    plan: Plan
+    listener: Listener
+    chosen: frozenset[str]
+    """The services that this deployment is about."""
+    started: float = field(default_factory=time.monotonic)
+    causes: dict[str, Cause] = field(default_factory=dict)
+    applied: dict[str, int] = field(default_factory=dict)
+    """Service -> the round of views after which its workload was applied."""
+    _told: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _since: dict[str, float] = field(default_factory=dict)
+    _calm_since: float | None = None
+
+    def tell(self, service: str, phase: str, words: str = "") -> None:
+        """Tell a service's phase where it is new; a service that has failed stays so."""
+        if self._told.get(service) == (phase, words) or self._told.get(service, ("",))[0] == "failed":
+            return
+        begun = self._since.setdefault(service, time.monotonic())
+        self._told[service] = (phase, words)
+        self.listener(Progress(service=service, phase=phase, words=words, seconds=time.monotonic() - begun))
+
+    def fail(self, service: str, cause: Cause) -> None:
+        if service not in self.causes:
+            self.causes[service] = cause
+            self.tell(service, "failed", cause.message)
+
+    def take(self, urn: str, events: Events, rounds: int) -> None:
+        """Note what Pulumi's events say of an object."""
+        service = _service_of(urn, self.plan)
+        if service is None:
+            return
+        name = urn.rpartition("::")[2]
+        if urn in events.failed:
+            return
+        change = events.changes.get(urn)
+        if urn in events.done:
+            if "-workload/" in name:
+                self.applied[service] = rounds
+                unchanged = change is not None and change.operation == "same"
+                self.tell(service, "unchanged" if unchanged else "waiting", "" if unchanged else "applied")
+        elif change is not None and change.operation != "same":
+            self.tell(service, "building" if change.kind == "Image" else "applying")
+
+    def look(self, snapshot: Snapshot | None, rounds: int) -> None:
+        """Judge every service whose workload was applied before this view."""
+        if snapshot is None:
+            return
+        for service in self.plan.services:
+            if service.name in self.causes or self.applied.get(service.name, rounds) + 1 >= rounds:
+                continue
+            standing = judge(service.workload_kind, service.cluster_name, snapshot)
+            if standing.state is State.FAILED and standing.cause is not None:
+                self.fail(service.name, standing.cause)
+            else:
+                self._tell_standing(service, standing)
+
+    def _tell_standing(self, service: ServicePlan, standing: Standing) -> None:
+        if standing.state in (State.READY, State.COMPLETED):
+            self.tell(service.name, "ready", standing.words)
+        else:
+            self.tell(service.name, "waiting", standing.words)
+
+    def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
+        """Say whether nothing is to be waited for any more: all are ready or have failed, and jobs run at least."""
+        if snapshot is None or any(self.applied.get(name, 0) + 1 >= rounds for name in self.chosen):
+            return False
+        running = False
+        for service in self.plan.services:
+            if service.name not in self.chosen or service.name in self.causes:
+                continue
+            state = judge(service.workload_kind, service.cluster_name, snapshot).state
+            if state is State.STARTED and service.workload_kind == "Job":
+                running = True
+            elif state not in (State.READY, State.COMPLETED, State.FAILED):
+                self._calm_since = None
+                return False
+        if self._calm_since is None:
+            self._calm_since = time.monotonic()
+        return not running or time.monotonic() - self._calm_since > _JOB_GRACE
+
+    def unready(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
+        """What is still not as it should be."""
+        standings = {
+            service.name: judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            for service in self.plan.services
+            if service.name in self.chosen and service.name not in self.causes
+        }
+        return {
+            name: standing
+            for name, standing in standings.items()
+            if standing.state not in (State.READY, State.COMPLETED)
+        }
+
+
+def _service_of(urn: str, plan: Plan) -> str | None:
+    head, slash, tail = urn.rpartition("::")[2].rpartition("/")
+    if not slash or head.rpartition("-")[2] not in ("workload", "image", "service", "environment", "files"):
+        return None
+    return next((service.name for service in plan.services if service.cluster_name == tail), None)

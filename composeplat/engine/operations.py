@@ -1,0 +1,655 @@
+"""The operations on a stack: preview, deploy, destroy, refresh.
+
+Owns their order: look before acting, act, wait, tidy up.
+What is decided on the way is decided elsewhere, by functions of data: :mod:`~composeplat.engine.preflight`,
+:mod:`~composeplat.engine.monitor`, :mod:`~composeplat.cluster.conditions`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.blame import Origins
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.watching import Watcher, last_lines, port_answers
+from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
+from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.events import Change, Events
+from composeplat.engine.monitor import Listener, Monitor
+from composeplat.engine.preflight import (
+    CLAIM,
+    KINDS,
+    Present,
+    check_present,
+    is_ours,
+    keys_of,
+    known_to_state,
+    look,
+    missing_from_cluster,
+)
+from composeplat.engine.process import Ended, Interrupted, Interrupts
+from composeplat.engine.target import Target
+from composeplat.engine.workspace import Workspace, explain
+from composeplat.names import MANAGED_BY
+from composeplat.plan.desired import Plan, ServicePlan
+
+#: From so many objects on, Pulumi's state is written once, at the end: after each step it would be most of the time.
+_MOST_CHECKPOINTED = 40
+_GONE_WITHIN = 120.0
+_PORT_GRACE = 30.0
+_ENOUGH = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    services: tuple[str, ...] = ()
+    """None means all."""
+    wait: bool = True
+    timeout: float = 300.0
+    rerun_jobs: bool = False
+    refresh: bool = False
+    replaced_volumes: tuple[str, ...] = ()
+    safe_checkpoints: bool = False
+    build: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One thing that went wrong, in words, with what shows it."""
+
+    service: str
+    cause: Cause
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    changes: list[Change] = field(default_factory=list)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    """Volumes that stay."""
+    removed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    urls: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Operator:
+    """One environment, and what can be done with it."""
+
+    plan: Plan
+    target: Target
+    environment: Mapping[str, str]
+    origins: Origins | None = None
+    listener: Listener = field(default=lambda _: None)
+    say: Callable[[str], None] = field(default=lambda _: None)
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    _space: Workspace | None = None
+
+    @property
+    def space(self) -> Workspace:
+        if self._space is None:
+            space = Workspace(
+                environment_name=self.plan.environment, namespace=self.plan.namespace, target=self.target,
+                environment=self.environment, interrupts=self.interrupts,
+            )  # fmt: skip
+            self._space = space
+        return self._space
+
+    def _prepare(self) -> None:
+        builds = bool(self.plan.images)
+        if builds:
+            self.space.builder = builder_variables(self.environment, self.target, self.space.home)
+        self.space.prepare(builds=builds)
+
+    # preview
+
+    def preview(self, options: Options) -> Outcome:
+        started = time.monotonic()
+        with self.interrupts:
+            self._prepare()
+            with self.space.lock("preview"), Api(self.target.access) as api:
+                present = self._check(api, options)
+                self.space.make_stack()
+                words = ["preview", *self._words(options)]
+                if self._has_drift(present):
+                    words.append("--refresh")
+                events, ended = self._run(words, None, {})
+        if ended.status:
+            raise _failed(ended, events)
+        return Outcome(changes=events.changing, counts=events.counted(), seconds=time.monotonic() - started,
+                       kept=_kept(events), urls=_urls(self.plan))  # fmt: skip
+
+    # deploy
+
+    def deploy(self, options: Options) -> Outcome:
+        started = time.monotonic()
+        with self.interrupts:
+            self._prepare()
+            with self.space.lock("deploy"), Api(self.target.access) as api:
+                outcome = self._deploy(api, options)
+        outcome.seconds = time.monotonic() - started
+        return outcome
+
+    def _deploy(self, api: Api, options: Options) -> Outcome:
+        present = self._check(api, options)
+        if not present.namespace:
+            self._make_namespace(api)
+        self._until_gone(api, [key for key in keys_of(self.plan.objects) if _is_ending(present, key)], "of before")
+        for name in options.replaced_volumes:
+            self._remove_volume(api, name)
+        self.space.make_stack()
+        state = self.space.read_state() or {}
+        self.space.drop_pending(state)
+        self._clear_the_way(api, present, state)
+        drifted = bool(missing_from_cluster(state, present)) or bool(options.replaced_volumes)
+        chosen = self._chosen(options)
+        monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen)
+        watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
+        deadline = time.monotonic() + options.timeout
+        try:
+            words = ["up", "--yes", "--skip-preview", "--continue-on-error", *self._words(options)]
+            if drifted or options.refresh:
+                words.append("--refresh")
+            gate = self._gate(watcher, monitor, present, deadline, options)
+            more = {} if self._is_small(options) else {"PULUMI_SKIP_CHECKPOINTS": "true"}
+            events, ended = self._run(words, gate, more, monitor, watcher)
+            outcome = Outcome(
+                changes=events.changing, counts=events.counted(), urls=_urls(self.plan), kept=_kept(events)
+            )
+            self._note_failures(events, ended, monitor)
+            if ended.status and not monitor.causes:
+                raise _failed(ended, events)
+            if not self.interrupts.count and options.wait:
+                self._wait(monitor, watcher, deadline, options)
+            if not self.interrupts.count and not monitor.causes and options.wait:
+                self._ask_ports(api, monitor, watcher, deadline)
+            outcome.failures = self._failures(api, monitor)
+        finally:
+            watcher.stop()
+        if self.interrupts.count:
+            raise Interrupted("interrupted", self._interrupted_hint(events))
+        if not options.services and not outcome.failures:
+            outcome.removed = self._prune(api)
+        return outcome
+
+    def _interrupted_hint(self, events: Events) -> str:
+        done = len([urn for urn in events.done if urn in {change.urn for change in events.changing}])
+        return f"{done} changes were made and are noted; 'platform deploy' goes on from there"
+
+    def _chosen(self, options: Options) -> frozenset[str]:
+        """The services asked for, with all that they depend on; none asked for means all."""
+        names = {service.name for service in self.plan.services}
+        if not options.services:
+            return frozenset(names)
+        unknown = [name for name in options.services if name not in names]
+        if unknown:
+            raise ComposeplatError(f"there is no service '{unknown[0]}'", f"services are: {', '.join(sorted(names))}")
+        chosen = set(options.services)
+        while more := {edge.dependency for edge in self.plan.edges if edge.service in chosen} - chosen:
+            chosen |= more
+        return frozenset(chosen)
+
+    def _words(self, options: Options) -> list[str]:
+        gated = len({edge.service for edge in self.plan.edges})
+        # One that waits holds a place; there must be enough for all others.
+        words = ["--stack", self.plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
+        if options.services:
+            for urn in self._targets(self._chosen(options)):
+                words += ["--target", urn]
+        if options.rerun_jobs:
+            chosen = self._chosen(options)
+            jobs = [s for s in self.plan.services if s.workload_kind == "Job" and s.name in chosen]
+            for service in jobs:
+                words += ["--replace", self._urn("Service", f"workload/{service.cluster_name}", "batch/v1:Job")]
+        return words
+
+    def _urn(self, component: str, key: str, token: str) -> str:
+        stack = self.plan.environment
+        chain = f"composeplat:index:ComposeStack$composeplat:index:{component}$kubernetes:{token}"
+        return f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-{key}"
+
+    def _targets(self, chosen: frozenset[str]) -> Iterable[str]:
+        stack = self.plan.environment
+        used = {need for s in self.plan.services if s.name in chosen for desired in s.objects for need in desired.needs}
+        for service in self.plan.services:
+            if service.name in chosen:
+                yield f"**::{stack}-service/{service.cluster_name}"
+                yield f"**::{stack}-image/{service.cluster_name}"
+                yield from (f"**::{stack}-{desired.key}" for desired in service.objects)
+        for volume in self.plan.volumes:
+            if f"claim/{volume.cluster_name}" in used:
+                yield f"**::{stack}-volume/{volume.cluster_name}"
+                yield f"**::{stack}-claim/{volume.cluster_name}"
+        for endpoint in self.plan.endpoints:
+            if any(service in chosen for service, _ in endpoint.routes):
+                yield f"**::{stack}-endpoints/{endpoint.name}"
+                yield f"**::{stack}-endpoint/{endpoint.name}"
+        yield f"**::{stack}"
+        yield "**::cluster"
+
+    def _is_small(self, options: Options) -> bool:
+        return options.safe_checkpoints or len(self.plan.objects) <= _MOST_CHECKPOINTED
+
+    # looking first
+
+    def _check(self, api: Api, options: Options) -> Present:
+        present = look(api, self.plan.namespace)
+        if self.origins is not None:
+            report = Report()
+            check_present(self.plan, present, self.origins, report, replaced_volumes=options.replaced_volumes)
+            if report.errors:
+                raise Refused(report)
+        return present
+
+    def _has_drift(self, present: Present) -> bool:
+        return bool(missing_from_cluster(self.space.read_state() or {}, present))
+
+    def _make_namespace(self, api: Api) -> None:
+        labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
+        name = self.plan.namespace
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        self.say(f"made namespace {name}")
+        # Pods are refused until the namespace has its service account.
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+            except ApiError as error:
+                if error.status != http.client.NOT_FOUND:
+                    return
+                time.sleep(_ENOUGH)
+            else:
+                return
+
+    def _clear_the_way(self, api: Api, present: Present, state: Mapping[str, Any]) -> None:
+        """Remove what an interrupted run left that can't be taken up: made by another plan, and not to be changed."""
+        known = known_to_state(state)
+        removed = []
+        for desired in self.plan.objects:
+            key = (desired.kind, desired.name)
+            if key in known or desired.kind == CLAIM or key not in present.heads:
+                continue
+            if desired.kind in ("Job", "Service", "StatefulSet") and not _fits(api, desired.manifest):
+                api.delete(_path(desired.kind, self.plan.namespace, desired.name))
+                removed.append(key)
+        self._until_gone(api, removed, "of an interrupted deploy")
+
+    def _remove_volume(self, api: Api, name: str) -> None:
+        """Delete a volume and what uses it, so that both are made anew."""
+        volume = next((one for one in self.plan.volumes if one.name == name), None)
+        if volume is None:
+            known = ", ".join(one.name for one in self.plan.volumes)
+            raise ComposeplatError(f"there is no volume '{name}' to replace", f"volumes are: {known}")
+        users = [
+            (service.workload_kind, service.cluster_name)
+            for service in self.plan.services
+            for desired in service.objects
+            if f"claim/{volume.cluster_name}" in desired.needs
+        ]
+        for kind, user in users:
+            api.delete(_path(kind, self.plan.namespace, user))
+        self.say(f"deleting volume {name} and what it holds")
+        api.delete(_path(CLAIM, self.plan.namespace, volume.cluster_name))
+        self._until_gone(api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
+
+    def _until_gone(self, api: Api, keys: list[tuple[str, str]], which: str) -> None:
+        deadline = time.monotonic() + _GONE_WITHIN
+        told = False
+        for kind, name in keys:
+            while not _is_gone(api, _path(kind, self.plan.namespace, name)):
+                if not told:
+                    self.say(f"waiting until {kind} '{name}' {which} is gone")
+                    told = True
+                if time.monotonic() > deadline or self.interrupts.count:
+                    raise ComposeplatError(
+                        f"{kind} '{name}' {which} is not gone after {_GONE_WITHIN:.0f} s",
+                        f"see what holds it: kubectl -n {self.plan.namespace} describe {kind.lower()} {name}",
+                    )
+                time.sleep(_ENOUGH)
+
+    # acting
+
+    def _gate(self, watcher: Watcher, monitor: Monitor, present: Present, deadline: float, options: Options) -> Any:
+        from composeplat.components.gate import Gate  # noqa: PLC0415 -- loads Pulumi
+
+        return Gate(
+            plan=self.plan, access=self.target.access, watcher=watcher, timeout=options.timeout, deadline=deadline,
+            existing=dict.fromkeys(present.heads, True), cancelled=self.interrupts.cancelled,
+            told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
+        )  # fmt: skip
+
+    def _run(
+        self,
+        words: list[str],
+        gate: Any,
+        more: Mapping[str, str],
+        monitor: Monitor | None = None,
+        watcher: Watcher | None = None,
+    ) -> tuple[Events, Ended]:
+        """Run the program under Pulumi; a lock that a dead process left is broken once."""
+        events, ended = self._run_once(words, gate, more, monitor, watcher)
+        if ended.status and "is currently locked" in ended.output and self.space.unlock(ended.output):
+            self.say("broke the lock of a process that is gone")
+            events, ended = self._run_once(words, gate, more, monitor, watcher)
+        return events, ended
+
+    def _run_once(
+        self,
+        words: list[str],
+        gate: Any,
+        more: Mapping[str, str],
+        monitor: Monitor | None,
+        watcher: Watcher | None,
+    ) -> tuple[Events, Ended]:
+        from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
+        from composeplat.engine.host import serve  # noqa: PLC0415 -- the same
+
+        events = Events()
+
+        def program() -> None:
+            declare(self.plan, cluster=self.space.cluster, gate=gate, builder=self.space.builder.get(BUILDER, ""))
+
+        def take(event: dict[str, Any]) -> None:
+            urn = events.take(event)
+            if urn and monitor and watcher:
+                monitor.take(urn, events, watcher.rounds)
+
+        def tick() -> None:
+            if monitor and watcher:
+                monitor.look(watcher.latest, watcher.rounds)
+
+        with serve(program) as address:
+            client = [f"--client={address}", "--exec-kind", "auto.inline"]
+            ended = self.space.runner.follow([*words, *client], take, tick, more)
+        return events, ended
+
+    # after it
+
+    def _note_failures(self, events: Events, ended: Ended, monitor: Monitor) -> None:
+        """What Pulumi or the API server refused; what a hook said of a dependency is known already."""
+        names = {service.cluster_name: service.name for service in self.plan.services}
+        for urn, texts in events.messages.items():
+            text = next((one for one in texts if not _is_noise(one)), "")
+            if not urn or not text or not ended.status:
+                continue
+            tail = urn.rpartition("/")[2]
+            change = events.changes.get(urn)
+            what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
+            name = names.get(tail, tail)
+            held = _held_back(text)
+            cause = (
+                Cause(code="dependency", message=held)
+                if held
+                else Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}")
+            )
+            monitor.fail(name, cause)
+
+    def _wait(self, monitor: Monitor, watcher: Watcher, deadline: float, options: Options) -> None:
+        """Wait until every service is as it should be, or is known not to come to it."""
+        for name in monitor.chosen:
+            monitor.applied.setdefault(name, watcher.rounds)
+        while not self.interrupts.count:
+            snapshot, rounds = watcher.latest, watcher.rounds
+            monitor.look(snapshot, rounds)
+            if monitor.is_over(snapshot, rounds):
+                return
+            if time.monotonic() > deadline:
+                for name, standing in monitor.unready(snapshot).items():
+                    if standing.state is not State.STARTED or not self._is_job(name):
+                        words = f"is not ready after {options.timeout:.0f} s: {standing.words}"
+                        monitor.fail(name, Cause(code="timeout", message=words, hint="give it longer with --timeout"))
+                return
+            if watcher.unreachable and time.monotonic() - watcher.unreachable_since > 60:  # noqa: PLR2004 -- a minute
+                raise MissingPiece(watcher.unreachable, "what was deployed is noted; run 'platform deploy' again")
+            time.sleep(_ENOUGH)
+
+    def _is_job(self, name: str) -> bool:
+        return any(s.name == name and s.workload_kind == "Job" for s in self.plan.services)
+
+    def _ask_ports(self, api: Api, monitor: Monitor, watcher: Watcher, deadline: float) -> None:
+        """See that something listens where endpoints lead: without a health check nobody else would."""
+        until = min(deadline, time.monotonic() + _PORT_GRACE)
+        for service, endpoint, port in self._led_to(monitor.chosen):
+            while not self.interrupts.count:
+                snapshot = watcher.latest
+                pods = judge(service.workload_kind, service.cluster_name, snapshot).pods if snapshot else ()
+                if not pods or port_answers(api, self.plan.namespace, pods[0], port) is not False:
+                    break
+                monitor.tell(service.name, "waiting", f"nothing answers on port {port} yet")
+                if time.monotonic() > until:
+                    monitor.fail(service.name, Cause(
+                        code="wrong-port", blame=("ports",), logs=True, pod=pods[0], container=service.cluster_name,
+                        message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads",
+                        hint="name the port that the program listens on, on all its addresses",
+                    ))  # fmt: skip
+                    break
+                time.sleep(0.5)
+            else:
+                return
+
+    def _led_to(self, chosen: frozenset[str]) -> Iterable[tuple[ServicePlan, str, int]]:
+        services = {service.name: service for service in self.plan.services}
+        for endpoint in self.plan.endpoints:
+            for name, number in endpoint.routes:
+                service = services[name]
+                if name in chosen and not service.has_health_check:
+                    yield service, endpoint.name, _container_port(service, number)
+
+    def _failures(self, api: Api, monitor: Monitor) -> list[Failure]:
+        failures = []
+        for name, cause in monitor.causes.items():
+            lines: list[str] = []
+            if cause.logs and cause.pod:
+                lines = last_lines(api, self.plan.namespace, cause.pod, cause.container, previous=cause.previous)
+            failures.append(Failure(service=name, cause=cause, lines=tuple(lines)))
+        # First what failed itself, then what only waited for it.
+        return sorted(failures, key=lambda failure: failure.cause.code == "dependency")
+
+    def _prune(self, api: Api) -> list[str]:
+        """Remove what carries our labels and is no part of the plan: leavings of runs that were cut off."""
+        wanted = set(keys_of(self.plan.objects))
+        present = look(api, self.plan.namespace)
+        removed = []
+        for kind, name in present.ours(self.plan.environment):
+            head = present.heads[kind, name]
+            if kind != CLAIM and (kind, name) not in wanted and "deletionTimestamp" not in head["metadata"]:
+                api.delete(_path(kind, self.plan.namespace, name))
+                removed.append(f"{kind}/{name}")
+        return removed
+
+    # destroy
+
+    def destroy(self, *, volumes: bool, wait: bool = True) -> Outcome:
+        started = time.monotonic()
+        with self.interrupts:
+            self.space.prepare(builds=False)
+            with self.space.lock("destroy"), Api(self.target.access) as api:
+                outcome = self._destroy(api, volumes=volumes, wait=wait)
+        outcome.seconds = time.monotonic() - started
+        return outcome
+
+    def _destroy(self, api: Api, *, volumes: bool, wait: bool) -> Outcome:
+        events = Events()
+        state = self.space.read_state()
+        if state is not None and state.get("resources"):
+            self.space.make_stack()
+            self.space.drop_pending(state)
+            events = self._forget_all(state)
+            if self.interrupts.count:
+                raise Interrupted("interrupted", "what is left goes with the next 'platform destroy'")
+        present = look(api, self.plan.namespace)
+        outcome = Outcome(changes=events.changing, counts=events.counted())
+        ours = present.ours(self.plan.environment)
+        for (kind, name), head in ours.items():
+            if kind == CLAIM and not volumes:
+                outcome.kept.append(_with_size(name, present))
+                continue
+            outcome.removed.append(f"{kind}/{name}")
+            if "deletionTimestamp" not in head["metadata"]:
+                api.delete(_path(kind, self.plan.namespace, name))
+        if wait:
+            gone = [key for key in ours if volumes or key[0] != CLAIM]
+            self._until_gone(api, gone, "that is destroyed")
+            self._until_no_pods(api)
+        return outcome
+
+    def _forget_all(self, state: Mapping[str, Any]) -> Events:
+        events = Events()
+
+        def take(event: dict[str, Any]) -> None:
+            urn = events.take(event)
+            if urn in events.done and urn in events.changes:
+                self.say(f"deleted {events.changes[urn].kind}/{events.changes[urn].name}")
+
+        words = ["destroy", "--yes", "--skip-preview", "--stack", self.plan.namespace, "--parallel", "64",
+                 "--exec-kind", "auto.local", "--continue-on-error"]  # fmt: skip
+        small = len(state.get("resources") or []) <= 2 * _MOST_CHECKPOINTED
+        more = {} if small else {"PULUMI_SKIP_CHECKPOINTS": "true"}
+        for attempt in (1, 2):
+            ended = self.space.runner.follow(words, take, lambda: None, more)
+            if not ended.status or self.interrupts.count:
+                return events
+            if attempt == 1 and "is currently locked" in ended.output and self.space.unlock(ended.output):
+                continue
+            raise _failed(ended, events)
+        return events
+
+    def _until_no_pods(self, api: Api) -> None:
+        path = kind_path("v1", "Pod", self.plan.namespace)
+        selector = f"?labelSelector=app.kubernetes.io/instance%3D{self.plan.environment}"
+        deadline = time.monotonic() + _GONE_WITHIN
+        told = 0.0
+        while time.monotonic() < deadline and not self.interrupts.count:
+            pods = [pod for pod in api.heads(path + selector) if is_ours(pod, self.plan.environment)]
+            if not pods:
+                return
+            if time.monotonic() - told > 5:  # noqa: PLR2004 -- a line now and then
+                self.say(f"waiting until {len(pods)} pods have ended")
+                told = time.monotonic()
+            time.sleep(_ENOUGH)
+
+    # refresh
+
+    def refresh(self, *, preview_only: bool) -> Outcome:
+        """Read the cluster into the state; the outcome has what was found to be otherwise."""
+        started = time.monotonic()
+        with self.interrupts:
+            self.space.prepare(builds=False)
+            with self.space.lock("refresh"):
+                state = self.space.read_state()
+                if not state or not state.get("resources"):
+                    raise ComposeplatError(
+                        f"environment '{self.plan.environment}' is not deployed in namespace '{self.plan.namespace}'",
+                        "platform deploy",
+                    )
+                self.space.make_stack()
+                events = Events()
+                words = ["refresh", "--yes", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
+                words.append("--preview-only" if preview_only else "--skip-preview")
+                ended = self.space.runner.follow(words, lambda e: (events.take(e), None)[1], lambda: None, {})
+        if ended.status:
+            raise _failed(ended, events)
+        return Outcome(changes=events.drifted, counts=events.counted(), seconds=time.monotonic() - started)
+
+
+class Refused(ComposeplatError):
+    """Something in the cluster stands in the way; the report says what."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__("nothing was changed")
+        self.report = report
+
+
+def _failed(ended: Ended, events: Events) -> ComposeplatError:
+    texts = [text for texts in events.messages.values() for text in texts]
+    return explain("\n".join(texts) if texts and "is currently locked" not in ended.output else ended.output)
+
+
+def _is_noise(text: str) -> bool:
+    return text.startswith(("update failed", "preview failed"))
+
+
+def _held_back(text: str) -> str:
+    """A hook's own words, out of Pulumi's around them."""
+    for line in text.splitlines():
+        if " waits for " in line and ", which " in line:
+            return line[line.find("waits for ") :].strip()
+    return ""
+
+
+def _sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    for noise in ("1 error occurred: * ", "Server-Side Apply field conflict detected. "):
+        flat = flat.replace(noise, "")
+    return flat[:500]
+
+
+def _urls(plan: Plan) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(url for endpoint in plan.endpoints for url in endpoint.urls))
+
+
+def _kept(events: Events) -> list[str]:
+    return [change.name for change in events.changing if change.kept]
+
+
+def _with_size(name: str, present: Present) -> str:
+    claim = present.claims.get(name, {})
+    size = claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage", "")
+    return f"{name} ({size})" if size else name
+
+
+def _path(kind: str, namespace: str, name: str) -> str:
+    return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
+
+
+def _is_ending(present: Present, key: tuple[str, str]) -> bool:
+    return key in present.heads and "deletionTimestamp" in present.heads[key]["metadata"]
+
+
+def _is_gone(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            return True
+        raise
+    return False
+
+
+def _fits(api: Api, manifest: dict[str, Any]) -> bool:
+    """Say whether an object that is there can be made what is wanted."""
+    try:
+        api.apply(_plain(manifest), dry_run=True)
+    except ApiError as error:
+        return error.status not in (http.client.UNPROCESSABLE_ENTITY, http.client.BAD_REQUEST)
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """A manifest as text alone: an image that is still to be built stands under the name it will have."""
+    match value:
+        case dict():
+            return {key: _plain(item) for key, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case str() | int() | float() | bool() | None:
+            return value
+        case _:
+            return str(value)
+
+
+def _container_port(service: ServicePlan, number: int) -> int:
+    for desired in service.objects:
+        if desired.kind == "Service":
+            for port in desired.manifest["spec"].get("ports") or []:
+                if port["port"] == number:
+                    return int(port["targetPort"])
+    return number

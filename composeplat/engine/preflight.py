@@ -1,0 +1,192 @@
+"""What is in the cluster before anything changes, and what of it stands in the way: pure, but for one reader.
+
+Owns the rules that protect what is there: objects of others, and volumes with data.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.blame import Origins
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.diagnostics import PathKey, Report
+from composeplat.names import MANAGED_BY
+from composeplat.plan.desired import Desired, Plan
+from composeplat.values import BadValue, parse_size
+
+Object = dict[str, Any]
+
+CLAIM = "PersistentVolumeClaim"
+#: Every kind an environment can have objects of; the first are workloads, which are taken away before what they use.
+KINDS = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+    "Ingress": "networking.k8s.io/v1",
+    "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "Service": "v1",
+    "ConfigMap": "v1",
+    "Secret": "v1",
+    CLAIM: "v1",
+}
+
+
+@dataclass(slots=True)
+class Present:
+    """What there is under the names of a plan, or with its environment's labels."""
+
+    namespace: bool = True
+    heads: dict[tuple[str, str], Object] = field(default_factory=dict)
+    """Metadata by kind and name."""
+    claims: dict[str, Object] = field(default_factory=dict)
+    """Whole claims by name."""
+    expandable: dict[str, bool] = field(default_factory=dict)
+    """Whether volumes of a storage class can grow."""
+
+    def ours(self, environment: str) -> dict[tuple[str, str], Object]:
+        return {key: head for key, head in self.heads.items() if is_ours(head, environment)}
+
+    def ending(self, keys: Iterable[tuple[str, str]]) -> list[str]:
+        return [
+            f"{kind}/{name}"
+            for kind, name in keys
+            if (kind, name) in self.heads and "deletionTimestamp" in self.heads[kind, name]["metadata"]
+        ]
+
+
+def is_ours(head: Object, environment: str) -> bool:
+    labels = head["metadata"].get("labels") or {}
+    return (
+        labels.get("app.kubernetes.io/managed-by") == MANAGED_BY
+        and labels.get("app.kubernetes.io/instance") == environment
+    )
+
+
+def look(api: Api, namespace: str) -> Present:
+    """List what a namespace holds, of the kinds we make."""
+    present = Present()
+    try:
+        api.get(f"/api/v1/namespaces/{namespace}")
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            return Present(namespace=False)
+        if error.status != http.client.FORBIDDEN:
+            raise
+    for kind, version in KINDS.items():
+        try:
+            heads = api.heads(kind_path(version, kind, namespace))
+        except ApiError as error:
+            # A cluster need not know routes, and not everyone may list everything.
+            if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
+                continue
+            raise
+        for head in heads:
+            present.heads[kind, head["metadata"]["name"]] = head
+    if any(kind == CLAIM for kind, _ in present.heads):
+        for claim in api.items(kind_path("v1", CLAIM, namespace)):
+            present.claims[claim["metadata"]["name"]] = claim
+        for one in api.items(kind_path("storage.k8s.io/v1", "StorageClass")):
+            present.expandable[one["metadata"]["name"]] = bool(one.get("allowVolumeExpansion"))
+    return present
+
+
+def keys_of(objects: Iterable[Desired]) -> list[tuple[str, str]]:
+    return [(desired.kind, desired.name) for desired in objects]
+
+
+def check_present(
+    plan: Plan, present: Present, origins: Origins, report: Report, *, replaced_volumes: tuple[str, ...] = ()
+) -> None:
+    """Report what must not be touched, and changes that would cost data."""
+    for path, objects in _by_origin(plan):
+        for desired in objects:
+            head = present.heads.get((desired.kind, desired.name))
+            if head is not None and not is_ours(head, plan.environment):
+                _say_foreign(desired, head, path, plan, origins, report)
+            elif desired.kind == CLAIM and head is not None and path[-1] not in replaced_volumes:
+                _check_claim(desired, path, present, origins, report)
+
+
+def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[Desired, ...]]]:
+    for volume in plan.volumes:
+        yield ("volumes", volume.name), volume.objects
+    for service in plan.services:
+        yield ("services", service.name), service.objects
+    for endpoint in plan.endpoints:
+        yield ("endpoints", endpoint.name), endpoint.objects
+
+
+def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report) -> None:
+    labels = head["metadata"].get("labels") or {}
+    owner = labels.get("app.kubernetes.io/managed-by") or "someone else"
+    other = labels.get("app.kubernetes.io/instance")
+    whose = (
+        f"environment '{other}'"
+        if owner == MANAGED_BY and other
+        else f"'{owner}'"
+        if owner != "someone else"
+        else owner
+    )
+    name = ".".join(str(part) for part in path)
+    report.add(
+        "foreign-object", origins.at(*path), path,
+        f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
+        f" already and belongs to {whose}",
+        "rename it here, remove the other, or deploy into another namespace with --namespace",
+    )  # fmt: skip
+
+
+def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Origins, report: Report) -> None:
+    """A claim's class and access can't change, nor can it shrink; to replace it is to lose what it holds."""
+    live = present.claims[desired.name]["spec"]
+    wanted = desired.manifest["spec"]
+    changes: list[str] = []
+    wanted_class = wanted.get("storageClassName")
+    if wanted_class and wanted_class != live.get("storageClassName"):
+        changes.append(f"its storage class from {live.get('storageClassName') or '(none)'} to {wanted_class}")
+    if sorted(wanted["accessModes"]) != sorted(live.get("accessModes") or []):
+        changes.append(f"its access from {', '.join(live.get('accessModes') or [])} to {wanted['accessModes'][0]}")
+    changes += _resize(wanted, live, present.expandable)
+    if changes:
+        name = ".".join(str(part) for part in path)
+        report.add(
+            "volume-change", origins.at(*path), path,
+            f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
+            f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
+        )  # fmt: skip
+
+
+def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], expandable: Mapping[str, bool]) -> list[str]:
+    old, new = (str(one.get("resources", {}).get("requests", {}).get("storage", "")) for one in (live, wanted))
+    try:
+        before, after = parse_size(old), parse_size(new)
+    except BadValue:
+        return []
+    if after == before or (after > before and expandable.get(str(live.get("storageClassName")), False)):
+        return []
+    return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
+
+
+def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str]:
+    """Objects that the state has and the cluster has not: someone deleted them, or a kill came between."""
+    gone = []
+    for resource in state.get("resources") or []:
+        manifest = resource.get("inputs") or {}
+        kind = manifest.get("kind")
+        if kind in KINDS and kind != CLAIM and str(resource.get("type", "")).startswith("kubernetes:"):
+            name = manifest.get("metadata", {}).get("name")
+            if (kind, name) not in present.heads:
+                gone.append(str(resource["urn"]))
+    return gone
+
+
+def known_to_state(state: Mapping[str, Any]) -> set[tuple[str, str]]:
+    known = set()
+    for resource in state.get("resources") or []:
+        manifest = resource.get("inputs") or {}
+        if str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete"):
+            known.add((str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name"))))
+    return known

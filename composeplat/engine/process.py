@@ -1,0 +1,208 @@
+"""Run the Pulumi command line, follow its events, and end it as asked.
+
+Owns the process group that it and its providers form: interrupts are passed on by us, once to end in order and a second
+time to stop, and what a killed run left behind is found by that group again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.engine.home import write_private
+
+Event = dict[str, Any]
+
+_TICK = 0.05
+_GRACE = 2.0
+
+
+class Interrupted(ComposeplatError):
+    exit_code = Exit.INTERRUPTED
+
+
+@dataclass(slots=True)
+class Interrupts:
+    """Counts Ctrl-C and SIGTERM while an operation runs, instead of letting them break it in the middle."""
+
+    count: int = 0
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    _before: dict[int, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, *_: object) -> None:
+        self.count += 1
+        self.cancelled.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    status: int
+    output: str
+    interrupted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """Runs the command line in a stack's folder."""
+
+    program: Path
+    folder: Path
+    variables: Mapping[str, str]
+    interrupts: Interrupts = field(default_factory=Interrupts)
+
+    @property
+    def note(self) -> Path:
+        """The file that names the running group, for whoever comes after a kill."""
+        return self.folder / "running.json"
+
+    def ask(self, *words: str) -> Ended:
+        """Run a short command and give its output."""
+        done = subprocess.run(
+            [str(self.program), *words, "--non-interactive", "--color", "never"],
+            cwd=self.folder, env=dict(self.variables), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", check=False, start_new_session=True,
+        )  # fmt: skip
+        return Ended(done.returncode, done.stdout if done.returncode == 0 else done.stderr + done.stdout)
+
+    def follow(
+        self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
+    ) -> Ended:
+        """Run an operation; its events are told as they come, and ``on_tick`` is called between them."""
+        with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
+            events, output = Path(folder) / "events", Path(folder) / "output"
+            command = [str(self.program), *words, "--non-interactive", "--color", "never", "--event-log", str(events)]
+            with output.open("wb") as stream:
+                process = subprocess.Popen(
+                    command, cwd=self.folder, env={**self.variables, **more}, stdin=subprocess.DEVNULL,
+                    stdout=stream, stderr=stream, start_new_session=True,
+                )  # fmt: skip
+                try:
+                    started = start_time(process.pid)
+                    write_private(self.note, json.dumps({"group": process.pid, "started": started, "at": time.time()}))
+                    self._tend(process, _Tail(events), on_event, on_tick)
+                finally:
+                    end_group(process.pid)
+                    process.wait()
+                    self.note.unlink(missing_ok=True)
+            return Ended(
+                process.returncode, output.read_text(encoding="utf-8", errors="replace"), self.interrupts.count > 0
+            )
+
+    def _tend(
+        self,
+        process: subprocess.Popen[bytes],
+        tail: _Tail,
+        on_event: Callable[[Event], None],
+        on_tick: Callable[[], None],
+    ) -> None:
+        passed_on = 0
+        while True:
+            ended = process.poll() is not None
+            for event in tail.read():
+                on_event(event)
+            on_tick()
+            if ended:
+                return
+            while passed_on < self.interrupts.count:
+                passed_on += 1
+                if passed_on == 1:
+                    process.send_signal(signal.SIGINT)
+                else:
+                    end_group(process.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_TICK)
+
+
+class _Tail:
+    """Reads whole lines of a file that is still being written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stream: Any = None
+        self._rest = b""
+
+    def read(self) -> Iterator[Event]:
+        if self._stream is None:
+            try:
+                self._stream = self._path.open("rb")
+            except OSError:
+                return
+        content = self._rest + self._stream.read()
+        *lines, self._rest = content.split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield json.loads(line)
+
+
+def start_time(pid: int) -> str | None:
+    """When a process began, in the kernel's ticks: with its number, it names the process for good."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] == "Z" else fields[19]
+
+
+def end_group(group: int) -> None:
+    """End every process of a group: providers outlive a command line that was killed."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def end_leftovers(note: Path) -> bool:
+    """End what a killed run left behind; gives whether a run had been cut off."""
+    try:
+        known = json.loads(note.read_text(encoding="utf-8"))
+        group, began = int(known["group"]), float(known["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return note.exists()
+    if _is_that_group(group, began):
+        end_group(group)
+        deadline = time.monotonic() + _GRACE
+        while time.monotonic() < deadline and members(group):
+            time.sleep(_TICK)
+    note.unlink(missing_ok=True)
+    return True
+
+
+def members(group: int) -> list[int]:
+    """The living processes of a group."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            if fields[0] != "Z" and int(fields[2]) == group:
+                found.append(int(entry.name))
+    return found
+
+
+def _is_that_group(group: int, began: float) -> bool:
+    """A group's number may be used again; then its processes are others, and none of them is Pulumi."""
+    for pid in members(group):
+        with contextlib.suppress(OSError):
+            name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+            if name.startswith("pulumi") and Path(f"/proc/{pid}").stat().st_ctime >= began - 5:
+                return True
+    return False

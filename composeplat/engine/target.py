@@ -1,0 +1,89 @@
+"""Which cluster an operation is about, and what goes without saying there.
+
+Owns the choice between the kubeconfig's cluster and the local one; nothing here connects, but for starting the local
+cluster where that is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.home import write_private
+from composeplat.local.choice import local_cluster
+from composeplat.local.layout import DOMAIN, Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    access: Access
+    kubeconfig: str
+    """What ``KUBECONFIG`` is for the programs we start."""
+    context: str = ""
+    """A context other than the kubeconfig's current one."""
+    namespace: str = ""
+    """The context's."""
+    domain: str = ""
+    registry: str = ""
+    layout: Layout | None = None
+    """The local cluster's, where that is meant."""
+
+    def identity(self) -> str:
+        """What tells this cluster from every other, and from itself made anew."""
+        with Api(self.access) as api:
+            try:
+                return str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
+            except ApiError as error:
+                if error.status in (401, 0):
+                    raise self._unreachable(error) from None
+        # Not everyone may read that namespace.
+        return self.access.address.replace("/", "-").replace(":", "-")
+
+    def _unreachable(self, error: ApiError) -> MissingPiece:
+        hint = "platform cluster start" if self.layout else "see whether the cluster runs, and that --context is right"
+        return MissingPiece(str(error), hint)
+
+    def kubeconfig_for(self, folder: Path) -> str:
+        """``KUBECONFIG`` with the chosen context in front: the first is believed, and no credential is copied."""
+        if not self.context:
+            return self.kubeconfig
+        chooser = folder / "kubeconfig"
+        config = {"apiVersion": "v1", "kind": "Config", "current-context": self.context}
+        write_private(chooser, json.dumps(config) + "\n")
+        return f"{chooser}{os.pathsep}{self.kubeconfig}"
+
+
+def find_target(
+    environment: Mapping[str, str], *, kubeconfig: str = "", context: str = "", local: bool = False, start: bool = False
+) -> Target:
+    if local:
+        cluster = local_cluster(environment)
+        if start:
+            cluster.start()
+        elif not cluster.status().running:
+            raise MissingPiece("the local cluster is not running", "platform cluster start")
+        kubeconfig, context = str(cluster.layout.kubeconfig), ""
+    config = read_kubeconfig(environment, kubeconfig)
+    access = find_access(environment, kubeconfig, context)
+    paths = os.pathsep.join(str(path) for path in config.paths)
+    target = Target(
+        access=access, kubeconfig=paths, namespace=config.namespace(context),
+        context=context if context != config.current else "",
+    )  # fmt: skip
+    layout = _local_layout(environment, access)
+    if layout is None:
+        return target
+    return replace(target, layout=layout, domain=DOMAIN, registry=f"localhost:{layout.doors.registry}")
+
+
+def _local_layout(environment: Mapping[str, str], access: Access) -> Layout | None:
+    """The local cluster's layout, if it is that which the kubeconfig leads to."""
+    layout = local_cluster(environment).layout
+    authority = str(layout.keys / "ca.crt")
+    return layout if access.authority == authority and access.port == layout.doors.api else None

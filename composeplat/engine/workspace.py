@@ -1,0 +1,236 @@
+"""One stack on this machine: its folder, its lock, its state, and the variables that Pulumi is run with.
+
+Owns what makes a stack fit to be operated on: programs and plugins in place, settings written, leftovers of a killed
+run ended, and a state that can be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private
+from composeplat.engine.process import Interrupts, Runner, end_leftovers, start_time
+from composeplat.engine.target import Target
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
+
+_KEPT_STATES = 10
+_PLUGINS = {"kubernetes": KUBERNETES_PROVIDER, "docker-build": DOCKER_BUILD_PROVIDER}
+
+
+class Busy(ComposeplatError):
+    """Another operation is under way on the same stack."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Workspace:
+    environment_name: str
+    namespace: str
+    target: Target
+    environment: Mapping[str, str]
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    builder: Mapping[str, str] = field(default_factory=dict)
+    home: Home = field(init=False)
+    backend: Backend = field(init=False)
+    cluster: str = field(init=False)
+    folder: Path = field(init=False)
+    runner: Runner = field(init=False)
+    was_cut_off: bool = False
+
+    def __post_init__(self) -> None:
+        self.cluster = self.target.identity()
+        self.home = find_home(self.environment)
+        self.home.prepare()
+        self.backend = find_backend(self.environment, self.home, self.cluster)
+        self.folder = self.home.stack(self.backend.url, self.environment_name, self.namespace)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    # before an operation
+
+    def prepare(self, *, builds: bool) -> None:
+        """Put programs, plugins and settings in place."""
+        toolchain = Toolchain(self.environment)
+        program = toolchain.need(PULUMI).path
+        for name, tool in _PLUGINS.items():
+            if name != "docker-build" or builds:
+                self.home.place_plugin(name, tool.version, toolchain.need(tool).path)
+        self.runner = Runner(
+            program=program, folder=self.folder, variables=self._variables(program), interrupts=self.interrupts
+        )
+        project = {"name": self.environment_name, "runtime": "python", "description": "Made by platform deploy."}
+        write_private(self.folder / "Pulumi.yaml", json.dumps(project, indent=1) + "\n")
+
+    def _variables(self, program: Path) -> dict[str, str]:
+        passed = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_K8S_")}
+        return {
+            **passed,
+            **self.backend.variables,
+            **self.builder,
+            "PATH": f"{program.parent}{os.pathsep}{self.environment.get('PATH', '')}",
+            "KUBECONFIG": self.target.kubeconfig_for(self.folder),
+            "PULUMI_HOME": str(self.home.pulumi),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_AUTOMATION_API": "true",
+            # Without it there is no flag for a log of events.
+            "PULUMI_DEBUG_COMMANDS": "true",
+            # Fields that someone else has changed by hand are ours again with the next deploy.
+            "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
+            "PULUMI_K8S_CLIENT_QPS": "200",
+            "PULUMI_K8S_CLIENT_BURST": "400",
+        }
+
+    @contextlib.contextmanager
+    def lock(self, what: str) -> Iterator[None]:
+        """Hold the stack; the kernel lets go of the lock when its holder ends, however that happens."""
+        path = self.folder / "lock"
+        with path.open("a+", encoding="utf-8") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._busy(path) from None
+            stream.truncate(0)
+            stream.write(json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")}))
+            stream.flush()
+            self.was_cut_off = end_leftovers(self.folder / "running.json")
+            self._mend_state()
+            yield
+
+    def _busy(self, path: Path) -> Busy:
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            who = f"process {held['pid']} has been at '{held['what']}' since {held['since']}"
+        except (OSError, ValueError, KeyError):
+            who = "another process holds it"
+        return Busy(
+            f"environment '{self.environment_name}' in namespace '{self.namespace}' is busy: {who}",
+            "wait until it has ended, then run this again",
+        )
+
+    # the state
+
+    @property
+    def state_file(self) -> Path | None:
+        """The state of this stack, where it is a file of this machine."""
+        if self.backend.folder is None:
+            return None
+        return self.backend.folder / ".pulumi" / "stacks" / self.environment_name / f"{self.namespace}.json"
+
+    def _mend_state(self) -> None:
+        """Keep a copy of a sound state; put the last copy back in the place of one that can't be read."""
+        path = self.state_file
+        if path is None or not path.exists():
+            return
+        copies = self.folder / "states"
+        copies.mkdir(exist_ok=True)
+        known = sorted(copies.glob("*.json"))
+        try:
+            content = path.read_text(encoding="utf-8")
+            json.loads(content)["checkpoint"]
+        except (OSError, ValueError, KeyError, TypeError):
+            self._restore(path, known)
+            return
+        if not known or known[-1].read_text(encoding="utf-8") != content:
+            write_private(copies / f"{time.time_ns()}.json", content)
+            for old in known[: -_KEPT_STATES + 1]:
+                old.unlink(missing_ok=True)
+
+    def _restore(self, path: Path, copies: list[Path]) -> None:
+        broken = path.with_name(f"{path.name}.broken")
+        path.replace(broken)
+        self.was_cut_off = True
+        if copies:
+            shutil.copyfile(copies[-1], path)
+        # Without any copy the state is made anew: the objects' labels tell what is there.
+
+    def read_state(self) -> dict[str, Any] | None:
+        """The deployment that the state holds; none where the stack was never made."""
+        path = self.state_file
+        if path is not None:
+            if not path.exists():
+                return None
+            checkpoint: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["checkpoint"]
+            return checkpoint.get("latest") or {}
+        exported = self.runner.ask("stack", "export", "--stack", self.namespace)
+        if exported.status:
+            if re.search(r"no stack named|not found", exported.output):
+                return None
+            raise explain(exported.output)
+        found: dict[str, Any] = json.loads(exported.output)["deployment"]
+        return found
+
+    def make_stack(self) -> None:
+        """Make the stack, and write the salt of its secrets where Pulumi looks for it."""
+        settings = self.folder / f"Pulumi.{self.namespace}.yaml"
+        state = self.read_state()
+        if state is None:
+            self._drop_salt(settings)
+            made = self.runner.ask("stack", "init", "--stack", self.namespace)
+            if made.status and "already exists" not in made.output:
+                raise explain(made.output)
+        elif not settings.exists():
+            salt = ((state.get("secrets_providers") or {}).get("state") or {}).get("salt")
+            write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
+
+    def _drop_salt(self, settings: Path) -> None:
+        settings.unlink(missing_ok=True)
+
+    def drop_pending(self, state: dict[str, Any]) -> None:
+        """Take out operations that a kill cut off: what they made is found by its labels, and Pulumi warns for ever."""
+        if not state.get("pending_operations"):
+            return
+        sound = {"version": 3, "deployment": {**state, "pending_operations": []}}
+        path = self.folder / "mended.json"
+        write_private(path, json.dumps(sound))
+        try:
+            done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
+        finally:
+            path.unlink(missing_ok=True)
+        if done.status:
+            raise explain(done.output)
+
+    def unlock(self, output: str) -> bool:
+        """Break Pulumi's own lock if all who hold it are dead processes of this machine; gives whether it did."""
+        holders = re.findall(r"created by (\S+)@(\S+) \(pid (\d+)\)", output)
+        if not holders:
+            return False
+        here = (getpass.getuser(), socket.gethostname())
+        if any((user, host) != here or start_time(int(pid)) is not None for user, host, pid in holders):
+            return False
+        return self.runner.ask("cancel", "--yes", "--stack", self.namespace).status == 0
+
+
+def explain(output: str) -> ComposeplatError:
+    """Say in a sentence what Pulumi could not do."""
+    text = " ".join(line.strip().removeprefix("error: ") for line in output.splitlines() if line.strip())
+    if re.search(r"incorrect passphrase|passphrase must be set", text):
+        return MissingPiece(
+            "the state is encrypted with another passphrase",
+            "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with",
+        )
+    if "is currently locked" in text or "ConcurrentUpdate" in text:
+        holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
+        who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
+        return Busy(
+            f"the stack is locked{who}",
+            "wait until that has ended; if it is gone for good: pulumi cancel",
+        )
+    if re.search(r"no space left on device", text):
+        return ComposeplatError("the state can't be written: the disk is full", "make room, then run this again")
+    if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):
+        return MissingPiece("the backend of the state wants a login", "pulumi login, or set PULUMI_ACCESS_TOKEN")
+    if re.search(r"permission denied|read-only file system", text):
+        return ComposeplatError(f"the state can't be written: {text[:300]}")
+    return ComposeplatError(f"Pulumi failed: {text[-600:]}")
