@@ -22,14 +22,14 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
         _confirm(plan.environment, where)
     with Screen(as_json=False, quiet=as_json) as screen:
         outcome = operator_for(planned, screen).destroy(volumes=volumes, wait=wait)
+    deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
     if as_json:
         show_result(to_json({
             "environment": plan.environment, "namespace": plan.namespace, "kept_volumes": outcome.kept,
-            "deleted": outcome.counts.get("delete", 0) + len(outcome.removed), "seconds": round(outcome.seconds, 1),
+            "deleted": deleted, "seconds": round(outcome.seconds, 1),
         }))  # fmt: skip
         return Exit.DONE
-    count = outcome.counts.get("delete", 0) - len([c for c in outcome.changes if c.kept]) + len(outcome.removed)
-    tell(f"destroyed {where}: {count} objects deleted, {outcome.seconds:.1f} s\n")
+    tell(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s\n")
     for name in outcome.kept:
         tell(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them\n")
     return Exit.DONE

@@ -6,7 +6,7 @@ Owns the shape of the events and of URNs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.names import OURS
@@ -52,16 +52,30 @@ class Events:
     failed: set[str] = field(default_factory=set)
     messages: dict[str, list[str]] = field(default_factory=dict)
     """Errors by URN; those of no resource under the empty one."""
+    drifted: list[Change] = field(default_factory=list)
+    """What a refresh found to be otherwise in the cluster than in the state."""
     summary: Mapping[str, Any] | None = None
+    _refreshing: set[str] = field(default_factory=set)
 
     def take(self, event: Mapping[str, Any]) -> str | None:
         """Take an event in; gives the URN of an object whose standing it changes."""
         if "resourcePreEvent" in event:
             metadata = event["resourcePreEvent"]["metadata"]
+            urn = str(metadata["urn"])
+            if metadata["op"] == "refresh":
+                self._refreshing.add(urn)
+                return None
             self._begin(metadata)
-            return str(metadata["urn"])
+            return urn
         if "resOutputsEvent" in event:
-            urn = str(event["resOutputsEvent"]["metadata"]["urn"])
+            metadata = event["resOutputsEvent"]["metadata"]
+            urn = str(metadata["urn"])
+            if urn in self._refreshing:
+                self._refreshing.remove(urn)
+                change = _change(metadata)
+                if change is not None and change.operation != KEEP:
+                    self.drifted.append(change)
+                return None
             self.done.add(urn)
             return urn
         if "resOpFailedEvent" in event:
@@ -77,21 +91,15 @@ class Events:
         return None
 
     def _begin(self, metadata: Mapping[str, Any]) -> None:
-        operation = _OPERATIONS.get(str(metadata["op"]))
-        kind = kind_of(str(metadata["type"]))
-        if operation is None or not kind:
+        change = _change(metadata)
+        if change is None:
             return
-        urn = str(metadata["urn"])
-        known = self.changes.get(urn)
-        if known is not None and known.operation == REPLACE:
-            operation = REPLACE
-        differences = tuple(_differences(metadata)) or (known.differences if known else ())
-        if operation == UPDATE and not differences:
-            operation = KEEP
-        self.changes[urn] = Change(
-            operation=operation, urn=urn, kind=kind, name=name_of(metadata), differences=differences,
-            kept=operation == DELETE and kind == "PersistentVolumeClaim",
-        )  # fmt: skip
+        known = self.changes.get(change.urn)
+        if known is not None:
+            differences = change.differences or known.differences
+            operation = REPLACE if known.operation == REPLACE else change.operation
+            change = replace(change, operation=operation, differences=differences)
+        self.changes[change.urn] = change
 
     def counted(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -100,13 +108,21 @@ class Events:
         return counts
 
     @property
-    def drifted(self) -> list[Change]:
-        """After a refresh: what the cluster has otherwise than the state."""
-        return [change for change in self.changes.values() if change.operation != KEEP or change.differences]
-
-    @property
     def changing(self) -> list[Change]:
         return [change for change in self.changes.values() if change.operation != KEEP]
+
+
+def _change(metadata: Mapping[str, Any]) -> Change | None:
+    operation = _OPERATIONS.get(str(metadata["op"]))
+    kind = kind_of(str(metadata["type"]))
+    if operation is None or not kind:
+        return None
+    differences = tuple(_differences(metadata))
+    return Change(
+        operation=KEEP if operation == UPDATE and not differences else operation, urn=str(metadata["urn"]), kind=kind,
+        name=name_of(metadata), differences=differences,
+        kept=operation == DELETE and kind == "PersistentVolumeClaim",
+    )  # fmt: skip
 
 
 def kind_of(type_name: str) -> str:

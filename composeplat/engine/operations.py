@@ -505,9 +505,10 @@ class Operator:
         events = Events()
 
         def take(event: dict[str, Any]) -> None:
-            urn = events.take(event)
-            if urn in events.done and urn in events.changes:
-                self.say(f"deleted {events.changes[urn].kind}/{events.changes[urn].name}")
+            urn = events.take(event) or ""
+            change = events.changes.get(urn) if urn in events.done else None
+            if change is not None and not change.kept and change.kind != "Image":
+                self.say(f"deleted {change.kind}/{change.name}")
 
         words = ["destroy", "--yes", "--skip-preview", "--stack", self.plan.namespace, "--parallel", "64",
                  "--exec-kind", "auto.local", "--continue-on-error"]  # fmt: skip
@@ -552,8 +553,8 @@ class Operator:
                     )
                 self.space.make_stack()
                 events = Events()
-                words = ["refresh", "--yes", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
-                words.append("--preview-only" if preview_only else "--skip-preview")
+                words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
+                words += ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
                 ended = self.space.runner.follow(words, lambda e: (events.take(e), None)[1], lambda: None, {})
         if ended.status:
             raise _failed(ended, events)
