@@ -295,6 +295,38 @@ def refresh(
 
 
 @app.command()
+def eject(
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    domain: opt.Domain = "",
+    ingress_class: opt.IngressClass = "",
+    gateway: opt.Gateway = "",
+    tls_secret: opt.TlsSecret = "",
+    tls_issuer: opt.TlsIssuer = "",
+    registry: opt.Registry = "",
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Write a folder with which plain Pulumi goes on where deploy left."""
+    from composeplat.cli.eject import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
+            tls_issuer=tls_issuer, registry=registry, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, folder=output)
+    raise typer.Exit(int(status))
+
+
+@app.command()
 def setup(
     check: Annotated[
         bool, typer.Option("--check", help="Only say what is there, where from, and what is missing.")

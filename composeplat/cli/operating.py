@@ -59,7 +59,7 @@ def plan_for(choice: Choice, *, start: bool) -> Planned | None:
 
     The definition is read before a cluster is started, so that a mistake in it is told at once.
     """
-    request = _request(choice)
+    request = request_for(choice)
     if start and choice.local:
         loaded, plan = _plan(request)
         if show_report(loaded.report, strict=choice.strict, as_json=choice.json_diagnostics):
@@ -77,7 +77,7 @@ def plan_for(choice: Choice, *, start: bool) -> Planned | None:
     return None if failed else Planned(plan.with_confidential(loaded.confidential), loaded, target)
 
 
-def _request(choice: Choice) -> Request:
+def request_for(choice: Choice) -> Request:
     return replace(
         make_request(choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context),
         name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,

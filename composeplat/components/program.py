@@ -7,19 +7,21 @@ register the same resources with the same inputs.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
 
 import pulumi
-import pulumi_kubernetes
 
+from composeplat.cluster.identity import cluster_identity
+from composeplat.cluster.kubeconfig import find_access
 from composeplat.components.gate import Gate
 from composeplat.components.stack import ComposeStack
+from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.desired import Plan
 
 PROVIDER = "cluster"
 #: Configuration of plain Pulumi -> argument of ``ComposeStack``.
 CONFIGURATION = {
-    "file": "file",
     "domain": "endpoint_domain",
     "registry": "registry",
     "ingressClass": "ingress_class",
@@ -37,32 +39,41 @@ def declare(plan: Plan, *, cluster: str, gate: Gate | None, builder: str) -> Com
     return stack
 
 
-def declare_configured(environment: Mapping[str, str] = os.environ) -> ComposeStack:
-    """What plain Pulumi runs: the project's name is the environment's, the stack's name the namespace's."""
+def declare_configured(folder: Path) -> ComposeStack:
+    """What plain Pulumi runs: the project's name is the environment's, the stack's name the namespace's.
+
+    Paths in the configuration are relative to the program's folder.
+    """
     config = pulumi.Config("composeplat")
     arguments = {argument: config.get(key) or "" for key, argument in CONFIGURATION.items()}
-    variables = {**(config.get_object("variables") or {}), **environment}
+    written = config.get_object("files") or [config.get("file") or ""]
     stack = ComposeStack(
         pulumi.get_project(),
+        file=[folder / path for path in written if path],
         environment_name=pulumi.get_project(),
         namespace=config.get("namespace") or pulumi.get_stack(),
-        variables=variables,
+        env_files=[folder / path for path in config.get_object("envFiles") or ()],
         waits=True,
-        opts=_options(config.get("cluster") or ""),
+        opts=_options(config.get("cluster") or _ambient_cluster()),
         **arguments,  # type: ignore[arg-type]
     )
     pulumi.export("urls", stack.urls)
     return stack
 
 
+def _ambient_cluster() -> str:
+    try:
+        return cluster_identity(find_access(os.environ))
+    except ComposeplatError as error:
+        raise pulumi.RunError(f"{error}\nhint: {error.hint}" if error.hint else str(error)) from None
+
+
 def _options(cluster: str) -> pulumi.ResourceOptions:
-    """The cluster is whichever the kubeconfig names, so that neither credentials nor paths come into the state."""
-    provider = pulumi_kubernetes.Provider(
-        PROVIDER,
-        cluster_identifier=cluster or None,
-        enable_server_side_apply=True,
-        enable_config_map_mutable=True,
-        enable_secret_mutable=True,
-        suppress_deprecation_warnings=True,
-    )
-    return pulumi.ResourceOptions(providers=[provider])
+    """The cluster is whichever the kubeconfig names, so that neither credentials nor paths come into the state.
+
+    The SDK's own class would put the path in ``KUBECONFIG`` into the state.
+    """
+    flags = ("enableServerSideApply", "enableConfigMapMutable", "enableSecretMutable", "suppressDeprecationWarnings")
+    inputs = {**dict.fromkeys(flags, "true"), **({"clusterIdentifier": cluster} if cluster else {})}
+    opts = pulumi.ResourceOptions(version=version("pulumi-kubernetes"))
+    return pulumi.ResourceOptions(providers=[pulumi.ProviderResource("kubernetes", PROVIDER, inputs, opts)])

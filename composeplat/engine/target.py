@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.api import Access, ApiError
+from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.home import write_private
@@ -35,19 +36,11 @@ class Target:
     """The local cluster's, where that is meant."""
 
     def identity(self) -> str:
-        """What tells this cluster from every other, and from itself made anew."""
-        with Api(self.access) as api:
-            try:
-                return str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
-            except ApiError as error:
-                if error.status in (401, 0):
-                    raise self._unreachable(error) from None
-        # Not everyone may read that namespace.
-        return self.access.address.replace("/", "-").replace(":", "-")
-
-    def _unreachable(self, error: ApiError) -> MissingPiece:
-        hint = "platform cluster start" if self.layout else "see whether the cluster runs, and that --context is right"
-        return MissingPiece(str(error), hint)
+        try:
+            return cluster_identity(self.access)
+        except ApiError as error:
+            hint = "see whether the cluster runs, and that --context is right"
+            raise MissingPiece(str(error), "platform cluster start" if self.layout else hint) from None
 
     def kubeconfig_for(self, folder: Path) -> str:
         """``KUBECONFIG`` with the chosen context in front: the first is believed, and no credential is copied."""

@@ -184,6 +184,15 @@ class Workspace:
             salt = ((state.get("secrets_providers") or {}).get("state") or {}).get("salt")
             write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
 
+    def salt(self) -> str:
+        """The salt of the secrets in the state, for whoever runs plain Pulumi on it; empty where there is none."""
+        try:
+            text = (self.folder / f"Pulumi.{self.namespace}.yaml").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+        found = re.search(r"^encryptionsalt: (\S+)", text, re.MULTILINE)
+        return found[1] if found else ""
+
     def _drop_salt(self, settings: Path) -> None:
         settings.unlink(missing_ok=True)
 

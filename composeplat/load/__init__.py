@@ -47,6 +47,8 @@ class Loaded:
     uses: Uses
     folder: Path
     """What relative paths are relative to."""
+    files: tuple[str, ...]
+    """The definition's files; ``-`` is standard input."""
 
     @property
     def confidential(self) -> tuple[str, ...]:
@@ -74,6 +76,7 @@ def load(request: Request) -> Loaded:
         variables=reading.variables,
         uses=reading.uses,
         folder=reading.folder,
+        files=reading.files,
     )
 
 

@@ -30,6 +30,8 @@ class Reading:
     """A definition after the stages that know no keys."""
 
     folder: Path
+    files: tuple[str, ...]
+    """The definition's files, as they were found; ``-`` is standard input."""
     sources: Sources
     variables: Variables
     settings: Settings
@@ -59,6 +61,7 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     document = Documents(sources, uses, substitute=substitute).join(texts, variables)
     return Reading(
         folder=folder,
+        files=tuple(names),
         sources=sources,
         variables=variables,
         settings=settings,

@@ -1,0 +1,52 @@
+"""``platform eject``: the environment as a folder that plain Pulumi takes up where we leave."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from composeplat.cli.console import show_result, tell
+from composeplat.cli.operating import Choice, plan_for, request_for
+from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.ejecting import ejected_files
+from composeplat.engine.workspace import Workspace
+
+
+def run(choice: Choice, *, folder: str) -> Exit:
+    planned = plan_for(choice, start=False)
+    if planned is None:
+        return Exit.INVALID
+    place = Path(folder).absolute()
+    if place.exists() and any(place.iterdir()):
+        raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")
+    plan = planned.plan
+    space = Workspace(
+        environment_name=plan.environment, namespace=plan.namespace, target=planned.target, environment=os.environ
+    )
+    builder = builder_variables(os.environ, planned.target, space.home) if plan.images else {}
+    definition = [source for source in planned.loaded.files if source != "-"]
+    if not definition:
+        raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
+    texts = ejected_files(
+        request_for(choice), planned.loaded, place, definition=definition, builder=builder.get(BUILDER, ""),
+        cluster=space.cluster, salt=space.salt(),
+    )  # fmt: skip
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (place / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
+    variables = {**space.backend.variables, **{key: value for key, value in builder.items() if key != BUILDER}}
+    variables.pop("PULUMI_ACCESS_TOKEN", None)
+    variables["KUBECONFIG"] = planned.target.kubeconfig_for(space.folder)
+    variables["PULUMI_K8S_ENABLE_PATCH_FORCE"] = "true"
+    tell(
+        f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
+    )
+    show_result("".join(f"export {name}={json.dumps(value)}\n" for name, value in variables.items()))
+    tell(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
+    return Exit.DONE

@@ -1,0 +1,1 @@
+"""A Compose file under plain Pulumi."""
