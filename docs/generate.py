@@ -42,6 +42,15 @@ def _compose(text: str, **more: str) -> Example:
 
 _WEB = "services:\n  web:\n    image: nginx\n"
 
+#: What is said of a cluster, as a run against one said it; tests/deploy holds these words.
+CLUSTER_MESSAGES = {
+    "foreign-object": "compose.yaml:3:8: error: services.app needs the name of Service 'app', which is in namespace"
+    " 'demo' already and belongs to someone else [foreign-object]",
+    "volume-change": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
+    " the file changes its size from 1Gi to 100Mi [volume-change]",
+    "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",
+}
+
 EXAMPLES: dict[str, Example] = {
     "no-definition": Example({}, shown=False),
     "unreadable-file": _compose(f"{_WEB}    env_file: web.env\n"),
@@ -157,6 +166,9 @@ def _codes() -> Iterator[str]:
         yield f"| [`{name}`](#{name}) | {code.severity} | {_cell(code.meaning)} |"
     for name, code in CODES.items():
         yield f"\n## {name}\n\n**{str(code.severity).capitalize()}.** {code.meaning}\n{code.way_out}\n"
+        if name in CLUSTER_MESSAGES:
+            yield f"```text\n{CLUSTER_MESSAGES[name]}\n```"
+            continue
         example = EXAMPLES[name]
         if example.shown:
             yield f"```yaml\n{next(iter(example.files.values()))!s}```\n"

@@ -43,6 +43,8 @@ PLURALS = {
     "Service": "services",
     "StatefulSet": "statefulsets",
     "StorageClass": "storageclasses",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 
 

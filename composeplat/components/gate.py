@@ -82,14 +82,15 @@ class Gate:
             # A view from before this moment may show the dependency as it was.
             if snapshot is not None and self.watcher.rounds > seen + 1:
                 standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
-                if is_met(standing, edge.condition) and await self._answers(dependency, edge, standing):
+                met = is_met(standing, edge.condition)
+                if met and await self._answers(dependency, edge, standing):
                     return
                 if standing.state is State.FAILED and standing.cause is not None:
                     self.failed(dependency.name, standing.cause)
                     raise DependencyFailed(edge, standing, standing.cause.message)
                 if standing.state is State.COMPLETED:
                     raise DependencyFailed(edge, standing, "ended before it was ready")
-                words = standing.words
+                words = f"nothing answers on port {dependency.ports[0]} yet" if met else standing.words
                 self.told(edge.service, f"waits for {edge.dependency}: {words}")
             self._check_time(edge, standing or Standing(state=State.WAITING, words=""), words)
             await asyncio.sleep(_TICK)

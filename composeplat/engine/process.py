@@ -97,11 +97,13 @@ class Runner:
                     command, cwd=self.folder, env={**self.variables, **more}, stdin=subprocess.DEVNULL,
                     stdout=stream, stderr=stream, start_new_session=True,
                 )  # fmt: skip
+                tail = _Tail(events)
                 try:
                     started = start_time(process.pid)
                     write_private(self.note, json.dumps({"group": process.pid, "started": started, "at": time.time()}))
-                    self._tend(process, _Tail(events), on_event, on_tick)
+                    self._tend(process, tail, on_event, on_tick)
                 finally:
+                    tail.close()
                     end_group(process.pid)
                     process.wait()
                     self.note.unlink(missing_ok=True)
@@ -141,6 +143,10 @@ class _Tail:
         self._path = path
         self._stream: Any = None
         self._rest = b""
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
 
     def read(self) -> Iterator[Event]:
         if self._stream is None:

@@ -1,0 +1,332 @@
+"""Objects as a Kubernetes cluster gives them, a snapshot of some, and a server on loopback that hands them out.
+
+A builder makes what a test is about from its arguments, and fills in the rest as controllers and kubelets do.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from composeplat.cluster.api import Access
+from composeplat.cluster.conditions import Object, Snapshot
+
+NAMESPACE = "team"
+IMAGE = "registry.example.com/web:2"
+MOMENT = "2025-06-01T12:00:00Z"
+_REVISION = "deployment.kubernetes.io/revision"
+
+
+def deployment(
+    name: str = "web",
+    *,
+    replicas: int = 1,
+    observed: int = 2,
+    revision: int = 2,
+    updated: int | None = None,
+    total: int | None = None,
+    refused: str = "",
+) -> Object:
+    """A Deployment of generation 2; ``updated`` and ``total`` count its pods, all of them present ones if not said."""
+    made = replicas if updated is None else updated
+    conditions: list[Object] = [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}]
+    if refused:
+        conditions.append({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": refused})
+    status = {"observedGeneration": observed, "replicas": made if total is None else total, "conditions": conditions}
+    if made:
+        status["updatedReplicas"] = made
+    metadata = {**_metadata("Deployment", name), "generation": 2, "annotations": {_REVISION: str(revision)}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"replicas": replicas},
+        "status": status,
+    }
+
+
+def replica_set(owner: Object, revision: int = 2) -> Object:
+    """The ReplicaSet of one revision of a Deployment."""
+    metadata = _metadata("ReplicaSet", f"{owner['metadata']['name']}-7d4b9c6f{revision}", owner)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {**metadata, "annotations": {_REVISION: str(revision)}},
+        "spec": {"replicas": 1},
+    }
+
+
+def stateful_set(
+    name: str = "db",
+    *,
+    replicas: int = 1,
+    observed: int = 2,
+    revision: int = 2,
+    updated: int | None = None,
+    total: int | None = None,
+) -> Object:
+    """A StatefulSet of generation 2, which wants the revision that is named."""
+    made = replicas if updated is None else updated
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {**_metadata("StatefulSet", name), "generation": 2},
+        "spec": {"replicas": replicas},
+        "status": {
+            "observedGeneration": observed,
+            "replicas": made if total is None else total,
+            "updatedReplicas": made,
+            "updateRevision": f"{name}-6c8d7f{revision}",
+        },
+    }
+
+
+def job(name: str = "migrate", *, condition: str = "", reason: str = "") -> Object:
+    """A Job, with the one condition that is named."""
+    conditions = [{"type": condition, "status": "True", "reason": reason}] if condition else []
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**_metadata("Job", name), "generation": 1},
+        "spec": {"backoffLimit": 0},
+        "status": {"conditions": conditions} if conditions else {},
+    }
+
+
+def running() -> Object:
+    return {"running": {"startedAt": MOMENT}}
+
+
+def waiting(reason: str, message: str = "") -> Object:
+    return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+
+
+def ended(code: int, reason: str = "Error", message: str = "") -> Object:
+    said = {"message": message} if message else {}
+    return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": MOMENT, **said}}
+
+
+def pod(
+    owner: Object,
+    suffix: str = "x7k2p",
+    *,
+    state: Object | None = None,
+    last: Object | None = None,
+    restarts: int = 0,
+    ready: bool = False,
+    revision: int = 2,
+    going: bool = False,
+    unscheduled: str | None = None,
+    probe: Object | None = None,
+    claims: tuple[str, ...] = (),
+    created: str = MOMENT,
+) -> Object:
+    """A pod of a ReplicaSet, StatefulSet or Job: without a state, one that no kubelet has taken up yet.
+
+    ``revision`` is for pods of StatefulSets; a Deployment's have that of their ReplicaSet.
+    """
+    name = f"{owner['metadata']['name']}-{suffix}"
+    container = "web" if owner["kind"] == "ReplicaSet" else str(owner["metadata"]["name"])
+    metadata = {**_metadata("Pod", name, owner), "creationTimestamp": created}
+    if owner["kind"] == "StatefulSet":
+        metadata["labels"] = {"controller-revision-hash": f"{container}-6c8d7f{revision}"}
+    if going:
+        metadata["deletionTimestamp"] = MOMENT
+    scheduled: Object = {"type": "PodScheduled", "status": "True"}
+    if unscheduled is not None:
+        scheduled = {**scheduled, "status": "False", "reason": "Unschedulable", "message": unscheduled}
+    status: Object = {"phase": _phase(state, restarts), "conditions": [scheduled]}
+    if state is not None:
+        status["conditions"].append({"type": "Ready", "status": str(ready)})
+        one = {"name": container, "image": IMAGE, "ready": ready, "restartCount": restarts, "state": state}
+        status["containerStatuses"] = [{**one, "lastState": last or {}}]
+    spec: Object = {"containers": [{"name": container, "image": IMAGE, **({"readinessProbe": probe} if probe else {})}]}
+    volumes: list[Object] = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+    # Every pod has a volume that is no claim: that of its token.
+    spec["volumes"] = [*volumes, {"name": "kube-api-access-p9v4s", "projected": {}}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def claim(name: str = "data", *, phase: str = "Pending", storage_class: str | None = "standard") -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": _metadata("PersistentVolumeClaim", name),
+        "spec": {"storageClassName": storage_class} if storage_class else {},
+        "status": {"phase": phase},
+    }
+
+
+def event(about: Object, reason: str, message: str = "", *, kind: str = "Warning", **more: Any) -> Object:
+    involved = {"kind": about["kind"], "name": about["metadata"]["name"], "uid": about["metadata"]["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{involved['name']}.184b2f", "namespace": NAMESPACE},
+        "involvedObject": involved,
+        "type": kind,
+        "reason": reason,
+        "message": message,
+        **more,
+    }
+
+
+def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
+    """What a namespace holds; ``age`` says for how long something was seen, by the word before its ``/``."""
+    ages = age or {}
+    return Snapshot(
+        workloads={
+            (one["kind"], one["metadata"]["name"]): one
+            for one in held
+            if one["kind"] in {"Deployment", "StatefulSet", "Job"}
+        },
+        replica_sets=_of_kind(held, "ReplicaSet"),
+        pods=_of_kind(held, "Pod"),
+        claims=_of_kind(held, "PersistentVolumeClaim"),
+        events=_of_kind(held, "Event"),
+        age=lambda what: ages.get(what.partition("/")[0], 0.0),
+    )
+
+
+def _of_kind(held: tuple[Object, ...], kind: str) -> list[Object]:
+    return [one for one in held if one["kind"] == kind]
+
+
+def _metadata(kind: str, name: str, owner: Object | None = None) -> Object:
+    made: Object = {"name": name, "namespace": NAMESPACE, "uid": f"{kind.lower()}-{name}-4f1c"}
+    if owner is not None:
+        reference = {"kind": owner["kind"], "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        made["ownerReferences"] = [{**reference, "controller": True}]
+    return made
+
+
+def _phase(state: Object | None, restarts: int) -> str:
+    if state and "terminated" in state:
+        return "Failed" if state["terminated"]["exitCode"] else "Succeeded"
+    return "Running" if state and ("running" in state or restarts) else "Pending"
+
+
+# the server -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    body: bytes = b"{}"
+    status: int = 200
+    hangs_up: bool = False
+    """The connection is closed after it without a word."""
+    silent: bool = False
+    """The connection is closed instead of it."""
+
+
+def given(*items: Object) -> Answer:
+    """A list of objects, as the API gives it."""
+    return Answer(json.dumps({"kind": "List", "items": list(items)}).encode())
+
+
+def refusal(status: int, message: str) -> Answer:
+    return Answer(json.dumps({"kind": "Status", "message": message, "code": status}).encode(), status)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: str
+    connection: int
+    """The other end's port: it tells connections apart."""
+    who: str
+    """The common name of the client's certificate."""
+
+
+@dataclass(slots=True)
+class Server:
+    """An API server on loopback, to be used in a ``with`` block; it answers by path, and remembers what it was asked.
+
+    An answer for a path with its query goes before one for the path alone, and that before the one for all others.
+    """
+
+    answers: dict[str, Answer] = field(default_factory=dict)
+    otherwise: Answer = field(default_factory=Answer)
+    tls: ssl.SSLContext | None = None
+    asked: list[Asked] = field(default_factory=list)
+    _server: ThreadingHTTPServer | None = None
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._server = _Quiet(("127.0.0.1", 0), _handler(self))
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None
+        return int(self._server.server_address[1])
+
+    @property
+    def access(self) -> Access:
+        return Access(host="127.0.0.1", port=self.port, plain=self.tls is None)
+
+    @property
+    def paths(self) -> list[str]:
+        return [one.path for one in self.asked]
+
+    def answer(self, path: str) -> Answer:
+        return self.answers.get(path) or self.answers.get(urlsplit(path).path) or self.otherwise
+
+
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of a client that goes away, or that does not like the certificate."""
+
+
+def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length).decode()
+            who = _who(self.connection)
+            client = self.client_address[1]
+            server.asked.append(Asked(self.command, self.path, dict(self.headers), body, client, who))
+            answer = server.answer(self.path)
+            if not answer.silent:
+                self.send_response(answer.status)
+                self.send_header("Content-Length", str(len(answer.body)))
+                self.end_headers()
+                self.wfile.write(answer.body)
+            self.close_connection = answer.silent or answer.hangs_up
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 -- the library's names
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+def _who(connection: object) -> str:
+    if not isinstance(connection, ssl.SSLSocket):
+        return ""
+    subject: Any = (connection.getpeercert() or {}).get("subject", ())
+    return str(dict(one[0] for one in subject).get("commonName", ""))

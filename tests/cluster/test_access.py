@@ -1,0 +1,735 @@
+"""Which cluster is meant, how it is reached and with what credentials; and what is said to it, and what of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.diagnostics import MissingPiece
+from tests.cluster.objects import Answer, Server, given, refusal
+
+SERVER = {"server": "https://api.example.com:6443"}
+HERE = Access(host="api.example.com", port=6443, context="here")
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def config(*, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A kubeconfig with one context, called here."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "a", "user": "me"}}],
+        "clusters": [{"name": "a", "cluster": {**SERVER, **(cluster or {})}}],
+        "users": [{"name": "me", "user": user or {}}],
+    }
+
+
+def write(path: Path, written: dict[str, Any]) -> str:
+    """Write a kubeconfig: JSON is YAML too."""
+    path.write_text(json.dumps(written))
+    return str(path)
+
+
+def found(tmp_path: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Access:
+    return find_access({}, write(tmp_path / "config", config(cluster=cluster, user=user)))
+
+
+def with_token(token: str) -> Access:
+    return replace(HERE, token=token)
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+# the server -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "expected", "address"),
+    [
+        pytest.param("https://api.example.com:6443", HERE, "https://api.example.com:6443", id="https"),
+        pytest.param("https://api.example.com", replace(HERE, port=443), "https://api.example.com:443", id="no-port"),
+        pytest.param(
+            "http://127.0.0.1:8080",
+            Access(host="127.0.0.1", port=8080, plain=True, context="here"),
+            "http://127.0.0.1:8080",
+            id="http",
+        ),
+        pytest.param(
+            "http://localhost",
+            Access(host="localhost", port=80, plain=True, context="here"),
+            "http://localhost:80",
+            id="http-without-port",
+        ),
+        pytest.param(
+            "https://api.example.com/k8s/clusters/c-1/",
+            replace(HERE, port=443, prefix="/k8s/clusters/c-1"),
+            "https://api.example.com:443/k8s/clusters/c-1",
+            id="path-prefix",
+        ),
+    ],
+)
+def test_server(tmp_path: Path, server: str, expected: Access, address: str) -> None:
+    """A server's address gives its host, port and path, and whether it is spoken to in the clear."""
+    access = found(tmp_path, cluster={"server": server})
+
+    assert (expected, address) == (access, access.address)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "more"),
+    [
+        pytest.param({"certificate-authority-data": encoded(PEM)}, {"authority_data": PEM}, id="authority-as-data"),
+        pytest.param({"certificate-authority": "/etc/ca.crt"}, {"authority": "/etc/ca.crt"}, id="authority-as-file"),
+        pytest.param({"insecure-skip-tls-verify": True}, {"verify": False}, id="insecure"),
+        pytest.param({"insecure-skip-tls-verify": False}, {"verify": True}, id="not-insecure"),
+        pytest.param({"tls-server-name": "api.internal"}, {"server_name": "api.internal"}, id="server-name"),
+    ],
+)
+def test_trust(tmp_path: Path, cluster: dict[str, Any], more: dict[str, Any]) -> None:
+    """What a cluster's entry says of its certificate is kept."""
+    assert replace(HERE, **more) == found(tmp_path, cluster=cluster)
+
+
+def test_authority_beside_the_kubeconfig(tmp_path: Path) -> None:
+    """A relative path is relative to the kubeconfig that says it."""
+    expected = replace(HERE, authority=str(tmp_path / "pki/ca.crt"))
+
+    assert expected == found(tmp_path, cluster={"certificate-authority": "pki/ca.crt"})
+
+
+# credentials ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("user", "more"),
+    [
+        pytest.param({}, {}, id="none"),
+        pytest.param({"token": "secret"}, {"token": "secret"}, id="token"),
+        pytest.param({"username": "me", "password": "pä:ss"}, {"basic": encoded("me:pä:ss")}, id="basic"),
+        pytest.param({"username": "me"}, {"basic": encoded("me:")}, id="no-password"),
+        pytest.param(
+            {"client-certificate": "/etc/me.crt", "client-key": "/etc/me.key"},
+            {"certificate": "/etc/me.crt", "key": "/etc/me.key"},
+            id="certificate-by-file",
+        ),
+        pytest.param(
+            {"client-certificate-data": encoded(PEM), "client-key-data": encoded("key")},
+            {"certificate_data": PEM, "key_data": "key"},
+            id="certificate-as-data",
+        ),
+    ],
+)
+def test_credential(tmp_path: Path, user: dict[str, Any], more: dict[str, Any]) -> None:
+    """What a user's entry says of its credential is kept."""
+    assert replace(HERE, **more) == found(tmp_path, user=user)
+
+
+def test_certificate_beside_the_kubeconfig(tmp_path: Path) -> None:
+    """The paths of a client's certificate and key are relative to the kubeconfig."""
+    expected = replace(HERE, certificate=str(tmp_path / "me.crt"), key=str(tmp_path / "me.key"))
+
+    assert expected == found(tmp_path, user={"client-certificate": "me.crt", "client-key": "me.key"})
+
+
+@pytest.mark.parametrize("folder", [pytest.param("", id="relative"), pytest.param("/", id="absolute")])
+def test_token_file(tmp_path: Path, folder: str) -> None:
+    """A token is read from a file, without the newline at its end."""
+    (tmp_path / "token").write_text("from-a-file\n")
+    path = str(tmp_path / "token") if folder else "token"
+
+    assert with_token("from-a-file") == found(tmp_path, user={"tokenFile": path})
+
+
+def test_token_file_that_is_not_there(tmp_path: Path) -> None:
+    """A token file that can't be read is named."""
+    with pytest.raises(MissingPiece) as caught:
+        found(tmp_path, user={"tokenFile": "none"})
+
+    path = tmp_path / "none"
+    assert f"can't read the token '{path}' that the kubeconfig names: No such file or directory" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user"),
+    [
+        pytest.param({"certificate-authority-data": "abc"}, {}, id="authority"),
+        pytest.param({}, {"client-certificate-data": "abc"}, id="certificate"),
+        pytest.param({}, {"client-key-data": "abc"}, id="key"),
+    ],
+)
+def test_data_that_is_not_base64(tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> None:
+    """A certificate or key that is cut off is said to be no base64."""
+    with pytest.raises(MissingPiece, match=r"^a certificate or key in the kubeconfig is not base64$"):
+        found(tmp_path, cluster=cluster, user=user)
+
+
+def test_secrets_are_not_shown() -> None:
+    """What a person prints of an access holds none of its credentials."""
+    secret = encoded("a secret")
+    access = replace(HERE, token=secret, basic=secret, certificate_data=secret, key_data=secret)
+
+    assert secret not in repr(access)
+
+
+# credential programs --------------------------------------------------------------------------------------------------
+
+
+GIVE = """echo '{"status": {"token": "given"}}'"""
+
+
+def plugin(command: str | Path, **more: Any) -> dict[str, Any]:
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(command), **more}}
+
+
+def test_program_gives_a_token(tmp_path: Path) -> None:
+    """A credential program is run with its arguments and variables, and with those of the environment."""
+    text = """printf '{"status": {"token": "%s/%s/%s"}}' "$*" "$CLUSTER" "$HOME\""""
+    command = program(tmp_path / "give", text)
+    user = plugin(command, args=["get", "--id", 7], env=[{"name": "CLUSTER", "value": "a"}])
+    named = write(tmp_path / "config", config(user=user))
+
+    assert with_token("get --id 7/a//home/me") == find_access({"HOME": "/home/me"}, named)
+
+
+def test_program_is_told_what_is_asked(tmp_path: Path) -> None:
+    """A credential program learns the version that is spoken, and that nobody can answer its questions."""
+    told = tmp_path / "told"
+    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{told}'; {GIVE}""")
+    found(tmp_path, user=plugin(command))
+
+    assert json.loads(told.read_text()) == {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "kind": "ExecCredential",
+        "spec": {"interactive": False},
+    }
+
+
+def test_program_gives_a_certificate(tmp_path: Path) -> None:
+    """A credential program may give a certificate and its key, as text."""
+    status = {"clientCertificateData": PEM, "clientKeyData": "key"}
+    command = program(tmp_path / "give", f"printf %s '{json.dumps({'status': status})}'")
+
+    assert replace(HERE, certificate_data=PEM, key_data="key") == found(tmp_path, user=plugin(command))
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param("./bin/give", id="beside-the-kubeconfig"), pytest.param("give", id="on-the-path")]
+)
+def test_where_a_program_is_looked_for(tmp_path: Path, command: str) -> None:
+    """A command with a slash lies beside the kubeconfig, one without on the path of the environment."""
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "give", GIVE)
+    named = write(tmp_path / "config", config(user=plugin(command)))
+
+    assert with_token("given") == find_access({"PATH": f"{tmp_path}/bin"}, named)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("exit 1", id="fails"),
+        pytest.param(f"{GIVE}; exit 3", id="fails-after-a-token"),
+        pytest.param("echo please log in", id="no-json"),
+        pytest.param("echo '{}'", id="no-status"),
+        pytest.param("""echo '{"status": {}}'""", id="empty-status"),
+    ],
+)
+def test_program_gives_nothing(tmp_path: Path, text: str) -> None:
+    """A credential program that gives no credential is named, with what to try."""
+    command = program(tmp_path / "give", text)
+
+    with pytest.raises(MissingPiece) as caught:
+        found(tmp_path, user=plugin(command))
+
+    said = f"the kubeconfig's credential program '{command}' gave no credential"
+    assert (said, f"try: {command}", 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
+
+
+def test_program_that_is_not_installed(tmp_path: Path) -> None:
+    """A credential program that is not there has the kubeconfig's own hint."""
+    with pytest.raises(MissingPiece, match=r"credential program '.*/give' gave no credential") as caught:
+        found(tmp_path, user=plugin("./give", installHint="install give"))
+
+    assert caught.value.hint == "install give"
+
+
+# several files and contexts -------------------------------------------------------------------------------------------
+
+
+def test_files_over_one_another(tmp_path: Path) -> None:
+    """Of several files the first that has a context, a cluster or a user holds, and the parts may lie in several."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    first = {
+        "current-context": "here",
+        "users": [{"name": "me", "user": {"token": "first"}}],
+        "clusters": [{"name": "b", "cluster": {"server": "https://b.example.com"}}],
+    }
+    second = config(cluster={"certificate-authority": "ca.crt"}, user={"token": "second"})
+    third = {**config(cluster={"server": "https://third.example.com"}), "current-context": "there"}
+    paths = [
+        write(tmp_path / "first/config", first),
+        str(tmp_path / "none"),
+        write(tmp_path / "second/config", second),
+        write(tmp_path / "third", third),
+    ]
+
+    expected = replace(with_token("first"), authority=str(tmp_path / "second/ca.crt"))
+    assert expected == find_access({"KUBECONFIG": ":".join(paths)})
+
+
+def test_named_file_goes_before_the_environments(tmp_path: Path) -> None:
+    """--kubeconfig names the one file that counts."""
+    named = write(tmp_path / "named", config(user={"token": "named"}))
+    other = write(tmp_path / "other", config(user={"token": "other"}))
+    read = read_kubeconfig({"KUBECONFIG": other}, named)
+
+    assert [Path(named)] == read.paths
+    assert {"me": ({"token": "named"}, tmp_path)} == read.users
+
+
+def test_context(tmp_path: Path) -> None:
+    """--context chooses another context than the current one."""
+    written = config()
+    written["contexts"].append({"name": "there", "context": {"cluster": "b", "user": "me"}})
+    written["clusters"].append({"name": "b", "cluster": {"server": "https://b.example.com"}})
+
+    expected = Access(host="b.example.com", port=443, context="there")
+    assert expected == find_access({}, write(tmp_path / "config", written), "there")
+
+
+def test_context_without_a_user(tmp_path: Path) -> None:
+    """A context may name no user, or one that nobody describes: then there is no credential."""
+    assert find_access({}, write(tmp_path / "config", {**config(user={"token": "t"}), "users": []})) == HERE
+
+
+# what is missing ------------------------------------------------------------------------------------------------------
+
+
+def test_no_kubeconfig(tmp_path: Path) -> None:
+    """Where no file names a context, the files that were looked at are named."""
+    with pytest.raises(MissingPiece) as caught:
+        find_access({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
+
+    said = f"no cluster is known: '{tmp_path}/a' or '{tmp_path}/b' names none"
+    assert (said, NO_CLUSTER, 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
+
+
+def test_no_home() -> None:
+    """Where there is no place for a kubeconfig either, it is named in general."""
+    with pytest.raises(MissingPiece, match=r"^no cluster is known: a kubeconfig names none$"):
+        find_access({})
+
+
+@pytest.mark.parametrize(
+    ("current", "context", "said"),
+    [
+        pytest.param("here", "nowhere", "there is no context 'nowhere'", id="asked-for"),
+        pytest.param("nowhere", "", "there is no context 'nowhere'", id="current"),
+        pytest.param("", "", "no context is chosen", id="none-chosen"),
+    ],
+)
+def test_unknown_context(tmp_path: Path, current: str, context: str, said: str) -> None:
+    """A context that is not there is named, with those that are."""
+    written = {**config(), "current-context": current}
+    written["contexts"].append({"name": "aside", "context": {}})
+
+    with pytest.raises(MissingPiece) as caught:
+        find_access({}, write(tmp_path / "config", written), context)
+
+    assert f"{said} in the kubeconfig; contexts are: aside, here" == str(caught.value)
+    assert caught.value.hint == "choose one with --context"
+
+
+@pytest.mark.parametrize(
+    "clusters",
+    [
+        pytest.param([], id="no-such-cluster"),
+        pytest.param([{"name": "a", "cluster": {"insecure-skip-tls-verify": True}}], id="no-server"),
+    ],
+)
+def test_no_server(tmp_path: Path, clusters: list[dict[str, Any]]) -> None:
+    """A context whose cluster has no server is named."""
+    with pytest.raises(MissingPiece) as caught:
+        find_access({}, write(tmp_path / "config", {**config(), "clusters": clusters}))
+
+    said = "the kubeconfig's context 'here' names no cluster with a server"
+    assert (said, NO_CLUSTER) == (str(caught.value), caught.value.hint)
+
+
+def test_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod without a kubeconfig has the access of its service account."""
+    monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
+    (tmp_path / "token").write_text("of-the-pod\n")
+    environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
+
+    pod = replace(with_token("of-the-pod"), host="10.96.0.1", authority=str(tmp_path / "ca.crt"), context="")
+    assert pod == find_access(environment)
+
+
+def test_kubeconfig_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubeconfig goes before the service account of the pod."""
+    monkeypatch.setattr("composeplat.cluster.kubeconfig._IN_CLUSTER", tmp_path)
+    environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1"}
+
+    assert find_access(environment, write(tmp_path / "config", config())) == HERE
+
+
+# what is asked of a server --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param({}, None, id="none"),
+        pytest.param({"token": "secret"}, "Bearer secret", id="token"),
+        pytest.param({"basic": encoded("me:pass")}, "Basic bWU6cGFzcw==", id="basic"),
+        pytest.param({"token": "secret", "basic": encoded("me:pass")}, "Bearer secret", id="token-before-basic"),
+    ],
+)
+def test_authorization(server: Server, more: dict[str, Any], expected: str | None) -> None:
+    """A token or a password goes with every request."""
+    with Api(replace(server.access, **more)) as api:
+        api.get("/version")
+
+    assert [expected] == [one.headers.get("Authorization") for one in server.asked]
+
+
+def test_prefix(server: Server) -> None:
+    """The path of a server's address goes before every path."""
+    with Api(replace(server.access, prefix="/k8s/c-1")) as api:
+        api.get("/version")
+
+    assert server.paths == ["/k8s/c-1/version"]
+
+
+def test_items(server: Server) -> None:
+    """A list gives its items; one without any is empty."""
+    server.answers = {"/api/v1/pods": given({"kind": "Pod"}), "/api/v1/secrets": Answer(b'{"items": null}')}
+
+    with Api(server.access) as api:
+        assert api.items("/api/v1/pods") == [{"kind": "Pod"}]
+        assert api.items("/api/v1/secrets") == []
+
+
+def test_heads(server: Server) -> None:
+    """Of objects whose content does not matter, the metadata alone is asked for; others ask for whole objects."""
+    server.otherwise = given({"metadata": {"name": "a"}})
+
+    with Api(server.access) as api:
+        assert api.heads("/api/v1/secrets") == [{"metadata": {"name": "a"}}]
+        api.items("/api/v1/secrets")
+
+    assert [one.headers["Accept"] for one in server.asked] == [
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        "application/json",
+    ]
+
+
+def test_text(server: Server) -> None:
+    """A body that is no JSON is given as text, whatever bytes it has."""
+    server.otherwise = Answer(b"ok \xff")
+
+    with Api(server.access) as api:
+        assert api.text("/readyz") == "ok �"
+
+
+MANIFEST = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "team"}}
+DEPLOYMENTS = "/apis/apps/v1/namespaces/team/deployments"
+PATCH, POST = "application/apply-patch+yaml", "application/json"
+
+
+def test_changes(server: Server) -> None:
+    """Each way to change an object has its own method, path and kind of body; a try does everything but keep it."""
+    with Api(server.access) as api:
+        api.apply(MANIFEST)
+        api.apply(MANIFEST, force=False, dry_run=True)
+        api.create(MANIFEST)
+        api.create(MANIFEST, dry_run=True)
+        api.patch(f"{DEPLOYMENTS}/web", {"spec": {}})
+        api.delete(f"{DEPLOYMENTS}/web")
+
+    assert [(one.method, one.path, one.headers["Content-Type"], json.loads(one.body)) for one in server.asked] == [
+        ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=true", PATCH, MANIFEST),
+        ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=false&dryRun=All", PATCH, MANIFEST),
+        ("POST", f"{DEPLOYMENTS}?fieldValidation=Strict", POST, MANIFEST),
+        ("POST", f"{DEPLOYMENTS}?fieldValidation=Strict&dryRun=All", POST, MANIFEST),
+        ("PATCH", f"{DEPLOYMENTS}/web", "application/merge-patch+json", {"spec": {}}),
+        ("DELETE", f"{DEPLOYMENTS}/web", POST, {"propagationPolicy": "Background"}),
+    ]
+
+
+def test_delete_what_is_gone(server: Server) -> None:
+    """What is gone already need not be deleted; another refusal counts."""
+    server.answers = {"/gone": refusal(404, "not found"), "/kept": refusal(403, "forbidden: kept")}
+
+    with Api(server.access) as api:
+        api.delete("/gone")
+        with pytest.raises(ApiError, match=r"^forbidden: kept$"):
+            api.delete("/kept")
+
+    assert server.paths == ["/gone", "/kept"]
+
+
+def test_watch(server: Server) -> None:
+    """A watch gives the events that follow a version, until the server ends it."""
+    server.otherwise = Answer(b'{"type": "ADDED"}\n{"type": "DELETED"}\n')
+
+    with Api(server.access) as api:
+        assert list(api.watch("/api/v1/pods", "17", seconds=5)) == [{"type": "ADDED"}, {"type": "DELETED"}]
+
+    assert server.paths == ["/api/v1/pods?watch=1&resourceVersion=17&timeoutSeconds=5"]
+
+
+# how a server fails ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("context", "who"),
+    [pytest.param("here", "context 'here'", id="context"), pytest.param("", "the kubeconfig", id="no-context")],
+)
+def test_unauthorized(server: Server, context: str, who: str) -> None:
+    """Credentials that are not accepted are told as what is missing, with where they come from."""
+    server.otherwise = refusal(401, "Unauthorized")
+
+    with Api(replace(server.access, context=context)) as api, pytest.raises(ApiError) as caught:
+        api.get("/version")
+
+    said = f"the API server at http://127.0.0.1:{server.port} does not accept the credentials of {who}"
+    assert (said, 401, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        pytest.param(refusal(403, "pods is forbidden"), "pods is forbidden", id="status-object"),
+        pytest.param(Answer(b" no such page\n", 404), "no such page", id="text"),
+        pytest.param(Answer(b'["no"]', 400), '["no"]', id="other-json"),
+        pytest.param(Answer(b"", 500), "the API server answered 500", id="nothing"),
+        pytest.param(refusal(500, ""), "the API server answered 500", id="no-message"),
+    ],
+)
+def test_refused(server: Server, answer: Answer, said: str) -> None:
+    """A refusal has the server's own words, where it has any."""
+    server.otherwise = answer
+
+    with Api(server.access) as api, pytest.raises(ApiError) as caught:
+        api.get("/version")
+
+    assert (said, answer.status, 1) == (str(caught.value), caught.value.status, caught.value.exit_code)
+
+
+def test_watch_refused(server: Server) -> None:
+    """A watch is refused as anything else is."""
+    server.otherwise = refusal(410, "too old resource version")
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"^too old resource version$"):
+        list(api.watch("/api/v1/pods", "1"))
+
+
+@pytest.fixture
+def closed() -> Iterator[Access]:
+    """A port that nobody listens on, and nobody else can take."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield Access(host="127.0.0.1", port=taken.getsockname()[1], plain=True, prefix="/k8s")
+
+
+def test_unreachable(closed: Access) -> None:
+    """A server that does not answer is told as what is missing, with its address."""
+    with Api(closed) as api, pytest.raises(ApiError) as caught:
+        api.get("/version")
+
+    said = f"the API server at http://127.0.0.1:{closed.port}/k8s can't be reached: connection refused"
+    assert (said, 0, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+
+
+def test_watch_unreachable(closed: Access) -> None:
+    """A watch can't reach such a server either."""
+    with Api(closed) as api, pytest.raises(ApiError, match=r"can't be reached: connection refused$"):
+        list(api.watch("/api/v1/pods", "1"))
+
+
+# connections ----------------------------------------------------------------------------------------------------------
+
+
+def test_connection_is_kept(server: Server) -> None:
+    """Requests share one connection, even after a refusal."""
+    server.answers = {"/no": refusal(404, "no")}
+
+    with Api(server.access) as api:
+        api.get("/a")
+        with pytest.raises(ApiError):
+            api.get("/no")
+        api.get("/b")
+
+    assert len({one.connection for one in server.asked}) == 1
+    assert server.paths == ["/a", "/no", "/b"]
+
+
+def test_kept_connection_was_closed(server: Server) -> None:
+    """A connection that the server closed meanwhile is opened again, without a word."""
+    server.answers = {"/a": Answer(b"{}", hangs_up=True), "/b": Answer(b'{"b": 1}')}
+
+    with Api(server.access) as api:
+        api.get("/a")
+        assert api.get("/b") == {"b": 1}
+
+    assert len({one.connection for one in server.asked}) == 2
+    assert server.paths == ["/a", "/b"]
+
+
+def test_kept_connection_was_closed_and_the_server_is_ill(server: Server) -> None:
+    """After a kept connection was closed, one more try is made and no further one."""
+    server.answers = {"/b": Answer(silent=True)}
+
+    with Api(server.access) as api:
+        api.get("/a")
+        with pytest.raises(ApiError, match=r"can't be reached: remote end closed connection without response$"):
+            api.get("/b")
+
+    assert server.paths == ["/a", "/b", "/b"]
+
+
+def test_new_connection_is_not_tried_again(server: Server) -> None:
+    """A connection that fails at its first request has failed."""
+    server.otherwise = Answer(silent=True)
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"can't be reached"):
+        api.get("/a")
+
+    assert server.paths == ["/a"]
+
+
+def test_after_a_failure(server: Server) -> None:
+    """After a failure the next request begins anew."""
+    server.answers = {"/a": Answer(silent=True)}
+
+    with Api(server.access) as api:
+        with pytest.raises(ApiError):
+            api.get("/a")
+        assert api.get("/b") == {}
+
+
+# certificates ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a server's certificate, a user's, and another authority's, each with its key."""
+    folder = tmp_path_factory.mktemp("keys")
+    for name, names in (("server", "DNS:api.internal"), ("user", "DNS:user"), ("other", "DNS:other")):
+        subprocess.run(
+            [
+                "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                "-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName={names}",
+                "-addext", "keyUsage=critical,digitalSignature,keyCertSign",
+                "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt",
+            ],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def secure(keys: Path) -> Iterator[Server]:
+    """A server whose certificate is for api.internal, and which takes a user's certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(keys / "server.crt", keys / "server.key")
+    context.load_verify_locations(keys / "user.crt")
+    context.verify_mode = ssl.CERT_OPTIONAL
+    with Server(tls=context) as one:
+        yield one
+
+
+@pytest.mark.parametrize("form", [pytest.param("file", id="by-file"), pytest.param("data", id="as-data")])
+def test_authority(secure: Server, keys: Path, form: str) -> None:
+    """A server is trusted whose certificate the authority signed, for the name that is said."""
+    path = keys / "server.crt"
+    more: dict[str, Any] = {"authority": str(path)} if form == "file" else {"authority_data": path.read_text()}
+
+    with Api(replace(secure.access, server_name="api.internal", **more)) as api:
+        api.get("/version")
+
+    assert secure.paths == ["/version"]
+
+
+def test_untrusted(secure: Server, keys: Path) -> None:
+    """A server whose certificate another authority signed is not asked."""
+    access = replace(secure.access, server_name="api.internal", authority=str(keys / "other.crt"))
+
+    with Api(access) as api, pytest.raises(ApiError, match=r"can't be reached: .*certificate verify failed") as caught:
+        api.get("/version")
+
+    assert (caught.value.status, caught.value.exit_code, secure.paths) == (0, 4, [])
+
+
+def test_certificate_for_another_name(secure: Server, keys: Path) -> None:
+    """A server whose certificate is for another name than its address is not asked."""
+    access = replace(secure.access, authority=str(keys / "server.crt"))
+
+    with Api(access) as api, pytest.raises(ApiError, match=r"ip address mismatch"):
+        api.get("/version")
+
+    assert secure.paths == []
+
+
+@pytest.mark.parametrize("name", [pytest.param("", id="address"), pytest.param("elsewhere", id="another-name")])
+def test_insecure(secure: Server, name: str) -> None:
+    """A server that is not to be verified is asked, whoever signed its certificate and whatever its name."""
+    with Api(replace(secure.access, verify=False, server_name=name)) as api:
+        api.get("/version")
+
+    assert secure.paths == ["/version"]
+
+
+@pytest.mark.parametrize("form", [pytest.param("file", id="by-file"), pytest.param("data", id="as-data")])
+def test_client_certificate(secure: Server, keys: Path, form: str) -> None:
+    """A user's certificate is shown to the server."""
+    certificate, key = keys / "user.crt", keys / "user.key"
+    as_files: dict[str, Any] = {"certificate": str(certificate), "key": str(key)}
+    as_data: dict[str, Any] = {"certificate_data": certificate.read_text(), "key_data": key.read_text()}
+    access = replace(secure.access, verify=False, **(as_files if form == "file" else as_data))
+
+    with Api(access) as api:
+        api.get("/version")
+
+    assert [one.who for one in secure.asked] == ["user"]
+
+
+def test_certificate_that_is_not_there(secure: Server, tmp_path: Path) -> None:
+    """A certificate that can't be read ends a request before it is made."""
+    access = replace(secure.access, authority=str(tmp_path / "none"))
+
+    with Api(access) as api, pytest.raises(ApiError) as caught:
+        api.get("/version")
+
+    said = "can't use the certificates that the kubeconfig names: No such file or directory"
+    assert (said, 4, []) == (str(caught.value), caught.value.exit_code, secure.paths)

@@ -1,0 +1,974 @@
+"""How a workload stands, from what the cluster holds: what it waits for, and which failures no waiting mends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.conditions import Cause, Object, Standing, State, is_met, judge
+from composeplat.model import COMPLETED, HEALTHY, STARTED
+from tests.cluster.objects import (
+    IMAGE,
+    claim,
+    deployment,
+    ended,
+    event,
+    job,
+    pod,
+    replica_set,
+    running,
+    snapshot,
+    stateful_set,
+    waiting,
+)
+
+WEB = deployment()
+SET = replica_set(WEB)
+POD = "web-7d4b9c6f2-x7k2p"
+DB = stateful_set()
+MIGRATE = job()
+CRASHING: dict[str, Any] = {
+    "state": waiting("CrashLoopBackOff", "back-off 10s restarting failed container"),
+    "restarts": 2,
+}
+PULLING = waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')
+
+
+def web(*held: Object, age: dict[str, float] | None = None) -> Standing:
+    """How the Deployment stands, with its ReplicaSet and what else there is."""
+    return judge("Deployment", "web", snapshot(WEB, SET, *held, age=age))
+
+
+def stands(workload: Object, *held: Object) -> Standing:
+    """How a workload of any kind stands, with what else there is."""
+    return judge(workload["kind"], workload["metadata"]["name"], snapshot(workload, *held))
+
+
+def failed(cause: Cause, *pods: str) -> Standing:
+    return Standing(state=State.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
+
+
+# conditions -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "states"),
+    [
+        pytest.param(STARTED, [State.STARTED, State.READY, State.COMPLETED], id="started"),
+        pytest.param(HEALTHY, [State.READY, State.COMPLETED], id="healthy"),
+        pytest.param(COMPLETED, [State.COMPLETED], id="completed"),
+        pytest.param("service_painted", [], id="unknown"),
+    ],
+)
+def test_condition_is_met(condition: str, states: list[State]) -> None:
+    """Each condition is met in these states, and in no other."""
+    assert states == [state for state in State if is_met(Standing(state=state, words=""), condition)]
+
+
+# absent and not yet seen ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param("Deployment", "db", id="another-name"),
+        pytest.param("StatefulSet", "web", id="another-kind"),
+    ],
+)
+def test_absent(kind: str, name: str) -> None:
+    """A workload that is not there is absent, whatever has its name or kind."""
+    ready = pod(SET, state=running(), ready=True)
+
+    assert Standing(state=State.ABSENT, words="is not there yet") == judge(kind, name, snapshot(WEB, SET, ready))
+
+
+@pytest.mark.parametrize(
+    ("workload", "owner"),
+    [
+        pytest.param(deployment(observed=1), SET, id="deployment"),
+        pytest.param(stateful_set(observed=1), DB, id="stateful-set"),
+        pytest.param({**DB, "status": {}}, DB, id="no-status"),
+    ],
+)
+def test_not_yet_observed(workload: Object, owner: Object) -> None:
+    """Until a controller has seen the last change, the pods that are there say nothing."""
+    ready = pod(owner, state=running(), ready=True)
+
+    assert Standing(state=State.WAITING, words="is being taken up") == stands(workload, SET, ready)
+
+
+# steady workloads that get there --------------------------------------------------------------------------------------
+
+
+def test_no_pod_yet() -> None:
+    """Without a pod a workload waits, and there is no more to say."""
+    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == web()
+
+
+def test_deployment_ready() -> None:
+    """A Deployment is ready when as many pods are as are wanted."""
+    workload = deployment(replicas=2)
+    pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
+    names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
+
+    assert Standing(state=State.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(workload, SET, *pods)
+
+
+def test_stateful_set_ready() -> None:
+    """A StatefulSet is ready when as many pods are as are wanted."""
+    ready = pod(DB, "0", state=running(), ready=True)
+
+    assert Standing(state=State.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(DB, ready)
+
+
+def test_replicas_are_one_unless_said() -> None:
+    """A workload that does not say how many pods it wants wants one."""
+    assert stands({**WEB, "spec": {}}, SET).wanted == 1
+
+
+def test_some_of_several_ready() -> None:
+    """While a pod is missing, the others are counted and the missing one is told of."""
+    pods = [
+        pod(SET, "aaaaa", state=running(), ready=True),
+        pod(SET, "bbbbb", state=waiting("ContainerCreating")),
+    ]
+
+    expected = Standing(
+        state=State.STARTED,
+        words="1/2 ready, its container is being made",
+        ready=1,
+        wanted=2,
+        pods=("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb"),
+    )
+
+    assert expected == stands(deployment(replicas=2), SET, *pods)
+
+
+@pytest.mark.parametrize(
+    ("made", "state", "words"),
+    [
+        pytest.param(pod(SET), State.WAITING, "its pod is being made", id="no-container-yet"),
+        pytest.param(
+            pod(SET, state=waiting("PodInitializing")), State.WAITING, "its pod is being made", id="initializing"
+        ),
+        pytest.param(
+            pod(SET, state=waiting("ContainerCreating")),
+            State.WAITING,
+            "its container is being made",
+            id="container-creating",
+        ),
+        pytest.param(
+            pod(SET, state=waiting("ErrImagePull")),
+            State.WAITING,
+            "its image could not be pulled yet",
+            id="first-pull-failed",
+        ),
+        pytest.param(
+            pod(SET, state=waiting("CrashLoopBackOff")),
+            State.WAITING,
+            "it crashed, and is started again",
+            id="first-crash",
+        ),
+        pytest.param(pod(SET, state=waiting("Dreaming")), State.WAITING, "Dreaming", id="unknown-reason"),
+        pytest.param(
+            pod(SET, unscheduled="0/1 nodes are available"), State.WAITING, "no node takes it yet", id="no-node-yet"
+        ),
+        pytest.param(pod(SET, state=running()), State.STARTED, "started, not ready yet", id="running"),
+    ],
+)
+def test_what_it_waits_for(made: Object, state: State, words: str) -> None:
+    """A pod on its way says in a few words how far it is; it has started once a container runs."""
+    assert Standing(state=state, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == web(made)
+
+
+def test_pulling() -> None:
+    """A container that is being made is told apart from one whose image is on its way."""
+    made = pod(SET, state=waiting("ContainerCreating"))
+
+    assert web(made, event(made, "Pulling", kind="Normal")).words == "0/1 ready, pulling its image"
+
+
+def test_pulling_of_another_pod() -> None:
+    """The events of another pod say nothing of this one."""
+    made, other = pod(SET, state=waiting("ContainerCreating")), pod(SET, "other")
+
+    assert web(made, event(other, "Pulling", kind="Normal")).words == "0/1 ready, its container is being made"
+
+
+@pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
+def test_scaled_to_nothing(workload: Object) -> None:
+    """A workload that is to have no pods is ready without one."""
+    assert Standing(state=State.READY, words="is scaled to nothing") == stands(workload)
+
+
+# only the present revision --------------------------------------------------------------------------------------------
+
+
+def test_old_pods_still_ending() -> None:
+    """A Deployment is not ready before the pods of the revision before are gone."""
+    workload, old = deployment(total=2), replica_set(WEB, 1)
+    pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
+    words = "1/1 ready, 1 of before still ending"
+    expected = Standing(state=State.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
+
+    assert expected == stands(workload, SET, old, *pods)
+
+
+def test_pods_not_counted_yet() -> None:
+    """A ready pod counts once the Deployment's own count has it: until then, others may still be there."""
+    standing = stands(deployment(updated=0, total=1), SET, pod(SET, state=running(), ready=True))
+
+    assert standing.state is State.STARTED
+
+
+def test_stateful_set_with_pods_to_spare() -> None:
+    """A StatefulSet ends its old pods before it makes new ones: further ones are none of an older revision."""
+    standing = stands(stateful_set(updated=1, total=2), pod(DB, "0", state=running(), ready=True))
+
+    assert standing.state is State.READY
+
+
+def test_old_deployment_pods_are_not_judged() -> None:
+    """Pods of the revision before may crash as they like."""
+    old = replica_set(WEB, 1)
+    crashing = pod(old, **CRASHING, last=ended(1))
+    standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
+    words = "0/1 ready, started, not ready yet"
+
+    assert Standing(state=State.STARTED, words=words, wanted=1, pods=(POD,)) == standing
+
+
+def test_old_stateful_set_pods_are_not_judged() -> None:
+    """Pods of a StatefulSet's revision before may crash as they like."""
+    crashing = pod(DB, "0", **CRASHING, last=ended(1), revision=1)
+
+    standing = stands(stateful_set(updated=0, total=1), crashing)
+
+    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == standing
+
+
+@pytest.mark.parametrize(
+    ("workload", "owners", "one"),
+    [
+        pytest.param(
+            WEB, [replica_set(WEB, 1)], pod(replica_set(WEB, 1), state=running(), ready=True), id="old-replica-set"
+        ),
+        pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, revision=1), id="old-revision"),
+        pytest.param(WEB, [SET], pod(SET, state=running(), ready=True, going=True), id="going-of-a-deployment"),
+        pytest.param(DB, [], pod(DB, "0", state=running(), ready=True, going=True), id="going-of-a-stateful-set"),
+        pytest.param(
+            WEB,
+            [replica_set(deployment("site"))],
+            pod(replica_set(deployment("site")), state=running(), ready=True),
+            id="another-deployment",
+        ),
+        pytest.param(DB, [], pod(stateful_set("cache"), "0", state=running(), ready=True), id="another-stateful-set"),
+    ],
+)
+def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
+    """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
+    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
+
+
+# jobs -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param(
+            [pod(MIGRATE)],
+            Standing(state=State.WAITING, words="its pod is being made", wanted=1, pods=("migrate-x7k2p",)),
+            id="pod-being-made",
+        ),
+        pytest.param(
+            [pod(MIGRATE, state=running())],
+            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            id="running",
+        ),
+        pytest.param(
+            [pod(MIGRATE, state=ended(0, "Completed"))],
+            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            id="ended-and-not-yet-counted",
+        ),
+        pytest.param(
+            [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
+            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")),
+            id="second-try",
+        ),
+        pytest.param(
+            [pod(MIGRATE, **CRASHING, last=ended(1))],
+            Standing(state=State.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)),
+            id="tries-left-in-the-same-pod",
+        ),
+    ],
+)
+def test_job_on_its_way(pods: list[Object], expected: Standing) -> None:
+    """A Job has started once a pod of it ran; that a try failed is not the end of it."""
+    assert expected == stands(MIGRATE, *pods)
+
+
+def test_job_without_a_pod() -> None:
+    """A Job without a pod waits; pods of another one don't count."""
+    standing = stands(MIGRATE, pod(job("seed"), state=running()))
+
+    assert (standing.state, standing.pods) == (State.WAITING, ())
+
+
+def test_job_completed() -> None:
+    """A Job is completed when its condition says so."""
+    standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
+    expected = Standing(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",))
+
+    assert expected == standing
+
+
+def test_job_condition_that_does_not_hold() -> None:
+    """A condition counts only while it is true."""
+    workload = job(condition="Complete")
+    workload["status"]["conditions"][0]["status"] = "False"
+
+    assert stands(workload).state is State.WAITING
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason", "pods", "message"),
+    [
+        pytest.param(
+            "Failed",
+            "BackoffLimitExceeded",
+            [pod(MIGRATE, state=ended(3))],
+            "failed with exit status 3",
+            id="one-try",
+        ),
+        pytest.param(
+            "FailureTarget",
+            "BackoffLimitExceeded",
+            [pod(MIGRATE, state=ended(3))],
+            "failed with exit status 3",
+            id="about-to-fail",
+        ),
+        pytest.param(
+            "Failed",
+            "BackoffLimitExceeded",
+            [pod(MIGRATE, "first", state=ended(3), created="2025-06-01T11:00:00Z"), pod(MIGRATE, state=ended(3))],
+            "failed with exit status 3, after 2 tries",
+            id="two-tries",
+        ),
+        pytest.param(
+            "Failed",
+            "BackoffLimitExceeded",
+            [pod(MIGRATE, **CRASHING, last=ended(4))],
+            "failed with exit status 4",
+            id="the-try-before-in-the-same-pod",
+        ),
+        pytest.param(
+            "Failed", "DeadlineExceeded", [pod(MIGRATE, state=running())], "took longer than it may", id="deadline"
+        ),
+    ],
+)
+def test_job_failed(condition: str, reason: str, pods: list[Object], message: str) -> None:
+    """A failed Job says how it ended, after how many tries, and which pod's log tells more."""
+    cause = Cause(
+        code="job-failed",
+        message=message,
+        blame=("command",),
+        logs=True,
+        pod="migrate-x7k2p",
+        container="migrate",
+    )
+    names = tuple(one["metadata"]["name"] for one in pods)
+
+    assert failed(cause, *names) == stands(job(condition=condition, reason=reason), *pods)
+
+
+def test_job_failed_shows_the_last_try() -> None:
+    """The log to show is that of the newest pod, in whatever order they are listed."""
+    newest = pod(MIGRATE, "aaaaa", state=ended(1), created="2025-06-01T12:00:09Z")
+    cause = stands(job(condition="Failed"), newest, pod(MIGRATE, "bbbbb", state=ended(1))).cause
+
+    assert cause is not None
+    assert cause.pod == "migrate-aaaaa"
+
+
+def test_job_failed_without_pods() -> None:
+    """A failed Job whose pods are gone has no log to show."""
+    cause = Cause(code="job-failed", message="failed", blame=("command",))
+
+    assert failed(cause) == stands(job(condition="Failed"))
+
+
+def test_job_whose_pod_fails() -> None:
+    """What no waiting mends fails a Job before it has had a try."""
+    cause = stands(MIGRATE, pod(MIGRATE, state=waiting("InvalidImageName"))).cause
+
+    assert cause is not None
+    assert (cause.code, cause.pod, cause.container) == ("image-not-pulled", "migrate-x7k2p", "migrate")
+
+
+# images ---------------------------------------------------------------------------------------------------------------
+
+NOT_THERE = "there is no such image in its registry"
+NOT_GIVEN = "its registry does not give it to this cluster"
+NOT_REACHED = "its registry can't be reached from the cluster"
+CORRECT, CREDENTIALS, SEE = (
+    "correct the name or the tag, or push the image",
+    "give the cluster the registry's credentials",
+    "see whether the registry runs, and its name",
+)
+RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve reference "{IMAGE}": '
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "hint"),
+    [
+        pytest.param(f"{RESOLVE}{IMAGE}: not found", NOT_THERE, CORRECT, id="not-found"),
+        pytest.param("manifest unknown: manifest unknown", NOT_THERE, CORRECT, id="manifest-unknown"),
+        pytest.param(
+            f"{RESOLVE}pull access denied, repository does not exist or may require authorization",
+            NOT_THERE,
+            CORRECT,
+            id="does-not-exist",
+        ),
+        pytest.param("NAME_UNKNOWN: repository name not known to registry", NOT_THERE, CORRECT, id="name-unknown"),
+        pytest.param(
+            f"{RESOLVE}failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized",
+            NOT_GIVEN,
+            CREDENTIALS,
+            id="unauthorized",
+        ),
+        pytest.param(f"{RESOLVE}unexpected status: 403 Forbidden", NOT_GIVEN, CREDENTIALS, id="forbidden"),
+        pytest.param("denied: requested access to the resource is denied", NOT_GIVEN, CREDENTIALS, id="denied"),
+        pytest.param("no basic auth credentials", NOT_GIVEN, CREDENTIALS, id="no-credentials"),
+        pytest.param(
+            f"{RESOLVE}dial tcp: lookup registry.example.com on 10.96.0.10:53: no such host",
+            NOT_REACHED,
+            SEE,
+            id="no-such-host",
+        ),
+        pytest.param(
+            f"{RESOLVE}dial tcp 10.0.0.9:443: connect: connection refused", NOT_REACHED, SEE, id="connection-refused"
+        ),
+        pytest.param(f"{RESOLVE}net/http: TLS handshake timeout", NOT_REACHED, SEE, id="timeout"),
+        pytest.param(
+            "http: server gave HTTP response\nto HTTPS client",
+            "http: server gave HTTP response to HTTPS client",
+            "",
+            id="other-words",
+        ),
+    ],
+)
+def test_image_not_pulled(text: str, why: str, hint: str) -> None:
+    """An image that can't be pulled fails a service at once: the kubelet's event says why."""
+    made = pod(SET, state=PULLING)
+    events = [
+        event(made, "Failed", f'Failed to pull image "{IMAGE}": {text}'),
+        event(made, "Failed", "Error: ImagePullBackOff"),
+    ]
+    said = why if hint else f'Failed to pull image "{IMAGE}": {why}'
+    cause = Cause(
+        code="image-not-pulled",
+        message=f"image '{IMAGE}' can't be pulled: {said}",
+        blame=("image",),
+        hint=hint,
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(made, *events)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "why", "hint"),
+    [
+        pytest.param("ImagePullBackOff", f"ErrImagePull: {IMAGE}: not found", NOT_THERE, CORRECT, id="no-event"),
+        pytest.param(
+            "InvalidImageName",
+            "couldn't parse image name: not found",
+            "that is no image's name",
+            "correct the name",
+            id="no-name",
+        ),
+        pytest.param(
+            "ErrImageNeverPull",
+            "Container image is not present with pull policy of Never",
+            "Container image is not present with pull policy of Never",
+            "",
+            id="never-pulled",
+        ),
+    ],
+)
+def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hint: str) -> None:
+    """Without an event the pod's own words count; a name that is none needs no words."""
+    cause = Cause(
+        code="image-not-pulled",
+        message=f"image '{IMAGE}' can't be pulled: {why}",
+        blame=("image",),
+        hint=hint,
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)))
+
+
+def test_long_words_are_shortened() -> None:
+    """Words that nobody would read to the end are cut, and kept on one line."""
+    cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200))).cause
+
+    assert cause is not None
+    assert cause.message == f"image '{IMAGE}' can't be pulled: {'a b ' * 74}a b…"
+
+
+# crashes --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("last", "message", "hint"),
+    [
+        pytest.param(ended(1), "crashes with exit status 1", "", id="exit-status"),
+        pytest.param(
+            ended(127), "crashes with exit status 127", "the program it is to run was not found", id="not-found"
+        ),
+        pytest.param(
+            ended(137),
+            "crashes with exit status 137",
+            "it was killed, perhaps by its liveness check or for want of memory",
+            id="killed",
+        ),
+        pytest.param(
+            ended(0, "Completed"),
+            "ends by itself, with exit status 0",
+            'if that is meant, say restart: "no", which makes it a job',
+            id="ends-well",
+        ),
+    ],
+)
+def test_crash_loop(last: Object, message: str, hint: str) -> None:
+    """A container that crashed again after its restart fails its service; the log is that of the crash."""
+    cause = Cause(
+        code="crash-loop",
+        message=f"{message} (3 times)",
+        blame=("command",),
+        hint=hint,
+        logs=True,
+        previous=True,
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(pod(SET, **CRASHING, last=last))
+
+
+def test_out_of_memory() -> None:
+    """A container that was killed for its memory is to blame on its limit, whatever its exit status."""
+    cause = Cause(
+        code="crash-loop",
+        message="needs more memory than it may have, and was killed (3 times)",
+        blame=("mem_limit",),
+        hint="raise its memory limit",
+        logs=True,
+        previous=True,
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(pod(SET, **CRASHING, last=ended(137, "OOMKilled")))
+
+
+def test_start_error() -> None:
+    """A container that never ran has the runtime's words for it, and no log."""
+    text = 'exec: "serve": executable file not found in $PATH'
+    cause = Cause(
+        code="crash-loop",
+        message=f"can't be started: {text} (3 times)",
+        blame=("command",),
+        hint="see whether the image has that program",
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(pod(SET, **CRASHING, last=ended(128, "StartError", text)))
+
+
+def test_crashes_are_counted() -> None:
+    """There is one crash more than there were restarts."""
+    cause = web(pod(SET, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=1)).cause
+
+    assert cause is not None
+    assert cause.message == "crashes with exit status 1 (2 times)"
+
+
+@pytest.mark.parametrize(
+    ("made", "state"),
+    [
+        pytest.param(
+            pod(SET, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=0), State.WAITING, id="not-restarted"
+        ),
+        pytest.param(pod(SET, state=running(), last=ended(1), restarts=5), State.STARTED, id="runs-again"),
+        pytest.param(pod(SET, state=ended(1), restarts=0), State.WAITING, id="just-ended"),
+    ],
+)
+def test_one_crash_is_forgiven(made: Object, state: State) -> None:
+    """A container that is not held back by its crashes, or had but one, may still come up."""
+    assert web(made).state is state
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        pytest.param("CreateContainerConfigError", id="config"),
+        pytest.param("CreateContainerError", id="create"),
+        pytest.param("RunContainerError", id="run"),
+    ],
+)
+def test_not_started(reason: str) -> None:
+    """A container that can't be made fails its service once that has lasted."""
+    made = pod(SET, state=waiting(reason, 'secret "web-env"\nnot found'))
+    cause = Cause(
+        code="not-started",
+        message='can\'t be started: secret "web-env" not found',
+        blame=("command",),
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == web(made, age={"unmade": 5.0})
+    assert Standing(state=State.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
+        made, age={"unmade": 4.9}
+    )
+
+
+# nodes ----------------------------------------------------------------------------------------------------------------
+
+ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available."
+
+
+@pytest.mark.parametrize(
+    ("message", "blame", "hint"),
+    [
+        pytest.param(
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+            ("x-node-selector",),
+            "label a node so, or change the selector",
+            id="node-selector",
+        ),
+        pytest.param(
+            "0/3 nodes are available: 1 Insufficient memory, 2 node(s) didn't match pod affinity rules.",
+            ("volumes",),
+            "services that share a volume run on one node, and that one has no room",
+            id="pod-affinity",
+        ),
+        pytest.param(ROOM, ("resources",), "ask for less, or make room in the cluster", id="cpu"),
+        pytest.param(
+            "0/1 nodes are available: 1 Insufficient memory.",
+            ("resources",),
+            "ask for less, or make room in the cluster",
+            id="memory",
+        ),
+        pytest.param('persistentvolumeclaim "data" not found', ("volumes",), "", id="no-claim"),
+        pytest.param(
+            "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+            ("volumes",),
+            "",
+            id="unbound-claim",
+        ),
+        pytest.param(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
+            (),
+            "",
+            id="taint",
+        ),
+    ],
+)
+def test_unschedulable(message: str, blame: tuple[str, ...], hint: str) -> None:
+    """A pod that no node takes for a while fails its service, in the scheduler's words and with what to look at."""
+    cause = Cause(code="unschedulable", message=f"no node takes it: {message}", blame=blame, hint=hint, pod=POD)
+
+    assert failed(cause, POD) == web(pod(SET, unscheduled=message), age={"unscheduled": 8.0})
+
+
+def test_unschedulable_for_a_moment() -> None:
+    """For some seconds a pod may find no node."""
+    standing = web(pod(SET, unscheduled=ROOM), age={"unscheduled": 7.9})
+
+    assert Standing(state=State.WAITING, words="0/1 ready, no node takes it yet", wanted=1, pods=(POD,)) == standing
+
+
+def test_unschedulable_while_the_cluster_grows() -> None:
+    """While an autoscaler makes a node for it, a pod may wait for long."""
+    made = pod(SET, unscheduled=ROOM)
+    standing = web(made, event(made, "TriggeredScaleUp", kind="Normal"), age={"unscheduled": 90.0})
+
+    assert standing.state is State.WAITING
+
+
+def test_each_pod_has_its_own_age() -> None:
+    """How long a pod found no node is counted for it alone."""
+    asked: list[str] = []
+
+    def age(what: str) -> float:
+        asked.append(what)
+        return 0.0
+
+    made = pod(SET, unscheduled=ROOM)
+    held = snapshot(WEB, SET, made)
+    held.age = age
+    judge("Deployment", "web", held)
+
+    assert asked == [f"unscheduled/{made['metadata']['uid']}"]
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+UNBOUND = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+LONG = {"unbound": 8.0, "unscheduled": 8.0}
+
+
+def db(*held: Object, age: dict[str, float]) -> Standing:
+    """How a StatefulSet stands whose pod waits for its claim."""
+    made = pod(DB, "0", unscheduled=UNBOUND, claims=("data",))
+    return judge("StatefulSet", "db", snapshot(DB, made, *held, age=age))
+
+
+NO_CLASS = claim(storage_class=None)
+REFUSED = event(claim(), "ProvisioningFailed", 'storageclass.storage.k8s.io "standard"\nnot found')
+
+
+@pytest.mark.parametrize(
+    ("held", "why"),
+    [
+        pytest.param([NO_CLASS], "the cluster has no default storage class", id="no-class"),
+        pytest.param([claim(), REFUSED], 'storageclass.storage.k8s.io "standard" not found', id="provisioning-failed"),
+        pytest.param([NO_CLASS, REFUSED], 'storageclass.storage.k8s.io "standard" not found', id="both"),
+        pytest.param(
+            [claim(), event(claim(), "ProvisioningFailed", "at first"), REFUSED],
+            'storageclass.storage.k8s.io "standard" not found',
+            id="the-last-words",
+        ),
+    ],
+)
+def test_volume_not_bound(held: list[Object], why: str) -> None:
+    """A claim that gets no storage for a while fails the service that mounts it, and is told instead of the pod."""
+    cause = Cause(
+        code="volume-not-bound",
+        message=f"volume 'data' gets no storage: {why}",
+        blame=("volumes",),
+        hint="name a storage class of the cluster under driver_opts.class",
+        pod="db-0",
+    )
+
+    assert failed(cause, "db-0") == db(*held, age=LONG)
+
+
+@pytest.mark.parametrize("held", [pytest.param([NO_CLASS], id="no-class"), pytest.param([claim(), REFUSED], id="told")])
+def test_volume_not_bound_for_a_moment(held: list[Object]) -> None:
+    """For some seconds a claim may get no storage."""
+    assert db(*held, age={"unbound": 7.9, "unscheduled": 7.9}).state is State.WAITING
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param([claim(phase="Bound", storage_class=None), REFUSED], id="bound-by-now"),
+        pytest.param([claim("other", storage_class=None)], id="of-another-service"),
+        pytest.param([claim()], id="nothing-said-yet"),
+        pytest.param([claim(), event(claim(), "Provisioning", kind="Normal")], id="under-way"),
+    ],
+)
+def test_claims_that_are_not_to_blame(held: list[Object]) -> None:
+    """A claim that is bound, another's or on its way is not what keeps a pod from a node."""
+    cause = db(*held, age=LONG).cause
+
+    assert cause is not None
+    assert cause.code == "unschedulable"
+
+
+# refused pods ---------------------------------------------------------------------------------------------------------
+
+OVER = "exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=1,memory=1Gi, limited: cpu=2,memory=2Gi"
+OVER_QUOTA = Cause(
+    code="over-quota",
+    message="goes beyond the quota 'small': asks for cpu=2,memory=1Gi, used are cpu=1,memory=1Gi of cpu=2,memory=2Gi",
+    blame=("resources",),
+    hint="ask for less, or raise the quota",
+)
+HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
+
+
+@pytest.mark.parametrize(
+    ("workload", "held"),
+    [
+        pytest.param(
+            WEB,
+            [SET, event(SET, "FailedCreate", f'Error creating: pods "{POD}" is forbidden: {OVER}')],
+            id="replica-set",
+        ),
+        pytest.param(
+            deployment(refused=f'pods "{POD}" is forbidden: {OVER}'),
+            [SET],
+            id="condition",
+        ),
+        pytest.param(
+            DB,
+            [event(DB, "FailedCreate", f'create Pod db-0 in StatefulSet db failed error: pods "db-0": {OVER}')],
+            id="stateful-set",
+        ),
+        pytest.param(MIGRATE, [event(MIGRATE, "FailedCreate", f"Error creating: forbidden: {OVER}")], id="job"),
+    ],
+)
+def test_over_quota(workload: Object, held: list[Object]) -> None:
+    """A quota that has no room for a pod is named, with what was asked for and what there is."""
+    assert failed(OVER_QUOTA) == stands(workload, *held)
+
+
+@pytest.mark.parametrize(
+    ("workload", "held"),
+    [
+        pytest.param(WEB, [SET, event(SET, "FailedCreate", HOOK)], id="replica-set"),
+        pytest.param(deployment(refused=HOOK), [SET], id="condition"),
+        pytest.param(DB, [event(DB, "FailedCreate", HOOK)], id="stateful-set"),
+        pytest.param(MIGRATE, [event(MIGRATE, "FailedCreate", HOOK)], id="job"),
+    ],
+)
+def test_pods_refused(workload: Object, held: list[Object]) -> None:
+    """Pods that the cluster does not take fail their service in the words of what refused them."""
+    cause = Cause(code="pod-refused", message=f"its pods are refused: {HOOK}")
+
+    assert failed(cause) == stands(workload, *held)
+
+
+def test_what_a_pod_suffers_goes_before_what_is_refused() -> None:
+    """Of a pod that fails and another that is refused, the one that fails is told."""
+    workload = deployment(replicas=2, refused=HOOK)
+    cause = stands(workload, SET, pod(SET, **CRASHING, last=ended(1))).cause
+
+    assert cause is not None
+    assert cause.code == "crash-loop"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(event(replica_set(deployment("site")), "FailedCreate", HOOK), id="of-another-workload"),
+        pytest.param(event(SET, "SuccessfulCreate", HOOK, kind="Normal"), id="of-another-kind"),
+    ],
+)
+def test_refusals_of_others(told: Object) -> None:
+    """Only what was refused of this workload counts."""
+    assert web(told).state is State.WAITING
+
+
+def test_refused_at_first() -> None:
+    """What was refused once does not matter when the pods are there."""
+    assert web(pod(SET, state=running()), event(SET, "FailedCreate", HOOK)).state is State.STARTED
+
+
+# health checks --------------------------------------------------------------------------------------------------------
+
+PROBE: Object = {"exec": {"command": ["check"]}, "initialDelaySeconds": 2, "periodSeconds": 5, "failureThreshold": 3}
+PATIENCE = 17.0
+BAD = "Readiness probe failed: HTTP probe failed\nwith statuscode: 500"
+
+
+def checked(*held: Object, age: float, state: Object | None = None, probe: Object | None = PROBE) -> Standing:
+    """How the Deployment stands whose pod runs and is not ready."""
+    return web(pod(SET, state=state or running(), probe=probe), *held, age={"unready": age})
+
+
+def unhealthy(message: str = BAD, **more: Any) -> Object:
+    return event(pod(SET), "Unhealthy", message, **more)
+
+
+@pytest.mark.parametrize(
+    ("events", "times"),
+    [
+        pytest.param([unhealthy(count=3)], 3, id="counted"),
+        pytest.param([unhealthy(series={"count": 4})], 4, id="a-series"),
+        pytest.param([unhealthy(count=2), unhealthy(), unhealthy(count=4)], 7, id="several-events"),
+    ],
+)
+def test_unhealthy(events: list[Object], times: int) -> None:
+    """A health check that failed as often as it may, for as long as that takes, fails its service."""
+    cause = Cause(
+        code="unhealthy",
+        message=f"its health check failed {times} times: HTTP probe failed with statuscode: 500",
+        blame=("healthcheck",),
+        logs=True,
+        pod=POD,
+        container="web",
+    )
+
+    assert failed(cause, POD) == checked(*events, age=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("count", "age", "words"),
+    [
+        pytest.param(1, PATIENCE, "health check failed once", id="not-often-enough"),
+        pytest.param(2, PATIENCE, "health check failed 2 times", id="still-not"),
+        pytest.param(3, PATIENCE - 0.1, "health check failed 3 times", id="not-long-enough"),
+    ],
+)
+def test_not_yet_unhealthy(count: int, age: float, words: str) -> None:
+    """A health check may fail some times, and for some time."""
+    assert Standing(state=State.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
+        unhealthy(count=count), age=age
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "state"),
+    [pytest.param(30.0, State.FAILED, id="long-enough"), pytest.param(29.9, State.STARTED, id="not-yet")],
+)
+def test_patience_of_an_empty_probe(age: float, state: State) -> None:
+    """A probe that says no numbers has those of Kubernetes: three times, ten seconds apart."""
+    assert checked(unhealthy(count=3), age=age, probe={"tcpSocket": {"port": 80}}).state is state
+
+
+def test_unhealthy_over_http() -> None:
+    """A check that is made over HTTP has its port in question."""
+    standing = checked(unhealthy(count=3), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
+
+    assert standing.cause is not None
+    assert standing.cause.hint == "it is asked for on port 8080: is that the one it listens on?"
+
+
+def test_unhealthy_without_words() -> None:
+    """A check that fails without a word gave no answer."""
+    standing = checked(unhealthy("Readiness probe failed: ", count=3), age=PATIENCE)
+
+    assert standing.words == "its health check failed 3 times: no answer"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        pytest.param({"probe": None}, unhealthy(count=9), id="no-readiness-check"),
+        pytest.param({}, unhealthy("Liveness probe failed: no", count=9), id="another-check"),
+        pytest.param({}, event(pod(SET), "BackOff", BAD, count=9), id="another-event"),
+        pytest.param({}, event(pod(SET, "other"), "Unhealthy", BAD, count=9), id="another-pod"),
+        pytest.param({"state": ended(1)}, unhealthy(count=9), id="not-running"),
+    ],
+)
+def test_what_is_not_unhealthy(more: dict[str, Any], told: Object) -> None:
+    """Only failures of a running pod's own readiness check make it unhealthy."""
+    assert checked(told, age=PATIENCE, **more).cause is None
+
+
+def test_ready_after_failures() -> None:
+    """A pod that is ready is not unhealthy, whatever its check said before."""
+    workload = deployment(replicas=2)
+    pods = [pod(SET, state=running(), probe=PROBE, ready=True), pod(SET, "other", state=running())]
+    held = snapshot(workload, SET, *pods, unhealthy(count=9), age={"unready": 99.0})
+
+    assert judge("Deployment", "web", held).state is State.STARTED
+
+
+def test_unhealthy_job() -> None:
+    """A Job is not asked how healthy it is."""
+    made = pod(MIGRATE, state=running(), probe=PROBE)
+    held = snapshot(MIGRATE, made, event(made, "Unhealthy", BAD, count=9), age={"unready": 99.0})
+
+    assert judge("Job", "migrate", held).state is State.STARTED

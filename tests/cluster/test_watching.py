@@ -1,0 +1,388 @@
+"""An environment is looked at again and again, with few questions; what its pods say and whether they listen."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from composeplat.cluster.api import Access, Api
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.watching import Watcher, last_lines, port_answers
+from tests.cluster.objects import (
+    NAMESPACE,
+    Answer,
+    Server,
+    claim,
+    deployment,
+    ended,
+    event,
+    given,
+    job,
+    pod,
+    refusal,
+    replica_set,
+    running,
+    stateful_set,
+)
+
+APPS, CORE = f"/apis/apps/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{NAMESPACE}"
+DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS = f"{APPS}/deployments", f"{APPS}/statefulsets", f"{APPS}/replicasets"
+JOBS, PODS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", f"{CORE}/pods"
+CLAIMS, EVENTS = f"{CORE}/persistentvolumeclaims", f"{CORE}/events"
+OURS = "?labelSelector=app.kubernetes.io/instance%3Dshop"
+USUAL = [path + OURS for path in (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)]
+
+WEB = deployment()
+SET = replica_set(WEB)
+ILL = refusal(503, "etcd is ill")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def watcher(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
+    """A watcher that takes little time between its views."""
+    monkeypatch.setattr("composeplat.cluster.watching._EVERY", 0.01)
+    one = Watcher(server.access, NAMESPACE, "shop")
+    yield one
+    one.stop()
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    limit = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def one_more_round(watcher: Watcher) -> None:
+    """Wait for a view that was begun after this moment."""
+    seen = watcher.rounds
+    until(lambda: watcher.rounds > seen + 1)
+
+
+def with_ready(workload: Object, count: int) -> Object:
+    return {**workload, "status": {**workload["status"], "readyReplicas": count}}
+
+
+# one view -------------------------------------------------------------------------------------------------------------
+
+
+def test_view(server: Server) -> None:
+    """A view holds what the environment has, of every kind that is judged."""
+    web, database, migrate = with_ready(WEB, 1), stateful_set(), job()
+    made = pod(SET)
+    told = event(made, "Pulling")
+    server.answers = {
+        DEPLOYMENTS: given(web),
+        STATEFUL_SETS: given(database),
+        JOBS: given(migrate),
+        REPLICA_SETS: given(SET),
+        PODS: given(made),
+        CLAIMS: given(claim()),
+        EVENTS: given(told),
+    }
+
+    with Api(server.access) as api:
+        view = Watcher(server.access, NAMESPACE, "shop").look(api)
+
+    assert {("Deployment", "web"): web, ("StatefulSet", "db"): database, ("Job", "migrate"): migrate} == view.workloads
+    assert ([SET], [made], [claim()], [told]) == (view.replica_sets, view.pods, view.claims, view.events)
+
+
+def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
+    """Workloads and pods are asked for by the environment's label; claims and events have none to ask for."""
+    with Api(server.access) as api:
+        Watcher(server.access, NAMESPACE, "shop").look(api)
+
+    assert [*USUAL, CLAIMS, EVENTS] == server.paths
+
+
+@pytest.mark.parametrize(
+    ("answers", "more"),
+    [
+        pytest.param({}, [CLAIMS, EVENTS], id="nothing-there"),
+        pytest.param(
+            {DEPLOYMENTS: given(with_ready(WEB, 1)), PODS: given(pod(SET, state=running(), ready=True))},
+            [],
+            id="all-ready",
+        ),
+        pytest.param(
+            {
+                DEPLOYMENTS: given(with_ready(WEB, 1)),
+                PODS: given(pod(SET, state=running(), ready=True), pod(SET, "other", state=running())),
+            },
+            [CLAIMS, EVENTS],
+            id="a-pod-not-ready",
+        ),
+        pytest.param({DEPLOYMENTS: given(with_ready(WEB, 0))}, [CLAIMS, EVENTS], id="a-pod-missing"),
+        pytest.param({STATEFUL_SETS: given(stateful_set())}, [CLAIMS, EVENTS], id="no-pod-ready-yet"),
+        pytest.param({DEPLOYMENTS: given(deployment(replicas=0))}, [], id="scaled-to-nothing"),
+        pytest.param({JOBS: given(job()), PODS: given(pod(job(), state=ended(0)))}, [], id="job-ended"),
+        pytest.param({JOBS: given(job()), PODS: given(pod(job(), state=ended(1)))}, [CLAIMS, EVENTS], id="job-failed"),
+    ],
+)
+def test_events_are_asked_for_only_in_trouble(server: Server, answers: dict[str, Answer], more: list[str]) -> None:
+    """Events and claims, which are many, are asked for only where something is not as it should be."""
+    server.answers = answers
+
+    with Api(server.access) as api:
+        Watcher(server.access, NAMESPACE, "shop").look(api)
+
+    assert [*USUAL, *more] == server.paths
+
+
+def test_age(server: Server) -> None:
+    """How long something has been so is counted from the first time it is asked, over all views."""
+    watcher = Watcher(server.access, NAMESPACE, "shop")
+
+    with Api(server.access) as api:
+        began = time.monotonic()
+        first = watcher.look(api).age("unscheduled/a")
+        time.sleep(0.05)
+        second = watcher.look(api).age("unscheduled/a")
+        other = watcher.look(api).age("unscheduled/b")
+
+    assert 0 <= first < 0.05 <= second <= time.monotonic() - began
+    assert 0 <= other < second
+
+
+# again and again ------------------------------------------------------------------------------------------------------
+
+
+def test_first_view(server: Server, watcher: Watcher) -> None:
+    """The first wish for a view begins the watching, and is given what there is by then."""
+    server.answers = {DEPLOYMENTS: given(WEB)}
+
+    assert (watcher.latest, watcher.rounds, server.paths) == (None, 0, [])
+    until(lambda: watcher.latest is not None)
+    view = watcher.latest
+
+    assert view is not None
+    assert {("Deployment", "web"): WEB} == view.workloads
+
+
+def test_rounds(server: Server, watcher: Watcher) -> None:
+    """Rounds are counted, and each is a new view."""
+    until(lambda: watcher.latest is not None)
+    server.answers = {DEPLOYMENTS: given(WEB)}
+    one_more_round(watcher)
+    view = watcher.latest
+
+    assert view is not None
+    assert {("Deployment", "web"): WEB} == view.workloads
+    assert server.paths.count(USUAL[0]) >= watcher.rounds >= 3
+
+
+def test_many_wishes_one_reader(server: Server, watcher: Watcher) -> None:
+    """However often a view is wished for, one connection asks for it."""
+    for _ in range(20):
+        watcher.latest  # noqa: B018 -- the wish is what is tested
+    until(lambda: watcher.rounds > 1)
+
+    assert len({one.connection for one in server.asked}) == 1
+
+
+def test_counts_that_end(watcher: Watcher) -> None:
+    """What nobody asked about for some rounds is not so any more: its count begins anew."""
+    until(lambda: watcher.latest is not None)
+    view = watcher.latest
+    assert view is not None
+    view.age("unscheduled/a")
+    time.sleep(0.1)
+    kept = view.age("unscheduled/a")
+    seen = watcher.rounds
+    until(lambda: watcher.rounds > seen + 9)
+    asked = time.monotonic()
+
+    assert kept >= 0.1
+    assert view.age("unscheduled/a") <= time.monotonic() - asked
+
+
+# out of reach ---------------------------------------------------------------------------------------------------------
+
+
+def test_unreachable(server: Server, watcher: Watcher) -> None:
+    """Why the cluster could not be asked is noted, with since when, and the last view stays."""
+    server.answers = {DEPLOYMENTS: given(WEB)}
+    until(lambda: watcher.latest is not None)
+    began = time.monotonic()
+    server.answers = {DEPLOYMENTS: ILL}
+    until(lambda: bool(watcher.unreachable))
+    since, asked = watcher.unreachable_since, len(server.asked)
+    until(lambda: len(server.asked) > asked + 3)
+    view = watcher.latest
+
+    assert view is not None
+    assert {("Deployment", "web"): WEB} == view.workloads
+    assert watcher.unreachable == "etcd is ill"
+    assert watcher.unreachable_since == since
+    assert began - 1 <= since <= time.monotonic()
+
+
+def test_reachable_again(server: Server, watcher: Watcher) -> None:
+    """A cluster that can be asked again is not out of reach any more, and is the next time from then on."""
+    server.otherwise = ILL
+    assert watcher.latest is None
+    until(lambda: bool(watcher.unreachable))
+    first = watcher.unreachable_since
+    server.otherwise = Answer()
+    until(lambda: watcher.latest is not None)
+    until(lambda: not watcher.unreachable)
+    server.otherwise = ILL
+    until(lambda: bool(watcher.unreachable))
+
+    assert watcher.unreachable_since > first
+
+
+def test_never_reached(closed: Access) -> None:
+    """Where there is no cluster there is no view, and it is said why."""
+    watcher = Watcher(closed, NAMESPACE, "shop")
+    try:
+        assert watcher.latest is None
+        until(lambda: bool(watcher.unreachable))
+    finally:
+        watcher.stop()
+
+    said = f"the API server at http://127.0.0.1:{closed.port} can't be reached: connection refused"
+    assert (said, None, 0) == (watcher.unreachable, watcher.latest, watcher.rounds)
+
+
+@pytest.fixture
+def closed() -> Iterator[Access]:
+    """A port that nobody listens on, and nobody else can take."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield Access(host="127.0.0.1", port=taken.getsockname()[1], plain=True)
+
+
+# the end --------------------------------------------------------------------------------------------------------------
+
+
+def watchers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "watcher"]
+
+
+def test_stop(server: Server, watcher: Watcher) -> None:
+    """A watcher that is stopped asks nothing more, and keeps its last view."""
+    until(lambda: watcher.latest is not None)
+    assert len(watchers()) == 1
+
+    watcher.stop()
+    asked, view = len(server.asked), watcher.latest
+
+    assert watchers() == []
+    assert view is not None
+    assert len(server.asked) == asked
+
+
+def test_stopped_before_the_first_wish(server: Server, watcher: Watcher) -> None:
+    """A watcher that was stopped does not begin."""
+    watcher.stop()
+
+    assert (watcher.latest, watchers(), server.asked) == (None, [], [])
+
+
+# logs -----------------------------------------------------------------------------------------------------------------
+
+LOG = f"{PODS}/web-x7k2p/log?container=web&tailLines=20"
+BEFORE = f"{LOG}&previous=true"
+
+
+@pytest.mark.parametrize(
+    ("answers", "previous", "lines", "asked"),
+    [
+        pytest.param({LOG: Answer(b"one\ntwo\n")}, False, ["one", "two"], [LOG], id="present"),
+        pytest.param({BEFORE: Answer(b"last\n"), LOG: Answer(b"now\n")}, True, ["last"], [BEFORE], id="before"),
+        pytest.param(
+            {BEFORE: refusal(400, "previous terminated container not found"), LOG: Answer(b"now\n")},
+            True,
+            ["now"],
+            [BEFORE, LOG],
+            id="none-before",
+        ),
+        pytest.param({BEFORE: Answer(b""), LOG: Answer(b"now\n")}, True, ["now"], [BEFORE, LOG], id="empty-before"),
+        pytest.param({LOG: Answer(b"")}, False, [], [LOG], id="empty"),
+        pytest.param(
+            {BEFORE: refusal(404, "gone"), LOG: refusal(404, "gone")}, True, [], [BEFORE, LOG], id="pod-is-gone"
+        ),
+    ],
+)
+def test_last_lines(
+    server: Server, answers: dict[str, Answer], previous: bool, lines: list[str], asked: list[str]
+) -> None:
+    """A container's last lines are those of the run before where these are wanted and there are any."""
+    server.answers = answers
+
+    with Api(server.access) as api:
+        assert lines == last_lines(api, NAMESPACE, "web-x7k2p", "web", previous=previous)
+
+    assert asked == server.paths
+
+
+# ports ----------------------------------------------------------------------------------------------------------------
+
+TRYING = "error trying to reach service: "
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(Answer(b"<html>welcome</html>"), True, id="ok"),
+        pytest.param(Answer(b"no such page", 404), True, id="not-found"),
+        pytest.param(Answer(b"log in", 401), True, id="wants-a-password"),
+        pytest.param(Answer(b"keep out", 403), True, id="forbidden-by-the-service"),
+        pytest.param(Answer(b"oh no", 500), True, id="server-error"),
+        pytest.param(
+            refusal(503, f'{TRYING}net/http: HTTP/1.x transport connection broken: malformed HTTP response "-ERR"'),
+            True,
+            id="no-http",
+        ),
+        pytest.param(refusal(503, f"{TRYING}EOF"), True, id="hangs-up"),
+        pytest.param(
+            refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: connect: connection refused"), False, id="refused"
+        ),
+        pytest.param(
+            refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: connect: no route to host"), False, id="no-route"
+        ),
+        pytest.param(refusal(503, f"{TRYING}dial tcp 10.244.0.7:8080: i/o timeout"), False, id="timeout"),
+        pytest.param(Answer(silent=True), False, id="no-answer"),
+        pytest.param(
+            refusal(403, 'pods "web-x7k2p:8080" is forbidden: User "me" cannot get resource "pods/proxy"'),
+            None,
+            id="may-not-be-asked",
+        ),
+    ],
+)
+def test_port_answers(server: Server, answer: Answer, expected: bool | None) -> None:
+    """Whatever answers on a port listens; what nobody may ask is not known."""
+    server.otherwise = answer
+
+    with Api(server.access) as api:
+        assert expected is port_answers(api, NAMESPACE, "web-x7k2p", 8080)
+
+    assert server.paths == [f"{PODS}/web-x7k2p:8080/proxy/"]
+
+
+def test_port_of_a_cluster_out_of_reach(closed: Access) -> None:
+    """Where the cluster does not answer, no port does."""
+    with Api(closed) as api:
+        assert port_answers(api, NAMESPACE, "web-x7k2p", 8080) is False
+
+
+def test_port_behind_a_prefix(server: Server) -> None:
+    """A cluster behind a path is asked behind it."""
+    with Api(replace(server.access, prefix="/k8s")) as api:
+        assert port_answers(api, NAMESPACE, "web-x7k2p", 8080) is True
+
+    assert server.paths == [f"/k8s{PODS}/web-x7k2p:8080/proxy/"]

@@ -1,0 +1,1 @@
+"""Pulumi's resources of a plan."""

@@ -1,0 +1,1 @@
+"""Deploying for real: the engine, its providers, and a cluster with pods."""

@@ -1,0 +1,196 @@
+"""One local cluster for all tests of a run, and an environment in a namespace of its own for each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.local.base_images import push_busybox
+from composeplat.local.choice import local_cluster
+from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE
+from tests.conftest import Project
+
+PORTS = {"api": 28443, "registry": 28500, "https": 28444, "http": 28080}
+PLATFORM = Path(sys.executable).parent / "platform"
+_NUMBERS = itertools.count(1)
+
+#: Ends at once when asked to, so that tests do not wait for it.
+SLEEP = "sh -c 'trap exit TERM; while :; do sleep 0.2; done'"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    needs_root = pytest.mark.skipif(
+        sys.platform != "linux" or os.geteuid() != 0,
+        reason="the local cluster needs Linux and root: run the tests as root",
+    )
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+            item.add_marker(pytest.mark.timeout(300))
+            item.add_marker(needs_root)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    status: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    def expect(self, status: int = 0) -> Ran:
+        assert status == self.status, f"exit {self.status}\n{self.stdout}\n{self.stderr}"
+        return self
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout.splitlines()[-1] if self.stdout.startswith('{"event"') else self.stdout)
+
+
+@dataclass(slots=True)
+class Environment:
+    """A Compose file in a folder, and a namespace for it."""
+
+    folder: Path
+    namespace: str
+    variables: dict[str, str]
+    cluster: LocalCluster
+    name: str = "env"
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def write(self, text: str, name: str = "compose.yaml") -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def words(self, *words: str) -> list[str]:
+        return [str(PLATFORM), *words, "--name", self.name, "--namespace", self.namespace]
+
+    def platform(self, *words: str, **more: str) -> Ran:
+        began = time.monotonic()
+        done = subprocess.run(
+            self.words(*words), cwd=self.folder, env={**self.variables, **more}, capture_output=True, text=True,
+            check=False, timeout=250, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            self.words(*words), cwd=self.folder, env={**self.variables, **more}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.started.append(process)
+        return process
+
+    def deploy(self, text: str = "", *words: str) -> Ran:
+        if text:
+            self.write(text)
+        return self.platform("deploy", *words)
+
+    def api(self) -> Api:
+        return Api(self.cluster.access)
+
+    def objects(self, version: str, kind: str) -> list[dict[str, Any]]:
+        with self.api() as api:
+            return api.items(kind_path(version, kind, self.namespace))
+
+    def get(self, version: str, kind: str, name: str) -> dict[str, Any] | None:
+        with self.api() as api:
+            try:
+                return api.get(f"{kind_path(version, kind, self.namespace)}/{name}")
+            except ApiError as error:
+                if error.status == 404:
+                    return None
+                raise
+
+    def names(self) -> set[str]:
+        """``Kind/name`` of everything of ours in the namespace, but for pods and what controllers make."""
+        kinds = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"), ("v1", "Service"),
+                 ("v1", "Secret"), ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"),
+                 ("networking.k8s.io/v1", "Ingress"))  # fmt: skip
+        return {
+            f"{kind}/{one['metadata']['name']}"
+            for version, kind in kinds
+            for one in self.objects(version, kind)
+            if one["metadata"]["name"] != "kube-root-ca.crt"
+        }
+
+    def pods(self, service: str = "") -> list[dict[str, Any]]:
+        found = [p for p in self.objects("v1", "Pod") if "deletionTimestamp" not in p["metadata"]]
+        if not service:
+            return found
+        return [p for p in found if p["metadata"]["labels"].get("app.kubernetes.io/name") == service]
+
+    def started_at(self, service: str) -> str:
+        """When the container of a service's one pod began."""
+        (pod,) = self.pods(service)
+        state = pod["status"]["containerStatuses"][0]["state"]
+        return str((state.get("running") or state["terminated"])["startedAt"])
+
+    def exec(self, pod: str, *words: str) -> str:
+        kube = Toolchain(os.environ).need(KUBE).path
+        kubectl = [str(kube), "kubectl", f"--kubeconfig={self.cluster.layout.kubeconfig}", "-n", self.namespace]
+        done = subprocess.run([*kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def state(self) -> dict[str, Any]:
+        (path,) = Path(self.variables["COMPOSEPLAT_DATA"]).glob(
+            f"state/*/.pulumi/stacks/{self.name}/{self.namespace}.json"
+        )
+        latest: dict[str, Any] = json.loads(path.read_text())["checkpoint"]["latest"]
+        return latest
+
+
+def until(done: Callable[[], Any], *, seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = done()
+        if found:
+            return found
+        time.sleep(0.05)
+    pytest.fail("it did not come to be")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS)
+    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
+    made.start()
+    push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
+    yield made
+    made.delete()
+
+
+@pytest.fixture
+def environment(cluster: LocalCluster, project: Project, tmp_path: Path) -> Iterator[Environment]:
+    namespace = f"case-{next(_NUMBERS)}"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PULUMI_", "COMPOSE", "PLATFORM_", "KUBE"))}
+    variables = {
+        **clean,
+        "COMPOSEPLAT_CLUSTER": str(cluster.layout.folder.parent),
+        "COMPOSEPLAT_DATA": str(tmp_path / "data"),
+        "KUBECONFIG": str(cluster.layout.kubeconfig),
+        "HOME": str(tmp_path / "home"),
+        "COMPOSEPLAT_CACHE": str(Toolchain(os.environ).cache.folder),
+    }
+    made = Environment(project({}).path, namespace, variables, cluster)
+    yield made
+    for process in made.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+    with Api(cluster.access) as api:
+        api.delete(f"/api/v1/namespaces/{namespace}")

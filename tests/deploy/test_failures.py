@@ -1,0 +1,153 @@
+"""What goes wrong is told with its cause, at the place in the file, within seconds of the cluster knowing it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from composeplat.cluster.api import kind_path
+from tests.deploy.conftest import SLEEP, Environment
+
+HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
+
+
+@pytest.mark.parametrize(
+    ("service", "place", "message", "more"),
+    [
+        pytest.param(
+            "{<<: *app, image: 'localhost:28500/nothing:1'}", r"3:\d+",
+            "image 'localhost:28500/nothing:1' can't be pulled: there is no such image in its registry",
+            "hint: correct the name or the tag, or push the image", id="no-such-image",
+        ),
+        pytest.param(
+            "{<<: *app, image: 'localhost:28599/nothing:1'}", r"3:\d+",
+            "image 'localhost:28599/nothing:1' can't be pulled: its registry can't be reached from the cluster",
+            "hint: see whether the registry runs, and its name", id="no-registry",
+        ),
+        pytest.param(
+            "{<<: *app, command: \"sh -c 'echo no database; exit 4'\"}", r"3:\d+",
+            r"crashes with exit status 4 \([2-9] times\)", "    no database\n", id="crash-loop",
+        ),
+        pytest.param(
+            "{<<: *app, command: /no/such/program}", r"3:\d+",
+            "can't be started: .*/no/such/program", "", id="no-such-program",
+        ),
+        pytest.param(
+            "{<<: *app, x-node-selector: {disk: fast}}", r"3:\d+",
+            "no node takes it: 0/1 nodes are available", "hint: label a node so, or change the selector",
+            id="node-selector",
+        ),
+        pytest.param(
+            "{<<: *app, resources: {requests: {memory: 1000Gi}}}", r"3:\d+",
+            "no node takes it: .*Insufficient memory", "hint: ask for less, or make room in the cluster",
+            id="too-much-memory",
+        ),
+        pytest.param(
+            "{<<: *app, healthcheck: {http: {path: /, port: 81}, interval: 1s, timeout: 1s, retries: 2}}", r"3:\d+",
+            "its health check failed [0-9]+ times: .*connection refused", "is that the one it listens on?",
+            id="unhealthy",
+        ),
+        pytest.param(
+            "{<<: *app, restart: 'no', command: \"sh -c 'echo bad; exit 9'\"}", r"3:\d+",
+            "failed with exit status 9", "    bad\n", id="failed-job",
+        ),
+    ],
+)  # fmt: skip
+def test_causes(environment: Environment, service: str, place: str, message: str, more: str) -> None:
+    """A service that can't come up ends the deploy with its cause; what was there before still runs."""
+    environment.deploy(f"{HEAD}  app: *app\n").expect()
+    before = environment.started_at("app")
+    ran = environment.deploy(f"{HEAD}  app: {service}\n").expect(1)
+
+    assert re.search(rf"^compose\.yaml:{place}: error: services\.app: {message}", ran.stderr, re.MULTILINE), ran.stderr
+    assert more in ran.stderr
+    assert ran.seconds < 45
+    if "restart" not in service:
+        assert before in [p["status"]["containerStatuses"][0]["state"].get("running", {}).get("startedAt")
+                          for p in environment.pods("app") if "containerStatuses" in p["status"]]  # fmt: skip
+    environment.deploy(f"{HEAD}  app: *app\n").expect()
+
+
+def test_quota(environment: Environment) -> None:
+    """A quota that forbids the pods is named, with what is asked and used."""
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        api.apply({
+            "apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}},
+            "metadata": {"name": "small", "namespace": environment.namespace},
+        })  # fmt: skip
+    ran = environment.deploy(f"{HEAD}  app: *app\n").expect(1)
+
+    assert "services.app: goes beyond the quota 'small': asks for pods=1, used are pods=0 of pods=0" in ran.stderr
+    assert ran.seconds < 20
+
+
+def test_no_storage(environment: Environment) -> None:
+    """A volume of a storage class that is not there is told as that, not as a pod that waits."""
+    text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{driver_opts: {{class: nope}}}}}}\n"
+    ran = environment.deploy(text).expect(1)
+
+    assert "services.app: volume 'data' gets no storage" in ran.stderr
+    assert '"nope" not found' in ran.stderr
+
+
+def test_wrong_port(environment: Environment) -> None:
+    """An endpoint that leads to a port where nothing listens is told."""
+    text = HEAD + "  app: {<<: *app, ports: ['8123']}\nendpoints: [{path: /, service: app, port: 8123}]\n"
+    ran = environment.deploy(text).expect(1)
+
+    assert "services.app: nothing listens on port 8123, where endpoint 'env' leads" in ran.stderr
+    assert "compose.yaml:3:" in ran.stderr
+
+
+def test_refused_by_a_policy(environment: Environment) -> None:
+    """What an admission policy refuses is told in its own words; the other services are deployed."""
+    name = f"no-{environment.namespace}"
+    policies = kind_path("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
+    version = "admissionregistration.k8s.io/v1"
+    policy = {
+        "apiVersion": version, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "object.metadata.name != 'bad'", "message": "the name bad is bad"}],
+        },
+    }  # fmt: skip
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": environment.namespace}}
+    binding = {
+        "apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": selector},
+        },
+    }  # fmt: skip
+    with environment.api() as api:
+        api.apply(policy)
+        api.apply(binding)
+        try:
+            ran = environment.deploy(f"{HEAD}  bad: *app\n  good: *app\n").expect(1)
+        finally:
+            api.delete(f"{policies}/{name}")
+            api.delete(f"{policies.removesuffix('ies')}ybindings/{name}")
+
+    assert "services.bad: Deployment 'bad' could not be made" in ran.stderr
+    assert "the name bad is bad" in ran.stderr
+    assert environment.pods("good") != []
+
+
+def test_no_cluster(environment: Environment) -> None:
+    """Without a kubeconfig, and with a cluster that does not answer, the way out is named; exit status 4."""
+    environment.write(f"{HEAD}  app: *app\n")
+    none = environment.platform("deploy", KUBECONFIG="/nowhere")
+    config = environment.folder / "config"
+    config.write_text(
+        "{current-context: a, contexts: [{name: a, context: {cluster: a}}],"
+        " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:9'}}]}"
+    )
+    silent = environment.platform("deploy", KUBECONFIG=str(config))
+
+    none.expect(4)
+    assert "error: no cluster is known: '/nowhere' names none" in none.stderr
+    assert "hint: give --local for a cluster on this machine" in none.stderr
+    silent.expect(4)
+    assert "error: the API server at https://127.0.0.1:9 can't be reached: connection refused" in silent.stderr

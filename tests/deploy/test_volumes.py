@@ -1,0 +1,119 @@
+"""Data stays: through destroy, through changes of a service, through a volume that leaves the file."""
+
+from __future__ import annotations
+
+import pexpect
+import pytest
+
+from tests.deploy.conftest import SLEEP, Environment
+
+HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
+KEEPER = HEAD + "  keeper: {<<: *app, volumes: ['data:/data']}\nvolumes: {data: {}}\n"
+
+
+def write(environment: Environment) -> None:
+    environment.exec(environment.pods("keeper")[0]["metadata"]["name"], "sh", "-c", "echo precious > /data/file")
+
+
+def read(environment: Environment, service: str = "keeper") -> str:
+    return environment.exec(environment.pods(service)[0]["metadata"]["name"], "cat", "/data/file")
+
+
+def test_destroy_and_deploy(environment: Environment) -> None:
+    """Destroy leaves volumes, and only them, and says so; the next deploy finds the data."""
+    environment.deploy(KEEPER).expect()
+    write(environment)
+    gone = environment.platform("destroy").expect()
+
+    assert "volume data (1Gi) and its data stay" in gone.stderr
+    assert environment.names() == {"PersistentVolumeClaim/data"}
+    assert environment.pods() == []
+    environment.deploy().expect()
+    assert read(environment) == "precious\n"
+
+
+def test_volume_leaves_the_file_and_comes_back(environment: Environment) -> None:
+    """A volume that is not in the file any more stays, with a message, and is taken up when it comes back."""
+    environment.deploy(KEEPER).expect()
+    write(environment)
+    environment.write(HEAD + "  keeper: *app\n")
+    shown = environment.platform("preview").expect()
+    left = environment.deploy().expect()
+
+    assert "- leave out, and keep in the cluster PersistentVolumeClaim data" in shown.stdout
+    assert "volume data is not in the file any more; it and its data stay" in left.stderr
+    assert "Deployment/keeper" in environment.names()
+    environment.deploy(KEEPER).expect()
+    assert read(environment) == "precious\n"
+
+
+def test_the_kind_of_a_workload_changes(environment: Environment) -> None:
+    """From StatefulSet to Deployment to Job and back, and under another name, the data is the same."""
+    environment.deploy(KEEPER).expect()
+    write(environment)
+    job = (
+        HEAD
+        + "  keeper: {<<: *app, restart: 'no', command: cat /data/file, volumes: ['data:/data']}\nvolumes: {data: {}}\n"
+    )
+    plain = HEAD + "  keeper: *app\n  other: {<<: *app, volumes: ['data:/data']}\nvolumes: {data: {}}\n"
+
+    environment.deploy(job).expect()
+    assert "Job/keeper" in environment.names()
+    assert "StatefulSet/keeper" not in environment.names()
+    environment.deploy(plain).expect()
+    assert {"Deployment/keeper", "StatefulSet/other"} <= environment.names()
+    assert read(environment, "other") == "precious\n"
+    environment.deploy(KEEPER).expect()
+    assert read(environment) == "precious\n"
+    assert "StatefulSet/other" not in environment.names()
+
+
+def test_a_change_that_would_lose_data_is_refused(environment: Environment) -> None:
+    """Another storage class or a smaller size is refused before anything changes; --replace-volume allows it."""
+    environment.deploy(KEEPER).expect()
+    write(environment)
+    environment.write(KEEPER.replace("data: {}", "data: {driver_opts: {size: 100Mi}}") + "x-more: 1\n")
+    refused = environment.platform("deploy").expect(1)
+
+    assert (
+        "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
+        " the file changes its size from 1Gi to 100Mi [volume-change]" in refused.stderr
+    )
+    assert "nothing was changed" in refused.stderr
+    assert read(environment) == "precious\n"
+    environment.platform("deploy", "--replace-volume", "data").expect()
+    claim = environment.get("v1", "PersistentVolumeClaim", "data")
+    assert claim is not None
+    assert claim["spec"]["resources"]["requests"]["storage"] == "100Mi"
+    assert environment.exec("keeper-0", "ls", "/data") == ""
+
+
+def test_destroy_with_volumes(environment: Environment) -> None:
+    """--volumes deletes data only when it is confirmed."""
+    environment.deploy(KEEPER).expect()
+    refused = environment.platform("destroy", "--volumes").expect(1)
+    assert "there is no terminal to confirm that on" in refused.stderr
+    assert "PersistentVolumeClaim/data" in environment.names()
+
+    words = environment.words("destroy", "--volumes")
+    terminal = pexpect.spawn(words[0], words[1:], cwd=str(environment.folder), env=environment.variables, timeout=60)
+    terminal.expect("Type the environment's name to go on")
+    terminal.sendline(environment.name)
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+
+    assert terminal.exitstatus == 0
+    assert environment.names() == set()
+
+
+@pytest.mark.parametrize("again", ["", "destroy"])
+def test_anonymous_volumes_stay(environment: Environment, again: str) -> None:
+    """An anonymous volume's data is there after a change and after a destroy."""
+    text = HEAD + "  keeper: {<<: *app, volumes: ['/data'], environment: {A: '${A:-1}'}}\n"
+    environment.deploy(text).expect()
+    write(environment)
+    if again:
+        environment.platform(again).expect()
+    environment.platform("deploy", A="2").expect()
+
+    assert read(environment) == "precious\n"

@@ -1,0 +1,50 @@
+"""A program that stands in for Pulumi's command line, and does what a test tells it to."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+_HEAD = """\
+#!{python} -IS
+import json, os, signal, subprocess, sys, time
+
+words = sys.argv[1:]
+log = words[words.index("--event-log") + 1] if "--event-log" in words else ""
+
+def write(text):
+    with open(log, "a") as stream:
+        stream.write(text)
+
+def tell(**event):
+    write(json.dumps(event) + "\\n")
+
+def wait_for(name):
+    for _ in range(1500):
+        if os.path.exists(name):
+            return
+        time.sleep(0.02)
+    os._exit(99)
+
+"""
+
+
+def fake(path: Path, body: str) -> Path:
+    """Make a program of a few lines of Python, which may ``tell`` events and ``wait_for`` files of its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_HEAD.format(python=sys.executable) + textwrap.dedent(body))
+    path.chmod(0o755)
+    return path
+
+
+def comes_true(condition: Callable[[], object], seconds: float = 20) -> bool:
+    """Say whether a condition comes true soon."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False

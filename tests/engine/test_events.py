@@ -1,0 +1,537 @@
+"""What Pulumi's events tell of each object, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from composeplat.engine.events import (
+    CREATE,
+    DELETE,
+    KEEP,
+    REPLACE,
+    UPDATE,
+    Change,
+    Difference,
+    Events,
+    key_of,
+    kind_of,
+    look_up,
+    names_of,
+    parts_of,
+    reasons,
+    show,
+)
+
+STACK = "urn:pulumi:team::shop::pulumi:pulumi:Stack::shop-team"
+CHAIN = "composeplat:index:ComposeStack$composeplat:index:Service"
+SERVICE = f"urn:pulumi:team::shop::{CHAIN}::shop-service/web"
+WORKLOAD = f"urn:pulumi:team::shop::{CHAIN}$kubernetes:apps/v1:Deployment::shop-workload/web"
+FILES = f"urn:pulumi:team::shop::{CHAIN}$kubernetes:core/v1:ConfigMap::shop-files/web"
+CLAIM = (
+    "urn:pulumi:team::shop::composeplat:index:ComposeStack$composeplat:index:Volume"
+    "$kubernetes:core/v1:PersistentVolumeClaim::shop-claim/data"
+)
+IMAGE = f"urn:pulumi:team::shop::{CHAIN}$docker-build:index:Image::shop-image/web"
+PROVIDER = "urn:pulumi:team::shop::pulumi:providers:kubernetes::cluster"
+
+HASH = 'spec.template.metadata.annotations["dev.platform.com/config-hash"]'
+
+Inputs = dict[str, Any]
+
+
+def step(
+    event: str,
+    operation: str,
+    urn: str,
+    *,
+    old: Inputs | None = None,
+    new: Inputs | None = None,
+    diff: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """An event about a step, as the engine writes it into its log."""
+    token = urn.split("::")[2].rpartition("$")[2]
+    metadata = {
+        "op": operation,
+        "urn": urn,
+        "type": token,
+        "old": _state(urn, token, old),
+        "new": _state(urn, token, new),
+        "keys": [path for path, how in (diff or {}).items() if how.endswith("replace")],
+        "detailedDiff": {path: {"diffKind": how, "inputDiff": False} for path, how in diff.items()} if diff else None,
+        "logical": True,
+        "provider": f"{PROVIDER}::0afa9656-a065-4c76-9e8a-5c1ebf6d41a0",
+    }
+    return {"sequence": 7, "timestamp": 1795264547, event: {"metadata": metadata}}
+
+
+def _state(urn: str, token: str, inputs: Inputs | None) -> dict[str, Any] | None:
+    if inputs is None:
+        return None
+    return {"type": token, "urn": urn, "custom": True, "id": "", "parent": STACK, "inputs": inputs, "outputs": {}}
+
+
+def before(operation: str, urn: str, **more: Any) -> dict[str, Any]:
+    return step("resourcePreEvent", operation, urn, **more)
+
+
+def after(operation: str, urn: str, **more: Any) -> dict[str, Any]:
+    return step("resOutputsEvent", operation, urn, **more)
+
+
+def message(severity: str, text: str, urn: str = "") -> dict[str, Any]:
+    told = {"prefix": f"{severity}: ", "message": text, "color": "never", "severity": severity}
+    return {"sequence": 7, "timestamp": 1795264547, "diagnosticEvent": {**({"urn": urn} if urn else {}), **told}}
+
+
+def deployment(replicas: int = 1, image: str = "nginx:1", **annotations: str) -> Inputs:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "team", "annotations": annotations},
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "web", "image": image}]}}},
+    }
+
+
+def claim(size: str = "1Gi") -> Inputs:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "team"}, "spec": spec}
+
+
+def told(*events: dict[str, Any]) -> Events:
+    """What is known after these events."""
+    seen = Events()
+    for event in events:
+        seen.take(event)
+    return seen
+
+
+# steps ----------------------------------------------------------------------------------------------------------------
+
+
+def test_create() -> None:
+    """An object that is made is a change without differences; it is done when its outputs are there."""
+    events = Events()
+
+    assert events.take(before("create", WORKLOAD, new=deployment())) == WORKLOAD
+    assert (set(), {"create": 1}) == (events.done, events.counted())
+    assert events.take(after("create", WORKLOAD, new=deployment())) == WORKLOAD
+    assert {WORKLOAD} == events.done
+    assert [Change(operation=CREATE, urn=WORKLOAD, kind="Deployment", name="web")] == events.changing
+
+
+def test_update() -> None:
+    """A change of an object names each property, in order, with what it was and will be."""
+    diff = {"spec.replicas": "update", "spec.template.spec.containers[0].image": "update", "metadata.labels": "add"}
+    new = deployment(2, "nginx:2")
+    new["metadata"]["labels"] = {"a": "b"}
+
+    events = told(before("update", WORKLOAD, old=deployment(), new=new, diff=diff))
+
+    assert [
+        Change(
+            operation=UPDATE,
+            urn=WORKLOAD,
+            kind="Deployment",
+            name="web",
+            differences=(
+                Difference(path="metadata.labels", old=None, new={"a": "b"}),
+                Difference(path="spec.replicas", old=1, new=2),
+                Difference(path="spec.template.spec.containers[0].image", old="nginx:1", new="nginx:2"),
+            ),
+        )
+    ] == events.changing
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param('metadata.annotations["pulumi.com/skipAwait"]', id="in-brackets"),
+        pytest.param("metadata.annotations.pulumi.com/skipAwait", id="plain"),
+    ],
+)
+def test_what_is_for_pulumi_alone_is_no_change(path: str) -> None:
+    """An update that only tells Pulumi how to go about an object leaves the object as it is."""
+    events = told(before("update", WORKLOAD, old=deployment(), new=deployment(), diff={path: "add"}))
+
+    assert (events.changing, events.counted()) == ([], {"same": 1})
+
+
+def test_same() -> None:
+    """What stays as it is is counted, and is no change."""
+    event = before("same", WORKLOAD, old=deployment(), new=deployment())
+
+    events = told(event)
+
+    assert (events.changing, events.counted()) == ([], {"same": 1})
+    assert events.changes[WORKLOAD].operation == KEEP
+
+
+REPLACED = {"spec.selector.matchLabels.a": "update-replace", "spec.replicas": "update"}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param(["delete-replaced", "replace", "create-replacement"], id="old-one-goes-first"),
+        pytest.param(["create-replacement", "replace", "delete-replaced"], id="new-one-comes-first"),
+    ],
+)
+def test_replace(order: list[str]) -> None:
+    """The steps of a replacement are one change, and its differences say what can't be changed in place."""
+    old, new = deployment(1), deployment(2)
+    old["spec"]["selector"], new["spec"]["selector"] = {"matchLabels": {"a": "x"}}, {"matchLabels": {"a": "y"}}
+    steps = {
+        "delete-replaced": before("delete-replaced", WORKLOAD, old=old),
+        "replace": before("replace", WORKLOAD, old=old, new=new, diff=REPLACED),
+        "create-replacement": before("create-replacement", WORKLOAD, old=old, new=new, diff=REPLACED),
+    }
+
+    events = told(*(steps[name] for name in order))
+
+    assert events.counted() == {"replace": 1}
+    assert [
+        Change(
+            operation=REPLACE,
+            urn=WORKLOAD,
+            kind="Deployment",
+            name="web",
+            differences=(
+                Difference(path="spec.replicas", old=1, new=2),
+                Difference(path="spec.selector.matchLabels.a", old="x", new="y", replaces=True),
+            ),
+        )
+    ] == events.changing
+
+
+def test_delete() -> None:
+    """What is deleted is named by what it was."""
+    events = told(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
+
+    assert [Change(operation=DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.changing
+
+
+def test_a_deleted_claim_is_kept() -> None:
+    """A claim that is deleted from the state stays in the cluster, and is said to."""
+    events = told(before("delete", CLAIM, old=claim()))
+
+    assert [
+        Change(operation=DELETE, urn=CLAIM, kind="PersistentVolumeClaim", name="data", kept=True)
+    ] == events.changing
+
+
+def test_a_replaced_claim_is_not_kept() -> None:
+    """Where a claim is made anew, what it held is not said to stay."""
+    diff = {"spec.resources.requests.storage": "update-replace"}
+
+    events = told(
+        before("delete-replaced", CLAIM, old=claim("2Gi")),
+        before("create-replacement", CLAIM, old=claim("2Gi"), new=claim("1Gi"), diff=diff),
+    )
+
+    assert [(change.operation, change.kept) for change in events.changing] == [(REPLACE, False)]
+
+
+@pytest.mark.parametrize("urn", [STACK, SERVICE, PROVIDER])
+def test_no_object(urn: str) -> None:
+    """The stack, components and providers are no changes, though they have their steps."""
+    events = Events()
+
+    assert events.take(before("create", urn, new={})) == urn
+    assert events.take(after("create", urn, new={})) == urn
+    assert ({}, {urn}) == (events.counted(), events.done)
+
+
+def test_an_image() -> None:
+    """An image has no metadata: it goes by its resource's name."""
+    events = told(before("create", IMAGE, new={"tags": ["localhost/shop-web"], "push": True}))
+
+    assert [Change(operation=CREATE, urn=IMAGE, kind="Image", name="shop-image/web")] == events.changing
+
+
+@pytest.mark.parametrize("operation", ["read", "remove-pending-replace", "of-a-later-engine"])
+def test_other_operations(operation: str) -> None:
+    """What changes nothing that is ours is passed over."""
+    events = told(before(operation, WORKLOAD, old=deployment(), new=deployment(2)))
+
+    assert (events.changing, events.counted()) == ([], {})
+
+
+def test_failed() -> None:
+    """A step that fails is told by its URN, and stays a change that was wanted."""
+    events = told(before("create", WORKLOAD, new=deployment()))
+    failed = step("resOpFailedEvent", "create", WORKLOAD, new=deployment())
+
+    assert events.take(failed) == WORKLOAD
+    assert ({WORKLOAD}, set(), {"create": 1}) == (events.failed, events.done, events.counted())
+
+
+def test_counted() -> None:
+    """Changes are counted by what is done, each object once."""
+    events = told(
+        before("create", CLAIM, new=claim()),
+        before("create", FILES, new={"metadata": {"name": "web-files"}}),
+        before("create", SERVICE, new={}),
+        before("same", WORKLOAD, old=deployment(), new=deployment()),
+        before("same", WORKLOAD, old=deployment(), new=deployment()),
+    )
+
+    assert events.counted() == {"create": 2, "same": 1}
+    assert names_of(events.changing) == ["PersistentVolumeClaim/data", "ConfigMap/web-files"]
+
+
+# a refresh ------------------------------------------------------------------------------------------------------------
+
+SCALED = {"spec.replicas": "update"}
+
+
+def test_a_refresh_before_an_update() -> None:
+    """An update that reads the cluster first counts what it changes then, and nothing twice."""
+    events = Events()
+    read = [
+        before("refresh", WORKLOAD, old=deployment(), new=deployment()),
+        before("refresh", FILES, old={}, new={}),
+        after("refresh", WORKLOAD, old=deployment(), new=deployment(5)),
+        after("refresh", FILES, old={}, new={}),
+    ]
+    changed = before("update", WORKLOAD, old=deployment(5), new=deployment(), diff=SCALED)
+
+    assert [events.take(event) for event in read] == [None] * 4
+    assert (set(), {}) == (events.done, events.counted())
+    assert events.take(changed) == WORKLOAD
+    assert events.take(after("update", WORKLOAD, old=deployment(5), new=deployment(), diff=SCALED)) == WORKLOAD
+    assert ({"update": 1}, {WORKLOAD}, []) == (events.counted(), events.done, events.drifted)
+
+
+def test_drift() -> None:
+    """A refresh of its own tells what is otherwise in the cluster, and what is gone; that is no change of ours."""
+    events = told(
+        before("refresh", WORKLOAD, old=deployment(), new=deployment()),
+        before("refresh", FILES, old={"metadata": {"name": "web-files"}}, new={}),
+        before("refresh", CLAIM, old=claim(), new=claim()),
+        after("update", WORKLOAD, old=deployment(), new=deployment(5), diff=SCALED),
+        after("delete", FILES, old={"metadata": {"name": "web-files"}}),
+        after("same", CLAIM, old=claim(), new=claim()),
+    )
+
+    assert [
+        Change(
+            operation=UPDATE,
+            urn=WORKLOAD,
+            kind="Deployment",
+            name="web",
+            differences=(Difference(path="spec.replicas", old=1, new=5),),
+        ),
+        Change(operation=DELETE, urn=FILES, kind="ConfigMap", name="web-files"),
+    ] == events.drifted
+    assert ([], set()) == (events.changing, events.done)
+
+
+def test_no_drift() -> None:
+    """What a refresh finds otherwise in what is for Pulumi alone, or in no property at all, is no drift."""
+    diff = {'metadata.annotations["pulumi.com/patchFieldManager"]': "update"}
+
+    events = told(
+        before("refresh", WORKLOAD, old=deployment(), new=deployment()),
+        before("refresh", CLAIM, old=claim(), new=claim()),
+        after("update", WORKLOAD, old=deployment(), new=deployment(), diff=diff),
+        after("update", CLAIM, old=claim(), new=claim()),
+    )
+
+    assert events.drifted == []
+
+
+def test_a_refresh_that_fails() -> None:
+    """An object that can't be read is told as failed."""
+    events = told(
+        before("refresh", WORKLOAD, old=deployment(), new=deployment()),
+        message("error", "failed to read resource state due to unreachable cluster\n", WORKLOAD),
+        step("resOpFailedEvent", "refresh", WORKLOAD, old=deployment(), new=deployment()),
+    )
+
+    assert ({WORKLOAD}, []) == (events.failed, events.drifted)
+    assert events.messages == {WORKLOAD: ["failed to read resource state due to unreachable cluster"]}
+
+
+# messages and the end -------------------------------------------------------------------------------------------------
+
+
+def test_messages() -> None:
+    """Errors are kept in their order, by the object they are about; those about none have a place of their own."""
+    events = told(
+        message("error", "first\n", WORKLOAD),
+        message("error", "second\n", WORKLOAD),
+        message("error", "update failed\n"),
+    )
+
+    assert events.messages == {WORKLOAD: ["first", "second"], "": ["update failed"]}
+
+
+@pytest.mark.parametrize("severity", ["debug", "info", "info#err", "warning"])
+def test_messages_that_are_no_errors(severity: str) -> None:
+    """Everything else that Pulumi says is left to its own output."""
+    events = Events()
+
+    assert events.take(message(severity, "rendered YAML", WORKLOAD)) is None
+    assert events.messages == {}
+
+
+def test_summary() -> None:
+    """The summary is kept as it was told."""
+    summary = {"maybeCorrupt": False, "durationSeconds": 1, "resourceChanges": {"create": 7}, "result": "succeeded"}
+
+    assert told({"sequence": 62, "summaryEvent": summary}).summary == summary
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param({"sequence": 0, "preludeEvent": {"config": {}}}, id="prelude"),
+        pytest.param({"sequence": 63, "cancelEvent": {}}, id="cancel"),
+        pytest.param({"sequence": 3, "progressEvent": {"type": "plugin-install", "completed": 1}}, id="later-kinds"),
+    ],
+)
+def test_other_events(event: dict[str, Any]) -> None:
+    """Events of other kinds change nothing."""
+    events = Events()
+
+    assert events.take(event) is None
+    assert Events() == events
+
+
+# names and paths ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("token", "kind"),
+    [
+        pytest.param("kubernetes:apps/v1:Deployment", "Deployment", id="typed"),
+        pytest.param("kubernetes:core/v1:Secret", "Secret", id="core"),
+        pytest.param("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "HTTPRoute", id="of-others"),
+        pytest.param("docker-build:index:Image", "Image", id="image"),
+        pytest.param("docker-build:index:Index", "", id="another-of-the-builder"),
+        pytest.param("composeplat:index:Service", "", id="component"),
+        pytest.param("pulumi:providers:kubernetes", "", id="provider"),
+        pytest.param("pulumi:pulumi:Stack", "", id="stack"),
+    ],
+)
+def test_kind_of(token: str, kind: str) -> None:
+    """A type names a kind where it is an object's or an image's."""
+    assert kind == kind_of(token)
+
+
+@pytest.mark.parametrize(
+    ("urn", "key"),
+    [
+        pytest.param(WORKLOAD, "workload/web", id="object"),
+        pytest.param(CLAIM, "claim/data", id="claim"),
+        pytest.param(WORKLOAD.replace("shop-workload", "my-shop-workload"), "workload/web", id="dash-in-environment"),
+        pytest.param(WORKLOAD.replace("/web", "/my-web"), "workload/my-web", id="dash-in-name"),
+        pytest.param(PROVIDER, "cluster", id="no-key"),
+    ],
+)
+def test_key_of(urn: str, key: str) -> None:
+    """The plan's key stands at the end of the URN."""
+    assert key == key_of(urn)
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        pytest.param("", [], id="root"),
+        pytest.param("spec", ["spec"], id="one"),
+        pytest.param("spec.replicas", ["spec", "replicas"], id="two"),
+        pytest.param("spec.containers[0].image", ["spec", "containers", "0", "image"], id="index"),
+        pytest.param("a[1][12]", ["a", "1", "12"], id="index-of-index"),
+        pytest.param('data["a.b"]', ["data", "a.b"], id="quoted"),
+        pytest.param('data["a[0].b"].c', ["data", "a[0].b", "c"], id="quoted-with-marks"),
+        pytest.param('["a.b"]["c"]', ["a.b", "c"], id="quoted-first"),
+        pytest.param("a.b/c-d", ["a", "b/c-d"], id="slash-and-dash"),
+    ],
+)
+def test_parts_of(path: str, parts: list[str]) -> None:
+    """A place is written with dots, indexes in brackets, and quoted where a name has marks in it."""
+    assert parts == parts_of(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        pytest.param("a.b", [{"c.d": 1}, "x"], id="mapping"),
+        pytest.param('a.b[0]["c.d"]', 1, id="through-a-list"),
+        pytest.param("a.b[1]", "x", id="item"),
+        pytest.param("a.b[2]", None, id="behind-the-end"),
+        pytest.param("a.b.c", None, id="a-name-in-a-list"),
+        pytest.param("a.b[1].c", None, id="below-a-text"),
+        pytest.param("z.b", None, id="not-there"),
+        pytest.param("", {"a": {"b": [{"c.d": 1}, "x"]}}, id="everything"),
+    ],
+)
+def test_look_up(path: str, found: object) -> None:
+    """A value is found by its place; where there is none, there is no value."""
+    assert found == look_up({"a": {"b": [{"c.d": 1}, "x"]}}, path)
+
+
+# words ----------------------------------------------------------------------------------------------------------------
+
+
+def changed(*differences: Difference) -> Change:
+    return Change(operation=UPDATE, urn=WORKLOAD, kind="Deployment", name="web", differences=differences)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "words"),
+    [
+        pytest.param("spec.replicas", 1, 2, "replicas 1 → 2", id="replicas"),
+        pytest.param("spec.replicas", 1.0, 2.0, "replicas 1 → 2", id="whole-numbers"),
+        pytest.param("spec.strategy.type", None, "Recreate", "update policy (none) → Recreate", id="policy"),
+        pytest.param("spec.resources.requests.storage", "1Gi", "2Gi", "size 1Gi → 2Gi", id="size"),
+        pytest.param("spec.storageClassName", None, "fast", "storage class (none) → fast", id="class"),
+        pytest.param("spec.clusterIP", "None", None, "cluster address None → (none)", id="address"),
+        pytest.param("spec.template.spec.containers[0].image", "a", "b", "image a → b", id="image"),
+        pytest.param("spec.template.spec.containers[0].env[2].value", "a", "b", "env.2.value a → b", id="of-container"),
+        pytest.param(
+            "spec.template.spec.terminationGracePeriodSeconds", 10, 20, "terminationGracePeriodSeconds 10 → 20",
+            id="of-pod",
+        ),
+        pytest.param("metadata.labels", {"a": "b"}, {"a": "c"}, "metadata.labels", id="mapping"),
+        pytest.param("spec.template.spec.containers[0].command", None, ["sh"], "command", id="list"),
+        pytest.param(HASH, "0a", "0b", "its variables or files", id="config-hash"),
+    ],
+)  # fmt: skip
+def test_reasons(path: str, old: object, new: object, words: str) -> None:
+    """What changes is named by its last words, with its values where these are short; a hash is no word for anyone."""
+    assert [words] == reasons(changed(Difference(path=path, old=old, new=new)))
+
+
+def test_each_reason_once() -> None:
+    """Reasons keep their order, and the same words stand once."""
+    hashes = [Difference(path=path, old="0a", new="0b") for path in (HASH, HASH.removeprefix("spec.template."))]
+
+    told_reasons = reasons(changed(hashes[0], Difference(path="spec.replicas", old=1, new=2), hashes[1]))
+
+    assert told_reasons == ["its variables or files", "replicas 1 → 2"]
+
+
+def test_no_reasons() -> None:
+    """What is made or deleted has none."""
+    assert reasons(changed()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(None, "(none)", id="none"),
+        pytest.param("", "", id="empty"),
+        pytest.param(False, "False", id="boolean"),
+        pytest.param(3.0, "3", id="whole-number"),
+        pytest.param(0.5, "0.5", id="fraction"),
+        pytest.param("x" * 60, "x" * 60, id="as-long-as-fits"),
+        pytest.param("x" * 61, "x" * 59 + "…", id="too-long"),
+    ],
+)
+def test_show(value: object, shown: str) -> None:
+    """A value is shown in as much as reads well in a line."""
+    assert shown == show(value)
