@@ -128,6 +128,7 @@ def test_exit_statuses() -> None:
         ("USAGE", 2),
         ("INVALID", 3),
         ("MISSING", 4),
+        ("CHANGES", 5),
         ("INTERRUPTED", 130),
     ]
 

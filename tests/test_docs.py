@@ -210,7 +210,10 @@ def test_every_option_is_documented(name: str) -> None:
 
 def test_no_option_is_made_up() -> None:
     """docs/commands.md names no option that no command has."""
-    real = {o for command in _commands().values() for p in command.params for o in (*p.opts, *p.secondary_opts)} | {"--version", "--help"}
+    real = {o for command in _commands().values() for p in command.params for o in (*p.opts, *p.secondary_opts)} | {
+        "--version",
+        "--help",
+    }
     named = set(re.findall(r"`(--[a-z-]+)", COMMANDS_PAGE.read_text()))
 
     assert named - real == set()

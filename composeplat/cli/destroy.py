@@ -13,7 +13,7 @@ from composeplat.diagnostics import ComposeplatError, Exit
 
 
 def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice, start=False)
+    planned = plan_for(choice, start=False, needs_domain=False)
     if planned is None:
         return Exit.INVALID
     plan = planned.plan

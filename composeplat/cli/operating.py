@@ -54,7 +54,7 @@ class Planned:
     target: Target
 
 
-def plan_for(choice: Choice, *, start: bool) -> Planned | None:
+def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Planned | None:
     """Read the definition and plan it for a cluster; none, once its messages are shown, where it has errors.
 
     The definition is read before a cluster is started, so that a mistake in it is told at once.
@@ -67,7 +67,10 @@ def plan_for(choice: Choice, *, start: bool) -> Planned | None:
     target = find_target(
         os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
     )
-    loaded, plan = _plan(_for_target(request, target))
+    request = _for_target(request, target)
+    if not needs_domain and not request.usual_domain:
+        request = replace(request, usual_domain="domain.invalid")
+    loaded, plan = _plan(request)
     seen_before = start and choice.local
     failed = loaded.report.errors > 0
     if failed or not seen_before:
@@ -102,12 +105,13 @@ def _plan(request: Request) -> tuple[Loaded, Plan]:
 
 
 def operator_for(planned: Planned, screen: Screen) -> Operator:
+    mask = Mask(planned.plan.confidential)
     return Operator(
         plan=planned.plan,
         target=planned.target,
         environment=os.environ,
         origins=planned.loaded.origins,
-        listener=screen.progress,
+        listener=lambda one: screen.progress(replace(one, words=mask.clean(one.words))),
         say=screen.say,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from composeplat.cli.console import show_result, tell, wants_color
 from composeplat.cli.operating import Choice, Mask, operator_for, plan_for, show_refusal, to_json
@@ -12,6 +13,7 @@ from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
 from composeplat.engine.operations import Options, Refused
+from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
 _SIGNS = {CREATE: "+", UPDATE: "~", REPLACE: "!", DELETE: "-"}
@@ -29,7 +31,7 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)
-    changes = outcome.changes
+    changes = [_as_itself(change) for change in outcome.changes]
     if as_json:
         data = {
             "environment": planned.plan.environment, "namespace": planned.plan.namespace,
@@ -41,6 +43,14 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
         show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
         tell(_end(changes, outcome.kept, outcome.seconds))
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
+
+
+def _as_itself(change: Change) -> Change:
+    """A Service that a preview gave another name, under its own."""
+    if change.operation != REPLACE or not change.name.endswith(REPLACED):
+        return change
+    differences = tuple(one for one in change.differences if one.path != "metadata.name")
+    return replace(change, name=change.name.removesuffix(REPLACED), differences=differences)
 
 
 def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) -> list[dict[str, object]]:
@@ -112,7 +122,9 @@ def _differences(change: Change) -> list[str]:
 
 def _end(changes: list[Change], kept: list[str], seconds: float) -> str:
     lines = [f"volume {name} leaves the file; it and its data stay in the cluster" for name in kept]
-    counts: Mapping[str, int] = {word: sum(c.operation == key for c in changes) for key, word in _WORDS.items()}
+    counts: Mapping[str, int] = {
+        word: sum(c.operation == key and not c.kept for c in changes) for key, word in _WORDS.items()
+    }
     told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
     lines.append(f"{told or 'no changes'}, {seconds:.1f} s")
     return "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ from composeplat.diagnostics import Exit, printable
 
 
 def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice, start=False)
+    planned = plan_for(choice, start=False, needs_domain=False)
     if planned is None:
         return Exit.INVALID
     with Screen(quiet=True) as screen:

@@ -31,6 +31,7 @@ from composeplat.engine.preflight import (
     known_to_state,
     look,
     missing_from_cluster,
+    rename_replaced,
 )
 from composeplat.engine.process import Ended, Interrupted, Interrupts
 from composeplat.engine.target import Target
@@ -119,13 +120,19 @@ class Operator:
                 present = self._check(api, options)
                 self.space.make_stack()
                 words = ["preview", *self._words(options)]
+                self.plan = rename_replaced(self.plan, api.items(kind_path("v1", "Service", self.plan.namespace)))
                 if self._has_drift(present):
                     words.append("--refresh")
                 events, ended = self._run(words, None, {})
+        self._stop_if_interrupted()
         if ended.status:
             raise _failed(ended, events)
         return Outcome(changes=events.changing, counts=events.counted(), seconds=time.monotonic() - started,
                        kept=_kept(events), urls=_urls(self.plan))  # fmt: skip
+
+    def _stop_if_interrupted(self) -> None:
+        if self.interrupts.count:
+            raise Interrupted("interrupted")
 
     # deploy
 
@@ -139,6 +146,7 @@ class Operator:
         return outcome
 
     def _deploy(self, api: Api, options: Options) -> Outcome:
+        self._chosen(options)
         present = self._check(api, options)
         if not present.namespace:
             self._make_namespace(api)
@@ -206,7 +214,12 @@ class Operator:
                 words += ["--target", urn]
         if options.rerun_jobs:
             chosen = self._chosen(options)
-            jobs = [s for s in self.plan.services if s.workload_kind == "Job" and s.name in chosen]
+            known = known_to_state(self.space.read_state() or {})
+            jobs = [
+                service
+                for service in self.plan.services
+                if service.name in chosen and ("Job", service.cluster_name) in known
+            ]
             for service in jobs:
                 words += ["--replace", self._urn("Service", f"workload/{service.cluster_name}", "batch/v1:Job")]
         return words
@@ -308,7 +321,8 @@ class Operator:
                 if not told:
                     self.say(f"waiting until {kind} '{name}' {which} is gone")
                     told = True
-                if time.monotonic() > deadline or self.interrupts.count:
+                self._stop_if_interrupted()
+                if time.monotonic() > deadline:
                     raise ComposeplatError(
                         f"{kind} '{name}' {which} is not gone after {_GONE_WITHIN:.0f} s",
                         f"see what holds it: kubectl -n {self.plan.namespace} describe {kind.lower()} {name}",
@@ -556,6 +570,7 @@ class Operator:
                 words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
                 words += ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
                 ended = self.space.runner.follow(words, lambda e: (events.take(e), None)[1], lambda: None, {})
+        self._stop_if_interrupted()
         if ended.status:
             raise _failed(ended, events)
         return Outcome(changes=events.drifted, counts=events.counted(), seconds=time.monotonic() - started)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.blame import Origins
@@ -168,6 +168,28 @@ def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], expandable: Mapp
     if after == before or (after > before and expandable.get(str(live.get("storageClassName")), False)):
         return []
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
+
+
+#: Stands behind the name of a Service in a preview that says it will be made anew.
+REPLACED = "-replaced"
+
+
+def rename_replaced(plan: Plan, live: Iterable[Object]) -> Plan:
+    """For a preview: give Services whose kind of address changes another name.
+
+    They are deleted before they are made anew; a dry run of the making can't know that, and would be refused.
+    """
+    headless = {one["metadata"]["name"]: one["spec"].get("clusterIP") == "None" for one in live}
+
+    def renamed(desired: Desired) -> Desired:
+        wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
+        if desired.kind != "Service" or headless.get(desired.name, wanted) == wanted:
+            return desired
+        metadata = {**desired.manifest["metadata"], "name": f"{desired.name}{REPLACED}"}
+        return replace(desired, manifest={**desired.manifest, "metadata": metadata})
+
+    services = (replace(one, objects=tuple(map(renamed, one.objects))) for one in plan.services)
+    return replace(plan, services=tuple(services))
 
 
 def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str]:

@@ -205,6 +205,8 @@ class Workspace:
         write_private(path, json.dumps(sound))
         try:
             done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
+            if done.status and self.unlock(done.output):
+                done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
         finally:
             path.unlink(missing_ok=True)
         if done.status:

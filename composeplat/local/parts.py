@@ -309,6 +309,7 @@ server = "https://registry-1.docker.io"
 """
 
 _DOOR = """\
+server = "http://localhost:{port}"
 [host."http://localhost:{port}"]
   capabilities = ["pull", "resolve"]
 """

@@ -6,9 +6,11 @@ A builder makes what a test is about from its arguments, and fills in the rest a
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -294,6 +296,14 @@ class Server:
         return self.answers.get(path) or self.answers.get(urlsplit(path).path) or self.otherwise
 
 
+@contextmanager
+def no_server() -> Iterator[Access]:
+    """A port that nobody listens on, and that nobody else can take meanwhile."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield Access(host="127.0.0.1", port=taken.getsockname()[1], plain=True)
+
+
 class _Quiet(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """Say nothing of a client that goes away, or that does not like the certificate."""
@@ -302,6 +312,8 @@ class _Quiet(ThreadingHTTPServer):
 def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Head and body in one piece: in two, the second waits for the other end's word that it has the first.
+        wbufsize = -1
 
         def _answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

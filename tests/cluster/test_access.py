@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pytest
 from composeplat.cluster.api import Access, Api, ApiError
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
-from tests.cluster.objects import Answer, Server, given, refusal
+from tests.cluster.objects import Answer, Server, given, no_server, refusal
 
 SERVER = {"server": "https://api.example.com:6443"}
 HERE = Access(host="api.example.com", port=6443, context="here")
@@ -554,26 +553,22 @@ def test_watch_refused(server: Server) -> None:
         list(api.watch("/api/v1/pods", "1"))
 
 
-@pytest.fixture
-def closed() -> Iterator[Access]:
-    """A port that nobody listens on, and nobody else can take."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield Access(host="127.0.0.1", port=taken.getsockname()[1], plain=True, prefix="/k8s")
-
-
-def test_unreachable(closed: Access) -> None:
+def test_unreachable() -> None:
     """A server that does not answer is told as what is missing, with its address."""
-    with Api(closed) as api, pytest.raises(ApiError) as caught:
+    with no_server() as access, Api(replace(access, prefix="/k8s")) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    said = f"the API server at http://127.0.0.1:{closed.port}/k8s can't be reached: connection refused"
+    said = f"the API server at http://127.0.0.1:{access.port}/k8s can't be reached: connection refused"
     assert (said, 0, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
 
 
-def test_watch_unreachable(closed: Access) -> None:
+def test_watch_unreachable() -> None:
     """A watch can't reach such a server either."""
-    with Api(closed) as api, pytest.raises(ApiError, match=r"can't be reached: connection refused$"):
+    with (
+        no_server() as access,
+        Api(access) as api,
+        pytest.raises(ApiError, match=r"can't be reached: connection refused$"),
+    ):
         list(api.watch("/api/v1/pods", "1"))
 
 

@@ -1,0 +1,378 @@
+"""Progress: a table that stays in its place on a terminal, a line for each change elsewhere, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pexpect
+import pytest
+
+from composeplat.cli import progress
+from composeplat.cli.progress import Screen
+from composeplat.engine.monitor import Progress
+from tests.conftest import ROOT
+
+#: What is shown, one after the other: a note, a pause in seconds, or the fields of a service's progress.
+Step = str | float | dict[str, Any]
+
+SHOW = """
+import json, sys, time
+from composeplat.cli.progress import Screen
+from composeplat.engine.monitor import Progress
+
+with Screen(**json.loads(sys.argv[1])) as screen:
+    for step in json.loads(sys.argv[2]):
+        if isinstance(step, str):
+            screen.say(step)
+        elif isinstance(step, dict):
+            screen.progress(Progress(**step))
+        else:
+            time.sleep(step)
+"""
+ENVIRONMENT = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "xterm"}
+#: Enough for the table to be drawn a few times.
+DRAWN = 0.5
+
+
+@dataclass
+class Terminal:
+    """What stands on a terminal, as far as the sequences go that the table is drawn with."""
+
+    columns: int
+    rows: int
+    lines: list[str] = field(default_factory=lambda: [""])
+    row: int = 0
+    screens: list[list[str]] = field(default_factory=list)
+    """What stood there each time before something was erased, and at the end."""
+
+    def feed(self, output: str) -> list[list[str]]:
+        for part in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|[^\x1b]", output):
+            if part.endswith("A") and part.startswith("\x1b"):
+                self.screens.append(self.shown)
+                self.row = max(self.row - int(part[2:-1]), len(self.lines) - self.rows, 0)
+            elif part == "\x1b[J":
+                self.lines[self.row :] = [""]
+            elif part == "\n":
+                self._next_line()
+            elif not part.startswith("\x1b") and part != "\r":
+                if len(self.lines[self.row]) == self.columns:
+                    self._next_line()
+                self.lines[self.row] += part
+        self.screens.append(self.shown)
+        return self.screens
+
+    def _next_line(self) -> None:
+        self.row += 1
+        if self.row == len(self.lines):
+            self.lines.append("")
+
+    @property
+    def shown(self) -> list[str]:
+        return [line for line in self.lines if line]
+
+
+def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> str:
+    """What is written to a terminal."""
+    terminal = pexpect.spawn(
+        sys.executable,
+        ["-c", SHOW, "{}", json.dumps(steps)],
+        env={**ENVIRONMENT, **variables},
+        dimensions=(rows, columns),
+        encoding="utf-8",
+        timeout=30,
+    )
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 0, terminal.before
+    return str(terminal.before)
+
+
+def screens(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> list[list[str]]:
+    """What stands on a terminal, each time before it is drawn anew, and at the end."""
+    return Terminal(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
+
+
+def elsewhere(*steps: Step, as_json: bool = False, quiet: bool = False, **variables: str) -> tuple[str, str]:
+    """What is written where no terminal is: to standard output, and to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, json.dumps({"as_json": as_json, "quiet": quiet}), json.dumps(steps)],
+        env={**ENVIRONMENT, **variables},
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def at(service: str, phase: str, words: str = "", seconds: float = 0) -> dict[str, Any]:
+    return {"service": service, "phase": phase, "words": words, "seconds": seconds}
+
+
+SHOP: Sequence[Step] = (
+    at("db", "applying"),
+    at("web", "waiting", "waits for db: 0 of 1 ready"),
+    "made namespace team",
+    at("db", "ready", "1 of 1 ready", 12.4),
+    at("web", "failed", "image 'x' can't be pulled", 0.6),
+    at("cache", "unchanged"),
+)
+
+# lines ----------------------------------------------------------------------------------------------------------------
+
+LINES = """\
+db: applying
+web: waiting: waits for db: 0 of 1 ready
+made namespace team
+db: ready: 1 of 1 ready
+web: failed: image 'x' can't be pulled
+cache: unchanged
+"""
+
+
+def test_lines() -> None:
+    """Where no terminal is, each change is a line on standard error, as it comes."""
+    assert elsewhere(*SHOP) == ("", LINES)
+
+
+@pytest.mark.parametrize(
+    "variables", [pytest.param({"TERM": "dumb"}, id="dumb-terminal"), pytest.param({"CI": "true"}, id="ci")]
+)
+def test_lines_on_a_terminal(variables: dict[str, str]) -> None:
+    """A terminal that can't move, and one that is a build's log, get the lines too."""
+    assert on_terminal(*SHOP, **variables).replace("\r\n", "\n") == LINES
+
+
+def test_quiet() -> None:
+    """Where nothing is to be shown, nothing is."""
+    assert elsewhere(*SHOP, quiet=True) == ("", "")
+
+
+def test_json() -> None:
+    """For programs each change is an object on a line of standard output, and nothing else is written."""
+    out, err = elsewhere(*SHOP, as_json=True)
+
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"event": "service", "service": "db", "phase": "applying", "words": "", "seconds": 0},
+        {"event": "service", "service": "web", "phase": "waiting", "words": "waits for db: 0 of 1 ready", "seconds": 0},
+        {"event": "note", "text": "made namespace team"},
+        {"event": "service", "service": "db", "phase": "ready", "words": "1 of 1 ready", "seconds": 12.4},
+        {"event": "service", "service": "web", "phase": "failed", "words": "image 'x' can't be pulled", "seconds": 0.6},
+        {"event": "service", "service": "cache", "phase": "unchanged", "words": "", "seconds": 0},
+    ]
+    assert err == ""
+
+
+def test_json_on_a_terminal() -> None:
+    """JSON stays JSON on a terminal."""
+    command = SHOW.replace("**json.loads(sys.argv[1])", "as_json=True")
+    terminal = pexpect.spawn(
+        sys.executable, ["-c", command, "", json.dumps(SHOP)], env=ENVIRONMENT, dimensions=(24, 200), encoding="utf-8"
+    )
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+
+    assert [json.loads(line)["event"] for line in terminal.before.splitlines()].count("service") == 5
+
+
+def test_nobody_reads() -> None:
+    """Where the reader of the JSON has gone, the operation goes on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", SHOW, '{"as_json": true}', json.dumps(SHOP)]
+
+    done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE, timeout=30, check=False)
+    os.close(writer)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# a sign of life -------------------------------------------------------------------------------------------------------
+
+
+def still(capsys: pytest.CaptureFixture[str], *steps: Progress) -> str:
+    """What is said after some silence."""
+    with Screen() as screen:
+        for step in steps:
+            screen.progress(step)
+        capsys.readouterr()
+        deadline = time.monotonic() + 20
+        said = ""
+        while not said.endswith("\n") and time.monotonic() < deadline:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+    return said.partition("\n")[0]
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a sign of life come sooner than for people."""
+    monkeypatch.setattr(progress, "_STILL_EVERY", 0.05)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing changes for long, a line says what is waited for, so that a log does not seem dead."""
+    said = still(
+        capsys,
+        Progress(service="db", phase="waiting", words="0 of 1 ready"),
+        Progress(service="web", phase="applying"),
+        Progress(service="cache", phase="ready", words="1 of 1 ready"),
+    )
+
+    assert said == "still at it after 0 s: db (0 of 1 ready), web (applying)"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same where no service is at work, as while Pulumi starts."""
+    assert still(capsys) == "still at it after 0 s"
+
+
+def test_no_sign_of_life_while_things_change() -> None:
+    """Shortly after a change nothing is said."""
+    assert elsewhere("made namespace team", DRAWN) == ("", "made namespace team\n")
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+
+BUSY: Sequence[Step] = (
+    at("db", "ready", "1 of 1 ready", 12.4),
+    at("web", "waiting", "waits for db: 0 of 1 ready", 100),
+    at("a-service-with-a-very-long-name", "applying"),
+    at("cache", "failed", "image 'registry.example.com/team/cache:1' can't be pulled: not found", 3),
+)
+
+
+def test_table() -> None:
+    """While an operation runs each service has its line: a mark, its name, what it is at, and for how long."""
+    table = screens(*BUSY, DRAWN)[0]
+
+    assert re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", "\n".join(table)).splitlines() == [
+        "✓ db                        1 of 1 ready  12 s",
+        "⠋ web                       waits for db: 0 of 1 ready  100 s",
+        "⠋ a-service-with-a-very-lo  applying",
+        "✗ cache                     image 'registry.example.com/team/cache:1' can't b…  3 s",
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_width(columns: int) -> None:
+    """Whatever the width of the terminal, no line of the table takes two of its lines."""
+    for screen in screens(*BUSY, DRAWN, columns=columns):
+        assert len(screen) == len(BUSY)
+        assert max(map(len, screen)) < columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        pytest.param(40, "✗ cache                     image …  3 s", id="narrow"),
+        pytest.param(
+            200,
+            "✗ cache                     image 'registry.example.com/team/cache:1' can't be pulled: not found  3 s",
+            id="wide",
+        ),
+    ],
+)
+def test_what_is_cut(columns: int, line: str) -> None:
+    """Of what does not fit the end is left out, never the time."""
+    assert line == screens(*BUSY, DRAWN, columns=columns)[-1][-1]
+
+
+def test_the_last_table() -> None:
+    """At the end the table stands once, with the notes above it, and says what became of each service."""
+    assert screens(*SHOP[:3], DRAWN, *SHOP[3:], DRAWN)[-1] == [
+        "made namespace team",
+        "✓ db     1 of 1 ready  12 s",
+        "✗ web    image 'x' can't be pulled",
+        "✓ cache  unchanged",
+    ]
+
+
+def test_an_end_before_the_first_drawing() -> None:
+    """An operation that ends at once shows its last table all the same."""
+    assert screens(at("db", "unchanged")) == [["✓ db  unchanged"]]
+
+
+def test_no_services() -> None:
+    """Without a service there is no table, and nothing is erased."""
+    assert on_terminal("nothing to do", DRAWN) == "nothing to do\r\n"
+
+
+def test_notes_while_the_table_stands() -> None:
+    """A note stands above the table, which is drawn below it again."""
+    shown = screens(at("db", "ready"), DRAWN, "first", DRAWN, "second", DRAWN)
+
+    assert shown[-1] == ["first", "second", "✓ db  ready"]
+    assert ["first", "✓ db  ready"] in shown
+
+
+def test_time_goes_on() -> None:
+    """The time of what is under way goes on between changes; that of what has ended does not."""
+    shown = screens(at("db", "ready", "", 5), at("web", "waiting", "", 8.9), 1.2)
+
+    clocks = [re.findall(r"(\d+) s", "\n".join(screen)) for screen in shown]
+    assert clocks[0] == ["5", "9"]
+    assert clocks[-2] == ["5", "10"]
+
+
+def test_colors() -> None:
+    """Marks have colors: green for what is done, red for what failed, others for what is under way."""
+    output = on_terminal(at("a", "ready"), at("b", "failed"), at("c", "waiting"), at("d", "pending"))
+
+    assert "\x1b[32m✓\x1b[0m a  ready" in output
+    assert "\x1b[31m✗\x1b[0m b  failed" in output
+    assert re.search("\x1b\\[33m.\x1b\\[0m c  waiting", output)
+    assert "\n· d  pending" in output
+
+
+def test_no_color() -> None:
+    """With NO_COLOR the table is drawn in its place all the same."""
+    output = on_terminal(*SHOP, DRAWN, NO_COLOR="1")
+
+    assert re.findall(r"\x1b\[[0-9;]*m", output) == []
+    assert re.findall(r"\x1b\[[0-9;]*[A-Z]", output)[:2] == ["\x1b[3A", "\x1b[J"]
+
+
+def test_no_utf8() -> None:
+    """A terminal that shows ASCII alone gets marks that it can show, in as little room."""
+    shown = screens(*BUSY, at("last", "pending"), DRAWN, columns=40, PYTHONIOENCODING="ascii")
+
+    assert shown[0] == [
+        "+ db                        1 of…  12 s".replace("…", ">"),
+        "- web                       waits…  100 s".replace("waits…", "wai>"),
+        "- a-service-with-a-very-lo  applying",
+        "! cache                     image >  3 s",
+        ". last                      pending",
+    ]
+
+
+MANY: Sequence[Step] = [at(f"s{number}", "ready" if number % 3 == 0 else "waiting") for number in range(12)]
+
+
+def test_more_services_than_lines() -> None:
+    """Where not all have room, those under way are shown, as many as fit, and the others are counted."""
+    shown = screens(*MANY, DRAWN, rows=8, NO_COLOR="1")
+
+    assert [line.split()[1] for line in shown[0][:-1]] == ["s1", "s2", "s4", "s5", "s7"]
+    assert shown[0][-1] == "… 4 done, 3 more under way"
+    assert all(screen == shown[0] or len(screen) == len(shown[0]) for screen in shown[:-1])
+
+
+def test_all_services_at_the_end() -> None:
+    """The last table has all services, whatever the terminal's height."""
+    assert [line.split()[1] for line in screens(*MANY, DRAWN, rows=8)[-1]] == [f"s{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [pytest.param(1, 5, id="tiny"), pytest.param(0, 0, id="of-no-size")])
+def test_a_terminal_without_room(rows: int, columns: int) -> None:
+    """A terminal that says it has no room breaks nothing."""
+    assert "s11" in on_terminal(*MANY, DRAWN, rows=rows, columns=columns)

@@ -1,0 +1,218 @@
+"""Nothing is lost and nothing leaked: kills, interrupts, two at once, objects of others, secrets, leavings."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from composeplat.engine.process import members
+from tests.deploy.conftest import SLEEP, Environment, until
+
+HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
+SEVERAL = (
+    HEAD
+    + "  keeper: {<<: *app, volumes: ['data:/data'], environment: {A: b}}\n"
+    + "  once: {<<: *app, restart: 'no', command: 'true'}\n"
+    + "".join(f"  app-{n}: {{<<: *app, ports: ['80{n:02}'], depends_on: [keeper]}}\n" for n in range(4))
+    + "volumes: {data: {}}\n"
+)
+#: What the file above is in the cluster.
+WANTED = {
+    "StatefulSet/keeper", "Job/once", "Service/keeper", "Service/once", "Secret/keeper-env",
+    "PersistentVolumeClaim/data", *(f"Deployment/app-{n}" for n in range(4)), *(f"Service/app-{n}" for n in range(4)),
+}  # fmt: skip
+ROUNDS = 30 if os.environ.get("ENDURANCE") else 3
+
+
+def engine_of(environment: Environment) -> int | None:
+    """The process of the engine that a deploy has started."""
+    notes = list(Path(environment.variables["COMPOSEPLAT_DATA"]).glob("stacks/*/*/*/running.json"))
+    try:
+        text = notes[0].read_text()
+        return int(text.partition('"group": ')[2].partition(",")[0])
+    except (IndexError, OSError, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("victim", ["platform", "engine"])
+@pytest.mark.parametrize("more", [{}, {"PULUMI_SKIP_CHECKPOINTS": "true"}], ids=["checkpoints", "one-checkpoint"])
+def test_killed_at_any_moment(
+    environment: Environment, victim: str, more: dict[str, str], record_property: Callable[[str, object], None]
+) -> None:
+    """After a kill -9 the next deploy needs no help, and leaves no orphan, no double and nothing pending."""
+    environment.write(SEVERAL)
+    seed = int(time.time())
+    record_property("seed", seed)
+    moments = random.Random(seed)  # noqa: S311 -- nothing is kept secret by it
+    for _ in range(max(1, ROUNDS // 3)):
+        process = environment.start("deploy", **more)
+        until(lambda: engine_of(environment), seconds=20)
+        group = engine_of(environment)
+        time.sleep(moments.uniform(0, 4))
+        if victim == "platform":
+            process.kill()
+        elif group is not None:
+            with_kill(group)
+        process.communicate()
+        environment.deploy().expect()
+
+        assert environment.names() == WANTED, seed
+        assert environment.state().get("pending_operations", []) == [], seed
+        assert group is None or until(lambda g=group: members(g) == []), seed  # type: ignore[misc]
+        environment.platform("preview", "--expect-no-changes").expect()
+        environment.platform("destroy", "--volumes", "--yes").expect()
+        assert environment.names() == set(), seed
+
+
+def with_kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def test_interrupted(environment: Environment) -> None:
+    """Ctrl-C ends a deploy in order, with status 130, and the next one goes on."""
+    text = HEAD + (
+        "  slow: {<<: *app, healthcheck: {test: [CMD, 'false'], interval: 600s, start_period: 600s}}\n"
+        "  web: {<<: *app, depends_on: {slow: {condition: service_healthy}}}\n"
+    )
+    environment.write(text)
+    process = environment.start("deploy")
+    until(lambda: environment.pods("slow"))
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130, said
+    assert time.monotonic() - began < 20
+    assert "goes on from there" in said
+    assert environment.state().get("pending_operations", []) == []
+    environment.deploy(HEAD + "  slow: *app\n  web: *app\n").expect()
+
+
+def test_two_at_once(environment: Environment) -> None:
+    """Of two deploys at once one is refused, with the other's number; the state is sound."""
+    environment.write(SEVERAL)
+    first = environment.start("deploy")
+    until(lambda: engine_of(environment), seconds=20)
+    second = environment.platform("deploy").expect(1)
+    _, said = first.communicate(timeout=100)
+
+    assert f"is busy: process {first.pid} has been at 'deploy' since" in second.stderr
+    assert first.returncode == 0, said
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_objects_of_others(environment: Environment) -> None:
+    """An object of someone else under a name that is needed is named before anything changes, and not touched."""
+    environment.deploy(HEAD + "  other: *app\n").expect()
+    with environment.api() as api:
+        theirs = {
+            "apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "yes"},
+            "metadata": {"name": "app-files", "namespace": environment.namespace},
+        }  # fmt: skip
+        api.apply(theirs)
+    environment.write("a", "index.html")
+    ran = environment.deploy(HEAD + "  app: {<<: *app, volumes: ['./index.html:/index.html']}\n").expect(1)
+
+    assert (
+        f"services.app needs the name of ConfigMap 'app-files', which is in namespace '{environment.namespace}'"
+        " already and belongs to someone else [foreign-object]" in ran.stderr
+    )
+    assert "Deployment/app" not in environment.names()
+    found = environment.get("v1", "ConfigMap", "app-files")
+    assert found is not None
+    assert found["data"] == {"theirs": "yes"}
+
+
+def test_changes_that_replace(environment: Environment) -> None:
+    """What can't be changed in place is made anew, and a preview says so; removed services go."""
+    environment.deploy(HEAD + "  app: {<<: *app, ports: [80]}\n  old: *app\n").expect()
+    environment.write(HEAD + "  app: {<<: *app, ports: [80], deploy: {endpoint_mode: dnsrr}}\n")
+    shown = environment.platform("preview").expect()
+    environment.deploy().expect()
+
+    assert "  ! replace Service app:" in shown.stdout
+    assert "  - delete Deployment old\n" in shown.stdout
+    service = environment.get("v1", "Service", "app")
+    assert service is not None
+    assert service["spec"]["clusterIP"] == "None"
+    assert environment.names() == {"Service/app", "Deployment/app"}
+    environment.deploy(HEAD + "  app: {<<: *app, ports: [80]}\n").expect()
+    service = environment.get("v1", "Service", "app")
+    assert service is not None
+    assert service["spec"]["clusterIP"] != "None"
+
+
+def test_state_that_was_cut(environment: Environment) -> None:
+    """A state file that can't be read is restored from a copy; one that is gone is made anew from the labels."""
+    environment.deploy(SEVERAL).expect()
+    environment.deploy().expect()
+    (path,) = Path(environment.variables["COMPOSEPLAT_DATA"]).glob("state/*/.pulumi/stacks/env/*.json")
+    path.write_text(path.read_text()[:500])
+    environment.deploy().expect()
+    assert environment.names() == WANTED
+    path.unlink()
+    environment.deploy().expect()
+
+    assert environment.names() == WANTED
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_deleted_by_hand(environment: Environment) -> None:
+    """What someone deleted in the cluster is made again, and a preview says so."""
+    environment.deploy(HEAD + "  app: *app\n").expect()
+    with environment.api() as api:
+        api.delete(f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/app")
+    shown = environment.platform("preview").expect()
+    environment.deploy().expect()
+
+    assert "  + create Deployment app" in shown.stdout
+    assert environment.pods("app") != []
+
+
+def test_secrets_are_nowhere(environment: Environment) -> None:
+    """A secret value is in the cluster's Secret, and not in any output, file of ours, or process's arguments."""
+    planted = "planted-5fd1c0a7"
+    text = HEAD + (
+        "  app: {<<: *app, environment: {DB_PASSWORD: '${DB_PASSWORD}'}}\n"
+        "  job: {<<: *app, restart: 'no', command: \"sh -c 'echo ${DB_PASSWORD}; exit 1'\"}\n"
+    )
+    environment.write(text)
+    environment.write(f"DB_PASSWORD={planted}\n", ".env")
+    said, seen = "", ""
+    for words in (
+        ("preview", "--diff"),
+        ("preview", "--json"),
+        ("deploy",),
+        ("deploy", "--json"),
+        ("refresh", "--json"),
+    ):
+        process = environment.start(*words)
+        while process.poll() is None:
+            seen += subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+            time.sleep(0.2)
+        said += "".join(process.communicate())
+    files = [
+        path
+        for path in Path(environment.variables["COMPOSEPLAT_DATA"]).rglob("*")
+        if path.is_file() and not path.is_symlink()
+    ]
+    holding = [path.name for path in files if planted in path.read_text(errors="replace")]
+
+    secret = environment.get("v1", "Secret", "app-env")
+    assert secret is not None
+    assert secret["data"]["DB_PASSWORD"] == base64.b64encode(planted.encode()).decode()
+    assert "[secret]" in said
+    assert planted not in said
+    assert planted not in seen
+    assert holding == []

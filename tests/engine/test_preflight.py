@@ -1,0 +1,372 @@
+"""What is in the cluster already is never taken over from others, and no volume loses its data by surprise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from composeplat.diagnostics import Report
+from composeplat.engine.preflight import (
+    KINDS,
+    Present,
+    check_present,
+    is_ours,
+    keys_of,
+    known_to_state,
+    missing_from_cluster,
+    rename_replaced,
+)
+from composeplat.plan import Plan
+from tests.conftest import Project, Reading, lines
+
+OURS = {"app.kubernetes.io/managed-by": "composeplat", "app.kubernetes.io/instance": "demo"}
+CLAIM = "PersistentVolumeClaim"
+
+TEXT = """\
+services:
+  web:
+    image: nginx
+    ports: ['8080:80']
+    environment: {A: b}
+    volumes: ['data:/data', './conf:/etc/conf']
+  My_Job: {image: x, restart: 'no'}
+volumes:
+  data: {size: 2Gi}
+endpoints: [{path: /, service: web, port: 80}]
+"""
+
+
+def head(kind: str, name: str, labels: Mapping[str, str] | None = OURS) -> dict[tuple[str, str], dict[str, Any]]:
+    """An object as a list of metadata has it."""
+    metadata = {"name": name, "namespace": "team", **({} if labels is None else {"labels": dict(labels)})}
+    return {(kind, name): {"metadata": metadata}}
+
+
+def heads(keys: Iterable[tuple[str, str]], labels: Mapping[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {key: one for kind, name in keys for key, one in head(kind, name, labels).items()}
+
+
+def claim(size: str = "1Gi", storage_class: str | None = "standard", *access: str) -> dict[str, Any]:
+    """A claim as the cluster has it."""
+    spec = {"accessModes": list(access or ["ReadWriteOnce"]), "resources": {"requests": {"storage": size}}}
+    return {"spec": {**spec, **({"storageClassName": storage_class} if storage_class else {})}}
+
+
+def read(project: Project, text: str = TEXT) -> Reading:
+    return project(text).write({"conf": "x"}).read(namespace="team")
+
+
+def report_of(reading: Reading, present: Present, *replaced_volumes: str) -> Report:
+    """What is said of a definition before it is deployed."""
+    assert reading.plan is not None, reading.messages
+    report = Report()
+    check_present(reading.plan, present, reading.loaded.origins, report, replaced_volumes=replaced_volumes)
+    return report
+
+
+def said(reading: Reading, present: Present, *replaced_volumes: str) -> list[str]:
+    return lines(report_of(reading, present, *replaced_volumes).sorted())
+
+
+# objects of others ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "place", "path"),
+    [
+        pytest.param(CLAIM, "data", "9:9", "volumes.data", id="claim"),
+        pytest.param("Secret", "web-env", "3:5", "services.web", id="environment"),
+        pytest.param("ConfigMap", "web-files", "3:5", "services.web", id="files"),
+        pytest.param("Service", "web", "3:5", "services.web", id="cluster-service"),
+        pytest.param("StatefulSet", "web", "3:5", "services.web", id="workload"),
+        pytest.param("Job", "my-job", "7:11", "services.My_Job", id="cleaned-name"),
+        pytest.param("Ingress", "demo", "10:12", "endpoints.demo", id="endpoint"),
+    ],
+)
+def test_an_object_of_someone_else(project: Project, kind: str, name: str, place: str, path: str) -> None:
+    """An object that is in the way is named with its kind, at the part of the file that wants its name."""
+    present = Present(heads=head(kind, name, None))
+
+    message = f"{path} needs the name of {kind} '{name}', which is in namespace 'team' already"
+    assert said(read(project), present) == [
+        f"compose.yaml:{place}: error: {message} and belongs to someone else [foreign-object]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("labels", "whose"),
+    [
+        pytest.param({}, "someone else", id="nobody's"),
+        pytest.param({"app.kubernetes.io/instance": "demo"}, "someone else", id="of-nobody-for-this-environment"),
+        pytest.param({"app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's"),
+        pytest.param({**OURS, "app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's-of-that-name"),
+        pytest.param({**OURS, "app.kubernetes.io/instance": "stage"}, "environment 'stage'", id="of-another"),
+        pytest.param({"app.kubernetes.io/managed-by": "composeplat"}, "'composeplat'", id="of-no-environment"),
+    ],
+)
+def test_whose_it_is(project: Project, labels: Mapping[str, str], whose: str) -> None:
+    """The message says whose the object is, as far as its labels do."""
+    (told,) = report_of(read(project), Present(heads=head("Service", "web", labels))).sorted()
+
+    assert told.message == (
+        "services.web needs the name of Service 'web', which is in namespace 'team' already and belongs to " + whose
+    )
+    assert told.hint == "rename it here, remove the other, or deploy into another namespace with --namespace"
+
+
+def test_every_object_in_the_way(project: Project) -> None:
+    """All that stands in the way is told in one run."""
+    reading = read(project)
+    assert reading.plan is not None
+    wanted = keys_of(reading.plan.objects)
+
+    report = report_of(reading, Present(heads=heads(wanted, {})))
+
+    assert len(wanted) == 9
+    assert report.errors == 9
+
+
+def test_what_is_ours(project: Project) -> None:
+    """Objects that carry this environment's labels are taken up, and those of others under other names don't matter."""
+    reading = read(project)
+    assert reading.plan is not None
+    taken_up = heads(keys_of(reading.plan.objects), OURS)
+    present = Present(
+        heads={**taken_up, **head("Deployment", "web", {}), **head("Service", "other", {})},
+        claims={"data": claim("2Gi")},
+    )
+
+    assert said(reading, present) == []
+
+
+def test_an_empty_namespace(project: Project) -> None:
+    """Where nothing is, nothing stands in the way."""
+    assert said(read(project), Present(namespace=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param(OURS, True, id="both-labels"),
+        pytest.param({**OURS, "more": "x"}, True, id="with-others"),
+        pytest.param({**OURS, "app.kubernetes.io/instance": "demo2"}, False, id="another-environment"),
+        pytest.param({"app.kubernetes.io/instance": "demo"}, False, id="no-manager"),
+        pytest.param({}, False, id="no-labels"),
+        pytest.param(None, False, id="no-map-of-labels"),
+    ],
+)
+def test_is_ours(labels: Mapping[str, str] | None, *, expected: bool) -> None:
+    """Two labels together make an object ours."""
+    (one,) = head("Service", "web", labels).values()
+
+    assert expected == is_ours(one, "demo")
+
+
+def test_ours() -> None:
+    """Of what a namespace holds, an environment's objects are found by their labels."""
+    present = Present(heads={**head("Service", "a"), **head("Service", "b", {}), **head(CLAIM, "a")})
+
+    assert list(present.ours("demo")) == [("Service", "a"), (CLAIM, "a")]
+
+
+def test_ending() -> None:
+    """Objects that are on their way out are told apart from those that stay, and from those that are not there."""
+    present = Present(heads={**head("Service", "a"), **head("Job", "b")})
+    present.heads["Job", "b"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+
+    assert present.ending([("Service", "a"), ("Job", "b"), ("Job", "c")]) == ["Job/b"]
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+VOLUME = "services: {web: {image: x, volumes: ['data:/data']}}\nvolumes:\n  data: {%s}\n"
+
+
+def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: str, **expandable: bool) -> list[str]:
+    """What is said of a volume that is there already, but for what every such message has."""
+    present = Present(heads=head(CLAIM, "data"), claims={"data": live}, expandable=expandable)
+    start = "compose.yaml:3:9: error: volumes.data can't be changed without losing its data: the file changes "
+    end = " [volume-change]"
+    messages = said(read(project, VOLUME % written), present, *replaced)
+    assert all(message.startswith(start) and message.endswith(end) for message in messages), messages
+    return [message[len(start) : -len(end)] for message in messages]
+
+
+@pytest.mark.parametrize(
+    ("written", "live"),
+    [
+        pytest.param("", claim("1Gi"), id="usual"),
+        pytest.param("", claim("1Gi", None), id="no-class"),
+        pytest.param("size: 2Gi", claim("2Gi"), id="size"),
+        pytest.param("size: 1.5Gi", claim("1536Mi"), id="size-in-another-unit"),
+        pytest.param("class: fast", claim("1Gi", "fast"), id="class"),
+        pytest.param("x-access-mode: ReadWriteMany", claim("1Gi", "standard", "ReadWriteMany"), id="access"),
+    ],
+)
+def test_a_volume_that_stays(project: Project, written: str, live: dict[str, Any]) -> None:
+    """A volume that is as the file says is no matter, nor is a class that the file leaves to the cluster."""
+    assert of_volume(project, written, live) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "live", "expandable", "changes"),
+    [
+        pytest.param("class: fast", claim(), True, "its storage class from standard to fast", id="class"),
+        pytest.param("class: fast", claim("1Gi", None), True, "its storage class from (none) to fast", id="added"),
+        pytest.param(
+            "x-access-mode: ReadWriteMany", claim(), True, "its access from ReadWriteOnce to ReadWriteMany", id="access"
+        ),
+        pytest.param("", claim("3Gi"), True, "its size from 3Gi to 1Gi", id="shrink"),
+        pytest.param("", claim("3Gi"), False, "its size from 3Gi to 1Gi", id="shrink-what-can't-grow"),
+        pytest.param(
+            "size: 2Gi", claim(), False, "its size from 1Gi to 2Gi, which its storage class does not allow", id="grow"
+        ),
+        pytest.param(
+            "size: 1Gi, class: fast, x-access-mode: ReadWriteMany", claim("2Gi"), True,
+            "its storage class from standard to fast and its access from ReadWriteOnce to ReadWriteMany"
+            " and its size from 2Gi to 1Gi",
+            id="everything",
+        ),
+    ],
+)  # fmt: skip
+def test_a_change_that_would_cost_data(
+    project: Project, written: str, live: dict[str, Any], changes: str, *, expandable: bool
+) -> None:
+    """A change that Kubernetes can't make in place is refused, with all that would change."""
+    assert of_volume(project, written, live, standard=expandable) == [changes]
+
+
+def test_a_volume_that_grows(project: Project) -> None:
+    """A volume grows where its storage class allows that; what other classes allow does not matter."""
+    assert of_volume(project, "size: 2Gi", claim("1Gi"), standard=True) == []
+    assert of_volume(project, "size: 2Gi", claim("1Gi"), other=True) == [
+        "its size from 1Gi to 2Gi, which its storage class does not allow"
+    ]
+
+
+def test_a_volume_without_a_class_can_not_grow(project: Project) -> None:
+    """A claim that was bound without a class has nobody who could make it grow."""
+    assert of_volume(project, "size: 2Gi", claim("1Gi", None), standard=True) == [
+        "its size from 1Gi to 2Gi, which its storage class does not allow"
+    ]
+
+
+def test_the_way_out(project: Project) -> None:
+    """The hint names the option that lets the data go, with the volume's name as the file has it."""
+    text = "services: {web: {image: x, volumes: ['My_Data:/data']}}\nvolumes: {My_Data: {}}\n"
+    present = Present(heads=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})
+
+    (told,) = report_of(read(project, text), present).sorted()
+
+    assert told.path == ("volumes", "My_Data")
+    assert told.hint == ("undo that; or give --replace-volume My_Data, which makes it anew and deletes all it holds")
+
+
+def test_replace_volume(project: Project) -> None:
+    """A volume that is named to be made anew may change; another name lets nothing through."""
+    assert of_volume(project, "", claim("3Gi"), "data") == []
+    assert of_volume(project, "", claim("3Gi"), "other") == ["its size from 3Gi to 1Gi"]
+
+
+def test_replace_volume_of_someone_else(project: Project) -> None:
+    """A claim that is not ours is not made anew, even where its volume is named."""
+    present = Present(heads=head(CLAIM, "data", {}), claims={"data": claim()})
+
+    assert [told.code for told in report_of(read(project), present, "data").sorted()] == ["foreign-object"]
+
+
+# previews -------------------------------------------------------------------------------------------------------------
+
+HEADLESS = "services: {web: {image: x}, api: {image: x, ports: ['80'], deploy: {endpoint_mode: dnsrr}}}\n"
+
+
+def service_names(plan: Plan) -> list[str]:
+    return [desired.name for desired in plan.objects if desired.kind == "Service"]
+
+
+def live_service(name: str, address: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"clusterIP": address}}
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param([], ["web", "api"], id="none-there"),
+        pytest.param([("web", "None"), ("api", "None")], ["web", "api"], id="as-before"),
+        pytest.param([("web", "10.0.0.1"), ("api", "None")], ["web-replaced", "api"], id="loses-its-address"),
+        pytest.param([("other", "10.0.0.1")], ["web", "api"], id="others"),
+    ],
+)
+def test_a_service_whose_address_changes(project: Project, live: list[tuple[str, str]], expected: list[str]) -> None:
+    """A preview gives another name to a Service whose address comes or goes, as it can't be changed in place."""
+    plan = read(project, HEADLESS).plan
+    assert plan is not None
+
+    renamed = rename_replaced(plan, [live_service(name, address) for name, address in live])
+
+    assert expected == service_names(renamed)
+    assert service_names(plan) == ["web", "api"]
+
+
+def test_a_service_that_gets_an_address(project: Project) -> None:
+    """The same holds for one that was without an address."""
+    plan = read(project).plan
+    assert plan is not None
+
+    renamed = rename_replaced(plan, [live_service("web", "None"), live_service("my-job", "None")])
+
+    assert service_names(renamed) == ["web-replaced", "my-job"]
+
+
+# the state ------------------------------------------------------------------------------------------------------------
+
+
+def resource(kind: str, name: str, token: str = "", **more: Any) -> dict[str, Any]:
+    """A resource as the state has it."""
+    token = token or f"kubernetes:{KINDS.get(kind, 'v1')}:{kind}"
+    inputs = {"kind": kind, "metadata": {"name": name, "namespace": "team"}}
+    return {"urn": f"urn:pulumi:team::demo::{token}::{name}", "type": token, "inputs": inputs, **more}
+
+
+STATE = {
+    "resources": [
+        {"urn": "urn:pulumi:team::demo::pulumi:pulumi:Stack::demo-team", "type": "pulumi:pulumi:Stack"},
+        {
+            "urn": "urn:pulumi:team::demo::pulumi:providers:kubernetes::cluster",
+            "type": "pulumi:providers:kubernetes",
+            "inputs": {"enableServerSideApply": "true"},
+        },
+        resource(CLAIM, "data"),
+        resource("Service", "web"),
+        resource("Deployment", "web"),
+        resource("Deployment", "old", delete=True),
+        resource("Service", "image", "docker-build:index:Image"),
+    ]
+}
+
+
+def test_missing_from_cluster() -> None:
+    """Objects that the state has and the cluster has not are told by their URNs; a claim of the same name is none."""
+    present = Present(heads={**head("Service", "web"), **head("Job", "web"), **head("Deployment", "old")})
+
+    assert missing_from_cluster(STATE, present) == ["urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::web"]
+
+
+def test_a_missing_claim() -> None:
+    """A claim that is gone is no drift that is mended in passing: its data are gone too."""
+    present = Present(heads={**head("Service", "web"), **head("Deployment", "web"), **head("Deployment", "old")})
+
+    assert missing_from_cluster(STATE, present) == []
+
+
+@pytest.mark.parametrize("state", [{}, {"resources": None}, {"resources": []}])
+def test_nothing_in_the_state(state: Mapping[str, Any]) -> None:
+    """A state without resources misses nothing and knows nothing."""
+    assert (missing_from_cluster(state, Present()), known_to_state(state)) == ([], set())
+
+
+def test_known_to_state() -> None:
+    """The state knows the objects that it has for good: none that is to be deleted, and no resource of others."""
+    assert known_to_state(STATE) == {(CLAIM, "data"), ("Service", "web"), ("Deployment", "web")}

@@ -1,0 +1,676 @@
+"""A stack's folder: one operation at a time, a state that can be read, and failures told in a sentence."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Access
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
+from composeplat.engine.process import Runner
+from composeplat.engine.target import Target
+from composeplat.engine.workspace import Busy, Workspace, explain
+from composeplat.toolchain.cache import Cache
+from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER
+from tests.conftest import ROOT
+from tests.engine.fakes import fake
+
+
+class Oldest(BaseHTTPRequestHandler):
+    """Answers as an API server that is asked for its oldest namespace."""
+
+    def do_GET(self) -> None:
+        body = json.dumps({"metadata": {"name": "kube-system", "uid": "uid-1"}}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """The port of a cluster, as far as its identity goes."""
+    server = HTTPServer(("127.0.0.1", 0), Oldest)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def workspace(folder: Path, port: int, **environment: str) -> Workspace:
+    """The workspace of environment ``shop`` in namespace ``team``, with its data in a folder."""
+    access = Access(host="127.0.0.1", port=port, plain=True)
+    return Workspace(
+        environment_name="shop",
+        namespace="team",
+        target=Target(access=access, kubeconfig="/k"),
+        environment={"COMPOSEPLAT_DATA": str(folder / "data"), "HOME": str(folder), **environment},
+    )
+
+
+@pytest.fixture
+def space(tmp_path: Path, port: int) -> Workspace:
+    return workspace(tmp_path, port)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, port: int) -> Workspace:
+    """A workspace whose state is in no file of this machine."""
+    return workspace(tmp_path, port, PULUMI_BACKEND_URL="s3://bucket")
+
+
+def answering(space: Workspace, answers: Mapping[str, tuple[int, str]] | None = None) -> Path:
+    """Let a program answer that notes what it is asked, and keeps the file it is given; gives the notes' place."""
+    body = f"""
+    answers = {dict(answers or {})!r}
+    given = open(words[words.index("--file") + 1]).read() if "--file" in words else ""
+    with open("asked", "a") as stream:
+        stream.write(json.dumps({{"words": words[: words.index("--non-interactive")], "given": given}}) + "\\n")
+    status, text = answers.get(" ".join(words[:2]), (0, ""))
+    print(text, file=sys.stderr if status else sys.stdout)
+    sys.exit(status)
+    """
+    space.runner = Runner(program=fake(space.folder / "pulumi", body), folder=space.folder, variables={})
+    return space.folder / "asked"
+
+
+def asked(notes: Path) -> list[str]:
+    return [" ".join(json.loads(line)["words"]) for line in notes.read_text().splitlines()] if notes.exists() else []
+
+
+def write_state(space: Workspace, *resources: str, **more: Any) -> Path:
+    """Write a state as Pulumi does; gives its place."""
+    path = space.state_file
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    latest = {
+        "secrets_providers": {"type": "passphrase", "state": {"salt": "v1:abc="}},
+        "resources": [{"urn": urn} for urn in resources],
+        **more,
+    }
+    path.write_text(json.dumps({"version": 3, "checkpoint": {"stack": "organization/shop/team", "latest": latest}}))
+    return path
+
+
+def urns(space: Workspace) -> list[str]:
+    return [resource["urn"] for resource in (space.read_state() or {})["resources"]]
+
+
+def copies(space: Workspace) -> list[str]:
+    return [path.read_text() for path in sorted((space.folder / "states").glob("*"))]
+
+
+# where it is ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_has_its_own_state(space: Workspace, tmp_path: Path) -> None:
+    """The state is kept by what the cluster was born with, not by its address."""
+    state = tmp_path / "data" / "state" / "uid-1" / ".pulumi" / "stacks" / "shop" / "team.json"
+
+    assert state == space.state_file
+    assert space.folder.is_relative_to(tmp_path / "data" / "stacks")
+    assert space.folder.is_dir()
+
+
+def test_a_state_elsewhere(elsewhere: Workspace) -> None:
+    """A state that is not on this machine is no file."""
+    assert elsewhere.state_file is None
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    """Without a cluster there is no workspace, and a sentence says so."""
+    with pytest.raises(MissingPiece, match=r"the API server at http://127\.0\.0\.1:9 can't be reached") as caught:
+        workspace(tmp_path, 9)
+
+    assert caught.value.hint == "see whether the cluster runs, and that --context is right"
+
+
+# programs and variables -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> dict[str, str]:
+    """Variables that lead to programs which are there already."""
+    environment = {"PATH": f"{tmp_path}/bin:{os.defpath}", "COMPOSEPLAT_CACHE": str(tmp_path / "cache")}
+    fake(tmp_path / "bin" / "pulumi", "print('v3.300.1')")
+    for tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER):
+        fake(Cache(tmp_path / "cache").place(tool), "")
+    return environment
+
+
+@pytest.mark.parametrize(
+    ("builds", "plugins"),
+    [
+        pytest.param(False, ["resource-kubernetes-v4.25.0"], id="nothing-to-build"),
+        pytest.param(True, ["resource-docker-build-v0.0.22", "resource-kubernetes-v4.25.0"], id="builds"),
+    ],
+)
+def test_prepare(tmp_path: Path, port: int, programs: dict[str, str], plugins: list[str], *, builds: bool) -> None:
+    """Preparing puts the providers that will be needed in their place, and writes the project's settings."""
+    space = workspace(tmp_path, port, **programs)
+
+    space.prepare(builds=builds)
+
+    assert tmp_path / "bin" / "pulumi" == space.runner.program
+    assert sorted(path.name for path in (space.home.pulumi / "plugins").iterdir()) == plugins
+    assert json.loads((space.folder / "Pulumi.yaml").read_text()) == {
+        "name": "shop",
+        "runtime": "python",
+        "description": "Made by platform deploy.",
+    }
+
+
+def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
+    """Pulumi is given what the user set, but for what would change how the provider works, and what it needs of us."""
+    theirs = {"HTTPS_PROXY": "http://proxy", "PULUMI_K8S_CLIENT_QPS": "1", "PULUMI_HOME": "/theirs", "KUBECONFIG": "/x"}
+    space = workspace(tmp_path, port, **programs, **theirs)
+    space.builder = {"COMPOSEPLAT_BUILDER": "mine"}
+
+    space.prepare(builds=False)
+
+    data = tmp_path / "data"
+    assert space.runner.variables == {
+        "COMPOSEPLAT_BUILDER": "mine",
+        "COMPOSEPLAT_CACHE": str(tmp_path / "cache"),
+        "COMPOSEPLAT_DATA": str(data),
+        "HOME": str(tmp_path),
+        "HTTPS_PROXY": "http://proxy",
+        "KUBECONFIG": "/k",
+        "PATH": f"{tmp_path}/bin:{programs['PATH']}",
+        "PULUMI_AUTOMATION_API": "true",
+        "PULUMI_BACKEND_URL": f"file://{data}/state/uid-1",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": f"{data}/passphrase",
+        "PULUMI_DEBUG_COMMANDS": "true",
+        "PULUMI_HOME": f"{data}/pulumi",
+        "PULUMI_K8S_CLIENT_BURST": "400",
+        "PULUMI_K8S_CLIENT_QPS": "200",
+        "PULUMI_K8S_ENABLE_PATCH_FORCE": "true",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+
+
+# the lock -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_holder_is_refused(tmp_path: Path, port: int, space: Workspace) -> None:
+    """While one operation is under way, another ends at once and says which process is at what since when."""
+    other = workspace(tmp_path, port)
+
+    with space.lock("deploy"), pytest.raises(Busy) as caught, other.lock("preview"):
+        pass
+
+    message = re.sub(r"\d\d:\d\d:\d\d$", "12:00:00", str(caught.value))
+    assert message == (
+        f"environment 'shop' in namespace 'team' is busy: process {os.getpid()} has been at 'deploy' since 12:00:00"
+    )
+    assert (caught.value.hint, caught.value.exit_code) == ("wait until it has ended, then run this again", Exit.FAILED)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}"])
+def test_a_holder_that_does_not_say_who_it_is(space: Workspace, text: str) -> None:
+    """A holder that has not noted itself yet is one all the same."""
+    path = space.folder / "lock"
+    path.write_text(text)
+    with path.open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        with pytest.raises(Busy, match=r"'team' is busy: another process holds it$"), space.lock("deploy"):
+            pass
+
+
+def test_the_lock_is_let_go_of(space: Workspace) -> None:
+    """After an operation, be it one that failed, the next one can have the lock."""
+
+    def fail() -> None:
+        with space.lock("deploy"):
+            raise ValueError("failed")
+
+    with pytest.raises(ValueError, match="failed"):
+        fail()
+
+    with space.lock("preview"):
+        held = json.loads((space.folder / "lock").read_text())
+    assert (held["what"], held["pid"]) == ("preview", os.getpid())
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tests.engine.test_workspace import workspace
+
+with workspace(Path(sys.argv[1]), int(sys.argv[2])).lock("deploy"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path, port: int, space: Workspace) -> None:
+    """Another process that is killed in the middle of an operation leaves no lock behind."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Busy, match=f"process {holder.pid} has been at 'deploy'"), space.lock("preview"):
+            pass
+        holder.kill()
+
+    with space.lock("preview"):
+        assert not space.was_cut_off
+
+
+def test_other_stacks_are_not_held(tmp_path: Path, port: int, space: Workspace) -> None:
+    """Two environments, or one in two namespaces, are operated on side by side."""
+    other = workspace(tmp_path, port)
+    there = Workspace(environment_name="shop", namespace="other", target=other.target, environment=other.environment)
+
+    with space.lock("deploy"), there.lock("deploy"):
+        assert space.folder != there.folder
+
+
+def test_a_run_that_was_cut_off(space: Workspace) -> None:
+    """Where a killed run left its note, the next operation knows that, and the note goes."""
+    (space.folder / "running.json").write_text(json.dumps({"group": 2**22 + 1, "started": "1", "at": 0}))
+
+    with space.lock("deploy"):
+        assert space.was_cut_off
+
+    assert not (space.folder / "running.json").exists()
+
+
+# copies of the state --------------------------------------------------------------------------------------------------
+
+
+def lock_once(space: Workspace) -> None:
+    with space.lock("deploy"):
+        pass
+
+
+def test_a_copy_is_kept(space: Workspace) -> None:
+    """Before an operation the state is copied, for its owner alone; one that is as before is not copied again."""
+    state = write_state(space, "a")
+
+    lock_once(space)
+    lock_once(space)
+
+    (copy,) = (space.folder / "states").iterdir()
+    assert copy.read_text() == state.read_text()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert not space.was_cut_off
+
+
+def test_as_many_copies_as_help(space: Workspace) -> None:
+    """Of the copies the last ten are kept."""
+    texts = []
+    for number in range(13):
+        texts.append(write_state(space, str(number)).read_text())
+        lock_once(space)
+
+    assert texts[3:] == copies(space)
+
+
+def test_no_state(space: Workspace) -> None:
+    """Where there is no state yet, there is nothing to copy."""
+    lock_once(space)
+
+    assert not (space.folder / "states").exists()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"version": 3, "checkpoint": {"stack": "or', id="truncated"),
+        pytest.param(b"\0" * 100, id="zeros"),
+        pytest.param(b"\xff\xfe", id="no-text"),
+        pytest.param(b"{}", id="no-checkpoint"),
+        pytest.param(b"[]", id="a-list"),
+        pytest.param(b"null", id="null"),
+    ],
+)
+def test_a_state_that_can_not_be_read(space: Workspace, broken: bytes) -> None:
+    """A state that a crash spoiled is put aside, and the last sound copy stands in its place."""
+    write_state(space, "a")
+    lock_once(space)
+    state = write_state(space, "b")
+    lock_once(space)
+    state.write_bytes(broken)
+
+    lock_once(space)
+
+    assert urns(space) == ["b"]
+    assert space.was_cut_off
+    assert state.with_name("team.json.broken").read_bytes() == broken
+
+
+def test_a_broken_state_without_a_copy(space: Workspace) -> None:
+    """Where there is no copy, a spoiled state is put aside, and the stack is one that was never made."""
+    state = write_state(space)
+    state.write_text("{")
+
+    lock_once(space)
+
+    assert space.read_state() is None
+    assert space.was_cut_off
+    assert state.with_name("team.json.broken").read_text() == "{"
+
+
+def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
+    """What is not on this machine is not copied."""
+    lock_once(elsewhere)
+
+    assert sorted(path.name for path in elsewhere.folder.iterdir()) == ["lock"]
+
+
+# reading and making ---------------------------------------------------------------------------------------------------
+
+
+def test_read_state(space: Workspace) -> None:
+    """The state is read from its file, without asking Pulumi."""
+    notes = answering(space)
+
+    assert space.read_state() is None
+    write_state(space, "a")
+    assert urns(space) == ["a"]
+    assert asked(notes) == []
+
+
+def test_read_an_empty_state(space: Workspace) -> None:
+    """A stack that was made and never deployed has an empty state, which is not none."""
+    write_state(space).write_text('{"version": 3, "checkpoint": {"stack": "organization/shop/team", "latest": null}}')
+
+    assert space.read_state() == {}
+
+
+def test_read_a_state_elsewhere(elsewhere: Workspace) -> None:
+    """Where the state is not on this machine, Pulumi is asked for it."""
+    notes = answering(elsewhere, {"stack export": (0, '{"version": 3, "deployment": {"resources": []}}')})
+
+    assert elsewhere.read_state() == {"resources": []}
+    assert asked(notes) == ["stack export --stack team"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("error: no stack named 'team' found", id="files"),
+        pytest.param("error: [404] Not Found: Stack 'o/shop/team' not found", id="service"),
+    ],
+)
+def test_no_stack_elsewhere(elsewhere: Workspace, text: str) -> None:
+    """A stack that Pulumi does not know has no state."""
+    answering(elsewhere, {"stack export": (6, text)})
+
+    assert elsewhere.read_state() is None
+
+
+def test_a_state_elsewhere_that_can_not_be_read(elsewhere: Workspace) -> None:
+    """What is in the way of reading is told, and not taken for a state that is not there."""
+    answering(elsewhere, {"stack export": (255, "error: read tcp: connection reset by peer")})
+
+    with pytest.raises(ComposeplatError, match=r"^Pulumi failed: read tcp: connection reset by peer$"):
+        elsewhere.read_state()
+
+
+def test_make_stack(space: Workspace) -> None:
+    """A stack that is not there is made, without the settings of one that was."""
+    notes = answering(space)
+    (space.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
+
+    space.make_stack()
+
+    assert asked(notes) == ["stack init --stack team"]
+    assert not (space.folder / "Pulumi.team.yaml").exists()
+
+
+def test_make_a_stack_that_is_there(space: Workspace) -> None:
+    """For a stack that is there the settings are written again where they are missing, with the salt of its secrets."""
+    notes = answering(space)
+    write_state(space)
+
+    space.make_stack()
+
+    assert asked(notes) == []
+    assert (space.folder / "Pulumi.team.yaml").read_text() == "encryptionsalt: v1:abc=\n"
+    assert space.salt() == "v1:abc="
+
+
+def test_make_a_stack_with_secrets_elsewhere(space: Workspace) -> None:
+    """A stack whose secrets have no salt gets empty settings."""
+    answering(space)
+    write_state(space, secrets_providers={"type": "service", "state": {"url": "https://api.pulumi.com"}})
+
+    space.make_stack()
+
+    assert (space.folder / "Pulumi.team.yaml").read_text() == "{}\n"
+    assert space.salt() == ""
+
+
+def test_settings_that_are_there_stay(space: Workspace) -> None:
+    """Settings that are there are not written anew."""
+    answering(space)
+    write_state(space)
+    settings = space.folder / "Pulumi.team.yaml"
+    settings.write_text("encryptionsalt: v1:other=\nconfig: {}\n")
+
+    space.make_stack()
+
+    assert settings.read_text() == "encryptionsalt: v1:other=\nconfig: {}\n"
+
+
+def test_a_stack_that_was_made_meanwhile(elsewhere: Workspace) -> None:
+    """Where someone else was faster, the stack is there, and that is well."""
+    no_stack = (6, "error: no stack named 'team' found")
+    answers = {"stack export": no_stack, "stack init": (1, "error: stack 'organization/shop/team' already exists")}
+    notes = answering(elsewhere, answers)
+
+    elsewhere.make_stack()
+
+    assert asked(notes) == ["stack export --stack team", "stack init --stack team"]
+
+
+def test_a_stack_that_can_not_be_made(space: Workspace) -> None:
+    """What is in the way of making a stack is told in a sentence."""
+    answering(space, {"stack init": (1, "error: write /state: no space left on device")})
+
+    with pytest.raises(ComposeplatError, match=r"^the state can't be written: the disk is full$"):
+        space.make_stack()
+
+
+# what was cut off -----------------------------------------------------------------------------------------------------
+
+PENDING = {"resources": [{"urn": "a"}], "pending_operations": [{"resource": {"urn": "b"}, "type": "creating"}]}
+
+
+@pytest.mark.parametrize("state", [{}, {"pending_operations": None}, {"resources": [], "pending_operations": []}])
+def test_nothing_pending(space: Workspace, state: dict[str, Any]) -> None:
+    """A state without operations that were cut off stays as it is."""
+    notes = answering(space)
+
+    space.drop_pending(state)
+
+    assert asked(notes) == []
+
+
+def test_drop_pending(space: Workspace) -> None:
+    """Operations that were cut off are taken out of the state, and nothing else; no copy of it stays."""
+    notes = answering(space)
+
+    space.drop_pending(PENDING)
+
+    (told,) = [json.loads(line) for line in notes.read_text().splitlines()]
+    assert told["words"] == ["stack", "import", "--stack", "team", "--file", str(space.folder / "mended.json")]
+    assert json.loads(told["given"]) == {
+        "version": 3,
+        "deployment": {"resources": [{"urn": "a"}], "pending_operations": []},
+    }
+    assert not (space.folder / "mended.json").exists()
+
+
+def test_pending_operations_that_can_not_be_dropped(space: Workspace) -> None:
+    """Where that fails it is told, and no copy of the state stays either."""
+    answering(space, {"stack import": (1, "error: incorrect passphrase")})
+
+    with pytest.raises(MissingPiece, match="the state is encrypted with another passphrase"):
+        space.drop_pending(PENDING)
+
+    assert not (space.folder / "mended.json").exists()
+
+
+HERE = f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def locked(*holders: str) -> str:
+    """What Pulumi says of a stack that others hold."""
+    told = [
+        f"  file:///state/.pulumi/locks/organization/shop/team/{number}.json: created by {holder}"
+        " at 2026-11-21T12:00:00Z"
+        for number, holder in enumerate(holders)
+    ]
+    start = f"error: the stack is currently locked by {len(holders)} lock(s). Either wait for the other process(es)"
+    return "\n".join([f"{start} to end or delete the lock file with `pulumi cancel`.", *told])
+
+
+@pytest.fixture(scope="module")
+def dead() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-IS", "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_unlock(space: Workspace, dead: int) -> None:
+    """A lock whose holders are dead processes of this machine is broken."""
+    notes = answering(space)
+
+    assert space.unlock(locked(f"{HERE} (pid {dead})", f"{HERE} (pid {dead})"))
+    assert asked(notes) == ["cancel --yes --stack team"]
+
+
+def test_holders_that_may_live(space: Workspace, dead: int) -> None:
+    """A lock stays where a holder lives, or may live, as on another machine or as another user."""
+    notes = answering(space)
+    user, host = HERE.split("@")
+    others = [f"{HERE} (pid {os.getpid()})", f"{user}@x{host} (pid {dead})", f"x{user}@{host} (pid {dead})"]
+
+    assert [space.unlock(locked(f"{HERE} (pid {dead})", other)) for other in others] == [False] * 3
+    assert asked(notes) == []
+
+
+def test_no_holder(space: Workspace) -> None:
+    """A lock that names nobody, as that of a service, is not broken."""
+    notes = answering(space)
+
+    assert not space.unlock("error: [409] Conflict: Another update is currently in progress.")
+    assert asked(notes) == []
+
+
+def test_a_lock_that_can_not_be_broken(space: Workspace, dead: int) -> None:
+    """Where Pulumi does not let go of the lock, it is not said to be broken."""
+    answering(space, {"cancel --yes": (1, "error: permission denied")})
+
+    assert not space.unlock(locked(f"{HERE} (pid {dead})"))
+
+
+def test_pending_operations_under_a_dead_lock(space: Workspace, dead: int) -> None:
+    """A lock that is in the way of taking them out is broken where its holder is dead, and it is tried once more."""
+    notes = answering(space, {"stack import": (1, locked(f"{HERE} (pid {dead})"))})
+
+    with pytest.raises(Busy):
+        space.drop_pending(PENDING)
+
+    assert [words.split(" --")[0] for words in asked(notes)] == ["stack import", "cancel", "stack import"]
+
+
+# sentences ------------------------------------------------------------------------------------------------------------
+
+PASSPHRASE = (
+    MissingPiece,
+    "the state is encrypted with another passphrase",
+    "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with",
+)
+WAIT = "wait until that has ended; if it is gone for good: pulumi cancel"
+LOGIN = (
+    MissingPiece,
+    "the backend of the state wants a login",
+    "pulumi login, or set PULUMI_ACCESS_TOKEN",
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param(
+            "error: getting stack configuration: get stack secrets manager: incorrect passphrase\n", PASSPHRASE,
+            id="another-passphrase",
+        ),
+        pytest.param(
+            "error: getting stack configuration: get stack secrets manager: passphrase must be set with"
+            " PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables\n",
+            PASSPHRASE,
+            id="no-passphrase",
+        ),
+        pytest.param(
+            locked("me@host (pid 1234)"),
+            (Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z", WAIT),
+            id="locked",
+        ),
+        pytest.param(
+            "error: [409] Conflict: ConcurrentUpdate: Another update is in progress.",
+            (Busy, "the stack is locked", WAIT),
+            id="locked-at-a-service",
+        ),
+        pytest.param(
+            "error: write /state/.pulumi/stacks/shop/team.json: no space left on device\n",
+            (ComposeplatError, "the state can't be written: the disk is full", "make room, then run this again"),
+            id="full-disk",
+        ),
+        pytest.param(
+            "error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions\n", LOGIN, id="token"
+        ),
+        pytest.param("error: [401] Unauthorized: No credentials provided.", LOGIN, id="unauthorized"),
+        pytest.param(
+            "error: open /state/.pulumi/meta.yaml: permission denied\n",
+            (ComposeplatError, "the state can't be written: open /state/.pulumi/meta.yaml: permission denied", ""),
+            id="not-allowed",
+        ),
+        pytest.param(
+            'error: unable to open state directory\n\n  error: stat "/x":\n  no such file\n',
+            (ComposeplatError, 'Pulumi failed: unable to open state directory stat "/x": no such file', ""),
+            id="anything-else",
+        ),
+        pytest.param("", (ComposeplatError, "Pulumi failed: ", ""), id="nothing"),
+    ],
+)  # fmt: skip
+def test_explain(output: str, expected: tuple[type, str, str]) -> None:
+    """What Pulumi could not do is said in one sentence, with a way out where there is one."""
+    error = explain(output)
+
+    assert expected == (type(error), str(error), error.hint)
+
+
+def test_explain_at_length() -> None:
+    """Of much output the end is told, which says why."""
+    assert str(explain("x" * 1000 + "the reason")) == "Pulumi failed: " + "x" * 590 + "the reason"
+
+
+def test_explain_control_characters() -> None:
+    """What Pulumi writes can't steer a terminal."""
+    assert str(explain("error: a\x1b[2Jb")) == "Pulumi failed: a\\x1b[2Jb"
