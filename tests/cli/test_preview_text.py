@@ -1,0 +1,355 @@
+"""What a preview says: each part of the file with what changes, why, and without a word of what is confidential."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, to_json
+from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
+from composeplat.cluster.api import Access
+from composeplat.cluster.conditions import Cause
+from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
+from composeplat.engine.operations import Failure, Outcome
+from composeplat.engine.target import Target
+from composeplat.plan import Plan
+from tests.conftest import Project
+
+TEXT = """\
+services:
+  My_Web:
+    image: nginx
+    ports: ['8080:80']
+    environment: {A: b}
+    command: [serve, --fast]
+  db: {image: postgres, volumes: ['My_Data:/data']}
+volumes: {My_Data: {}}
+"""
+CHAIN = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:apps/v1:Deployment"
+
+
+@pytest.fixture
+def plan(project: Project) -> Plan:
+    made = project(TEXT).read(namespace="team").plan
+    assert made is not None
+    return made
+
+
+def change(operation: str, kind: str, key: str, *differences: Difference, kept: bool = False) -> Change:
+    """A change of the object under a key of the plan."""
+    name = key.partition("/")[2]
+    urn = f"{CHAIN}::demo-{key}"
+    return Change(operation=operation, urn=urn, kind=kind, name=name, differences=differences, kept=kept)
+
+
+IMAGE = "spec.template.spec.containers[0].image"
+SELECTOR = "spec.selector.matchLabels.a"
+CHANGES = [
+    change(UPDATE, "Deployment", "workload/my-web", Difference(path=IMAGE, old="nginx:1", new="nginx:2")),
+    change(REPLACE, "StatefulSet", "workload/db", Difference(path=SELECTOR, old="x", new="y", replaces=True)),
+    change(CREATE, "Secret", "environment/my-web"),
+    change(CREATE, "Ingress", "endpoint/my-web"),
+    change(DELETE, "PersistentVolumeClaim", "claim/my-data", kept=True),
+    change(DELETE, "ConfigMap", "files/my-web"),
+]
+
+# the text -------------------------------------------------------------------------------------------------------------
+
+
+def test_text(plan: Plan) -> None:
+    """Changes stand under the part of the file they belong to, each with a sign, a word and the reasons."""
+    assert _text(CHANGES, plan, diff=False).splitlines() == [
+        "service My_Web",
+        "  + create Secret my-web",
+        "  - delete ConfigMap my-web",
+        "  ~ update Deployment my-web: image nginx:1 → nginx:2",
+        "service db",
+        "  ! replace StatefulSet db: spec.selector.matchLabels.a x → y (can't be changed in place: " + SELECTOR + ")",
+        "endpoint my-web",
+        "  + create Ingress my-web",
+        "volume My_Data",
+        "  - leave out, and keep in the cluster PersistentVolumeClaim my-data",
+    ]
+
+
+def test_text_with_differences(plan: Plan) -> None:
+    """Below a change each property stands with what it was and what it will be, as far as there is either."""
+    differences = (
+        Difference(path=IMAGE, old="nginx:1", new="nginx:2"),
+        Difference(path="metadata.labels", new={"a": "b"}),
+        Difference(path="spec.replicas", old=2),
+    )
+
+    text = _text([change(UPDATE, "Deployment", "workload/my-web", *differences)], plan, diff=True)
+
+    assert text.splitlines()[1:] == [
+        "  ~ update Deployment my-web: image nginx:1 → nginx:2; metadata.labels; replicas 2 → (none)",
+        "      spec.template.spec.containers[0].image",
+        "        - nginx:1",
+        "        + nginx:2",
+        "      metadata.labels",
+        "        + {'a': 'b'}",
+        "      spec.replicas",
+        "        - 2",
+    ]
+
+
+def test_many_reasons_for_a_replacement(plan: Plan) -> None:
+    """Of what can't be changed in place three properties are named, which says enough."""
+    differences = [Difference(path=f"spec.{name}", old=1, new=2, replaces=name != "a") for name in "edcba"]
+
+    (_, line) = _text([change(REPLACE, "Job", "workload/db", *differences)], plan, diff=False).splitlines()
+
+    assert line.endswith(" (can't be changed in place: spec.b, spec.c, spec.d)")
+
+
+def test_no_changes(plan: Plan) -> None:
+    """Where nothing changes, nothing is written."""
+    assert _text([], plan, diff=True) == ""
+
+
+def test_text_can_not_steer_the_terminal(plan: Plan) -> None:
+    """Control characters of names and values reach no terminal."""
+    escaped = Difference(path="spec.a\x07", old="b\x1b[2J", new="c\x07")
+
+    text = _text([change(UPDATE, "Job", "workload/x\x1b[2J", escaped)], plan, diff=True)
+
+    assert text.splitlines() == [
+        "service x\\x1b[2J",
+        "  ~ update Job x\\x1b[2J: spec.a\\x07 b\\x1b[2J → c\\x07",
+        "      spec.a\\x07",
+        "        - b\\x1b[2J",
+        "        + c\\x07",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shell", "colored"),
+    [
+        pytest.param({}, True, id="terminal"),
+        pytest.param({"NO_COLOR": "1"}, False, id="no-color"),
+        pytest.param({"TERM": "dumb"}, False, id="dumb-terminal"),
+    ],
+)
+def test_color(plan: Plan, monkeypatch: pytest.MonkeyPatch, shell: dict[str, str], *, colored: bool) -> None:
+    """On a terminal each sign has its color."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in {"TERM": "xterm", **shell}.items():
+        monkeypatch.setenv(name, value)
+    control, terminal = os.openpty()
+    with open(terminal, "w", encoding="utf-8") as stream, monkeypatch.context() as within:
+        within.setattr(sys, "stdout", stream)
+        text = _text(CHANGES, plan, diff=False)
+    os.close(control)
+
+    signs = ["\x1b[32m+\x1b[0m", "\x1b[33m~\x1b[0m", "\x1b[35m!\x1b[0m", "\x1b[31m-\x1b[0m"]
+    assert [colored] * 4 == [sign in text for sign in signs]
+    assert colored == ("\x1b" in text)
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        pytest.param("workload/my-web", "service My_Web", id="workload"),
+        pytest.param("environment/my-web", "service My_Web", id="environment"),
+        pytest.param("image/db", "service db", id="image"),
+        pytest.param("claim/my-data", "volume My_Data", id="volume"),
+        pytest.param("endpoint/my-web-80", "endpoint my-web-80", id="endpoint"),
+        pytest.param("service/gone", "service gone", id="a-service-that-left-the-file"),
+        pytest.param("claim/gone", "volume gone", id="a-volume-that-left-the-file"),
+    ],
+)
+def test_part_of(plan: Plan, key: str, part: str) -> None:
+    """An object belongs to a part of the file, under the name that the file has for it."""
+    assert part == part_of(change(UPDATE, "Service", key), plan)
+
+
+# the end --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept", "lines"),
+    [
+        pytest.param([], [], ["no changes, 1.2 s"], id="none"),
+        pytest.param(CHANGES[:1], [], ["1 to update, 1.2 s"], id="one"),
+        pytest.param(
+            CHANGES,
+            ["my-data"],
+            [
+                "volume my-data leaves the file; it and its data stay in the cluster",
+                "2 to create, 1 to update, 1 to replace, 1 to delete, 1.2 s",
+            ],
+            id="of-every-kind",
+        ),
+        pytest.param(
+            CHANGES[4:5],
+            ["my-data"],
+            ["volume my-data leaves the file; it and its data stay in the cluster", "no changes, 1.2 s"],
+            id="a-volume-alone",
+        ),
+    ],
+)
+def test_end(changes: list[Change], kept: list[str], lines: list[str]) -> None:
+    """The end counts the changes, and says which volumes stay though the file does not have them any more."""
+    assert lines == _end(changes, kept, 1.24).splitlines()
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def test_change_rows(plan: Plan) -> None:
+    """For programs each change is a row; what stays in the cluster says so."""
+    assert change_rows([CHANGES[0], CHANGES[4]], plan) == [
+        {
+            "part": "service My_Web",
+            "operation": "update",
+            "kind": "Deployment",
+            "name": "my-web",
+            "reasons": ["image nginx:1 → nginx:2"],
+        },
+        {
+            "part": "volume My_Data",
+            "operation": "delete",
+            "kind": "PersistentVolumeClaim",
+            "name": "my-data",
+            "reasons": [],
+            "kept": True,
+        },
+    ]
+
+
+def test_change_rows_with_differences(plan: Plan) -> None:
+    """With differences each row has them in full."""
+    (row,) = change_rows(CHANGES[1:2], plan, diff=True)
+
+    assert row["differences"] == [{"path": SELECTOR, "old": "x", "new": "y", "replaces": True}]
+
+
+def test_to_json() -> None:
+    """JSON for programs is indented UTF-8, and what JSON has no word for is text."""
+    assert to_json({"a": ["grüße", Exception("x")]}) == '{\n  "a": [\n    "grüße",\n    "x"\n  ]\n}\n'
+
+
+# a Service under another name -----------------------------------------------------------------------------------------
+
+RENAMED = (
+    Difference(path="metadata.name", old="web", new="web-replaced", replaces=True),
+    Difference(path="spec.clusterIP", old="10.0.0.1", new="None", replaces=True),
+)
+
+
+def test_a_service_that_a_preview_renamed() -> None:
+    """A Service that was previewed under another name is told of under its own, and its name is no difference."""
+    renamed = change(REPLACE, "Service", "service/web-replaced", *RENAMED)
+
+    assert replace(renamed, name="web", differences=RENAMED[1:]) == _as_itself(renamed)
+
+
+@pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE])
+def test_a_service_of_such_a_name(operation: str) -> None:
+    """A Service that is not replaced may have such a name."""
+    own = change(operation, "Service", "service/web-replaced")
+
+    assert own == _as_itself(own)
+
+
+# confidential values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        pytest.param("a hunter2 b", "a [secret] b", id="within"),
+        pytest.param("hunter2hunter2", "[secret][secret]", id="twice"),
+        pytest.param("xhunter2-longerx", "x[secret]x", id="the-longer-one"),
+        pytest.param("hunter 2", "hunter 2", id="another-text"),
+        pytest.param("", "", id="empty"),
+    ],
+)
+def test_mask(text: str, cleaned: str) -> None:
+    """Confidential values are taken out of texts wherever they stand; of one within another nothing is left."""
+    assert cleaned == Mask(("hunter2-longer", "hunter2")).clean(text)
+
+
+def test_no_mask() -> None:
+    """Without confidential values a text stays as it is."""
+    assert Mask(()).clean("hunter2") == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("value", "cleaned"),
+    [
+        pytest.param("hunter2", "[secret]", id="text"),
+        pytest.param({"a": {"b": "x hunter2"}}, {"a": {"b": "x [secret]"}}, id="mapping"),
+        pytest.param(["hunter2", ("hunter2",)], ["[secret]", ["[secret]"]], id="lists"),
+        pytest.param([1, 2.5, True, None], [1, 2.5, True, None], id="no-texts"),
+    ],
+)
+def test_mask_of_data(value: Any, cleaned: Any) -> None:
+    """The same for what becomes JSON, however deep it stands."""
+    assert cleaned == Mask(("hunter2",)).clean_data(value)
+
+
+# failures -------------------------------------------------------------------------------------------------------------
+
+FAILURE = Failure(
+    service="My_Web",
+    cause=Cause(
+        code="crash-loop",
+        message="ends again and again: exit 1, hunter2",
+        hint="look at hunter2",
+        blame=("command",),
+        pod="my-web-0",
+    ),
+    lines=("starting with hunter2", "a\x1b[2J\tb"),
+)
+
+
+@pytest.fixture
+def planned(project: Project) -> Planned:
+    reading = project(TEXT).read(namespace="team")
+    assert reading.plan is not None
+    target = Target(access=Access(host="127.0.0.1", port=9), kubeconfig="")
+    return Planned(reading.plan.with_confidential(("hunter2",)), reading.loaded, target)
+
+
+def test_show_failures(planned: Planned, capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure is told at the place in the file that is to blame, with the last lines of its log, all of it masked."""
+    show_failures([FAILURE], planned, as_json=False)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "compose.yaml:6:14: error: services.My_Web: ends again and again: exit 1, [secret] [deploy-failed]",
+        "  hint: look at [secret]",
+        "  the last lines of my-web-0:",
+        "    starting with [secret]",
+        "    a\ufffd[2J\tb",
+    ]
+
+
+def test_show_failures_as_json(planned: Planned, capsys: pytest.CaptureFixture[str]) -> None:
+    """As JSON a failure is one object a line, without the log."""
+    show_failures([FAILURE], planned, as_json=True)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["line"], told["column"], told["path"]) == (6, 14, "services.My_Web.command")
+    assert told["message"] == "services.My_Web: ends again and again: exit 1, [secret]"
+
+
+def test_failure_rows() -> None:
+    """A failure as a row has all that is known of it."""
+    assert failure_rows(Outcome(failures=[FAILURE])) == [
+        {
+            "service": "My_Web",
+            "code": "crash-loop",
+            "message": "ends again and again: exit 1, hunter2",
+            "hint": "look at hunter2",
+            "pod": "my-web-0",
+            "lines": ["starting with hunter2", "a\x1b[2J\tb"],
+        }
+    ]
