@@ -85,6 +85,8 @@ class Gate:
                 met = is_met(standing, edge.condition)
                 if met and await self._answers(dependency, edge, standing):
                     return
+                if standing.state is State.FAILED and not edge.required:
+                    return
                 if standing.state is State.FAILED and standing.cause is not None:
                     self.failed(dependency.name, standing.cause)
                     raise DependencyFailed(edge, standing, standing.cause.message)

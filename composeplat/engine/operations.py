@@ -566,6 +566,7 @@ class Operator:
                         "platform deploy",
                     )
                 self.space.make_stack()
+                self.space.drop_pending(state)
                 events = Events()
                 words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
                 words += ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]

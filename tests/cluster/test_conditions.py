@@ -655,6 +655,12 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
             id="node-selector",
         ),
         pytest.param(
+            "0/3 nodes are available: 3 node(s) didn't match node selector.",
+            ("x-node-selector",),
+            "label a node so, or change the selector",
+            id="node-selector-in-older-words",
+        ),
+        pytest.param(
             "0/3 nodes are available: 1 Insufficient memory, 2 node(s) didn't match pod affinity rules.",
             ("volumes",),
             "services that share a volume run on one node, and that one has no room",
@@ -674,6 +680,7 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
             "",
             id="unbound-claim",
         ),
+        pytest.param("0/1 nodes are available: 1 node(s) exceed max volume count.", ("volumes",), "", id="volumes"),
         pytest.param(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
             (),
@@ -702,22 +709,6 @@ def test_unschedulable_while_the_cluster_grows() -> None:
     standing = web(made, event(made, "TriggeredScaleUp", kind="Normal"), age={"unscheduled": 90.0})
 
     assert standing.state is State.WAITING
-
-
-def test_each_pod_has_its_own_age() -> None:
-    """How long a pod found no node is counted for it alone."""
-    asked: list[str] = []
-
-    def age(what: str) -> float:
-        asked.append(what)
-        return 0.0
-
-    made = pod(SET, unscheduled=ROOM)
-    held = snapshot(WEB, SET, made)
-    held.age = age
-    judge("Deployment", "web", held)
-
-    assert asked == [f"unscheduled/{made['metadata']['uid']}"]
 
 
 # volumes --------------------------------------------------------------------------------------------------------------
@@ -867,8 +858,8 @@ def test_refused_at_first() -> None:
 
 # health checks --------------------------------------------------------------------------------------------------------
 
-PROBE: Object = {"exec": {"command": ["check"]}, "initialDelaySeconds": 2, "periodSeconds": 5, "failureThreshold": 3}
-PATIENCE = 17.0
+PROBE: Object = {"exec": {"command": ["check"]}, "initialDelaySeconds": 2, "periodSeconds": 5, "failureThreshold": 4}
+PATIENCE = 22.0
 BAD = "Readiness probe failed: HTTP probe failed\nwith statuscode: 500"
 
 
@@ -884,8 +875,8 @@ def unhealthy(message: str = BAD, **more: Any) -> Object:
 @pytest.mark.parametrize(
     ("events", "times"),
     [
-        pytest.param([unhealthy(count=3)], 3, id="counted"),
-        pytest.param([unhealthy(series={"count": 4})], 4, id="a-series"),
+        pytest.param([unhealthy(count=4)], 4, id="counted"),
+        pytest.param([unhealthy(series={"count": 5})], 5, id="a-series"),
         pytest.param([unhealthy(count=2), unhealthy(), unhealthy(count=4)], 7, id="several-events"),
     ],
 )
@@ -907,8 +898,8 @@ def test_unhealthy(events: list[Object], times: int) -> None:
     ("count", "age", "words"),
     [
         pytest.param(1, PATIENCE, "health check failed once", id="not-often-enough"),
-        pytest.param(2, PATIENCE, "health check failed 2 times", id="still-not"),
-        pytest.param(3, PATIENCE - 0.1, "health check failed 3 times", id="not-long-enough"),
+        pytest.param(3, PATIENCE, "health check failed 3 times", id="still-not"),
+        pytest.param(4, PATIENCE - 0.1, "health check failed 4 times", id="not-long-enough"),
     ],
 )
 def test_not_yet_unhealthy(count: int, age: float, words: str) -> None:
@@ -929,7 +920,7 @@ def test_patience_of_an_empty_probe(age: float, state: State) -> None:
 
 def test_unhealthy_over_http() -> None:
     """A check that is made over HTTP has its port in question."""
-    standing = checked(unhealthy(count=3), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
+    standing = checked(unhealthy(count=4), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
 
     assert standing.cause is not None
     assert standing.cause.hint == "it is asked for on port 8080: is that the one it listens on?"
@@ -937,9 +928,9 @@ def test_unhealthy_over_http() -> None:
 
 def test_unhealthy_without_words() -> None:
     """A check that fails without a word gave no answer."""
-    standing = checked(unhealthy("Readiness probe failed: ", count=3), age=PATIENCE)
+    standing = checked(unhealthy("Readiness probe failed: ", count=4), age=PATIENCE)
 
-    assert standing.words == "its health check failed 3 times: no answer"
+    assert standing.words == "its health check failed 4 times: no answer"
 
 
 @pytest.mark.parametrize(
@@ -972,3 +963,45 @@ def test_unhealthy_job() -> None:
     held = snapshot(MIGRATE, made, event(made, "Unhealthy", BAD, count=9), age={"unready": 99.0})
 
     assert judge("Job", "migrate", held).state is State.STARTED
+
+
+# ages -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workload", "held", "asked"),
+    [
+        pytest.param(WEB, [SET, pod(SET, unscheduled=ROOM)], [f"unscheduled/pod-{POD}-4f1c"], id="unschedulable"),
+        pytest.param(
+            WEB,
+            [SET, pod(SET, state=waiting("CreateContainerConfigError"))],
+            [f"unmade/pod-{POD}-4f1c"],
+            id="not-started",
+        ),
+        pytest.param(
+            WEB,
+            [SET, pod(SET, state=running(), probe=PROBE), unhealthy(count=4)],
+            [f"unready/pod-{POD}-4f1c"],
+            id="unhealthy",
+        ),
+        pytest.param(
+            DB,
+            [pod(DB, "0", unscheduled=UNBOUND, claims=("data",)), NO_CLASS],
+            ["unbound/persistentvolumeclaim-data-4f1c", "unscheduled/pod-db-0-4f1c"],
+            id="volume-not-bound",
+        ),
+    ],
+)
+def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[str]) -> None:
+    """How long something has been so is counted for that pod or claim alone, and for that trouble."""
+    told: list[str] = []
+
+    def age(what: str) -> float:
+        told.append(what)
+        return 0.0
+
+    view = snapshot(workload, *held)
+    view.age = age
+    judge(workload["kind"], workload["metadata"]["name"], view)
+
+    assert asked == told

@@ -128,3 +128,17 @@ def test_jobs_run_again_only_when_asked(environment: Environment) -> None:
     assert first != second
     environment.platform("deploy", A="2").expect()
     assert second != environment.objects("batch/v1", "Job")[0]["metadata"]["uid"]
+
+
+def test_an_optional_dependency_that_fails(environment: Environment) -> None:
+    """A dependency that is not required holds nobody back once it has failed, and is told all the same."""
+    text = HEAD + (
+        "  migrate: {<<: *app, restart: 'no', command: 'false'}\n"
+        "  web:\n    <<: *app\n    depends_on:\n"
+        "      migrate: {condition: service_completed_successfully, required: false}\n"
+    )
+    ran = environment.deploy(text).expect(1)
+
+    assert "services.migrate: failed with exit status 1" in ran.stderr
+    assert "services.web" not in ran.stderr
+    assert environment.pods("web") != []

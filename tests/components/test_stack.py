@@ -1,0 +1,651 @@
+"""A Compose file as Pulumi resources: which are registered, under which names, and with which inputs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes
+import pytest
+from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+from pulumi.runtime import mocks
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.stack import run_pulumi_func
+
+from composeplat.cluster.api import Access
+from composeplat.cluster.watching import Watcher
+from composeplat.components.gate import Gate
+from composeplat.components.stack import ComposeStack
+from composeplat.plan import Plan
+from tests.conftest import Folder, Project
+
+DIGEST = "localhost/shop-web@sha256:0123"
+#: How Pulumi marks a secret on its way to the engine.
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+
+
+class Nothing(mocks.Mocks):
+    """Is asked for nothing: the monitor below answers itself."""
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
+        raise AssertionError(args.name)
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        raise AssertionError(args.token)
+
+
+class Engine(mocks.MockMonitor):
+    """Notes what is registered, as it comes over the wire, and makes each resource what is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(Nothing())
+        self.requests: list[Any] = []
+        self.hooks: list[str] = []
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 -- the protocol's word
+        self.requests.append(request)
+        urn = self.make_urn(request.parent, request.type, request.name)
+        answer = resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id" if request.custom else "")
+        answer.object.CopyFrom(request.object)
+        if request.type == "docker-build:index:Image":
+            answer.object.update({"ref": DIGEST})
+        return answer
+
+    def RegisterResourceHook(self, request: Any) -> Any:  # noqa: N802 -- the protocol's word
+        self.hooks.append(request.name)
+        return super().RegisterResourceHook(request)  # type: ignore[no-untyped-call]
+
+
+class Registered:
+    """The resources that a program has registered; the stack itself is left out."""
+
+    def __init__(self, requests: list[Any], hooks: list[str]) -> None:
+        self._requests = [request for request in requests if request.type != "pulumi:pulumi:Stack"]
+        self.hooks = sorted(hooks)
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        return sorted((request.type, request.name) for request in self._requests)
+
+    def request(self, kind: str, name: str = "") -> Any:
+        """The one resource whose type ends so, and whose name does where one is given."""
+        (found,) = [one for one in self._requests if re.search(f"[:/]{kind}$", one.type) and one.name.endswith(name)]
+        return found
+
+    def inputs(self, kind: str, name: str = "") -> dict[str, Any]:
+        found: dict[str, Any] = MessageToDict(self.request(kind, name).object)
+        return found
+
+    @property
+    def everything(self) -> dict[tuple[str, str], Any]:
+        """All inputs, by type and name."""
+        return {(request.type, request.name): MessageToDict(request.object) for request in self._requests}
+
+    def annotations(self, kind: str, name: str = "") -> dict[str, str]:
+        """Those that are for Pulumi."""
+        found = self.inputs(kind, name)["metadata"].get("annotations", {})
+        return {key: value for key, value in found.items() if key.startswith("pulumi.com/")}
+
+    def of_package(self, package: str) -> list[Any]:
+        return [request for request in self._requests if request.type.startswith(f"{package}:")]
+
+
+def run(program: Callable[[], object], *, preview: bool = False) -> Registered:
+    """Run a program in a Pulumi of its own: its settings live in a context that ends with it."""
+    engine = Engine()
+
+    def within() -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            pulumi.runtime.set_mocks(engine.mocks, project="shop", stack="team", preview=preview, monitor=engine)
+            loop.run_until_complete(run_pulumi_func(lambda: (program(), None)[1]))
+        finally:
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+            asyncio.set_event_loop(None)
+
+    contextvars.Context().run(within)
+    return Registered(engine.requests, engine.hooks)
+
+
+TEXT = """\
+services:
+  web:
+    image: nginx:1
+    ports: ['8080:80']
+    environment: {GREETING: hello}
+    volumes: ['./conf:/etc/conf']
+    depends_on: [db]
+  db:
+    image: postgres
+    volumes: ['data:/data']
+volumes: {data: {}}
+"""
+
+
+@pytest.fixture
+def folder(project: Project, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """The shop's folder, on a machine that knows no cluster."""
+    made = project({"compose.yaml": TEXT, "conf": "x"})
+    for variable in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(made.path))
+    return made
+
+
+def stack(folder: Folder, **more: Any) -> ComposeStack:
+    """The shop's stack, with Pulumi waiting unless said otherwise."""
+    file = folder.path / "compose.yaml"
+    usual = {"file": file, "namespace": "team", "endpoint_domain": "example.com", "variables": {}, "waits": False}
+    return ComposeStack("shop", **{**usual, **more})
+
+
+def plan_of(folder: Folder) -> Plan:
+    plan = folder.read(name="shop", namespace="team").plan
+    assert plan is not None
+    return plan
+
+
+# names ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_registered(folder: Folder) -> None:
+    """Types and names are a promise that state hangs on: these, and no others."""
+    assert run(lambda: stack(folder)).names == [
+        ("composeplat:index:ComposeStack", "shop"),
+        ("composeplat:index:EndpointSet", "shop-endpoints/web"),
+        ("composeplat:index:Service", "shop-service/db"),
+        ("composeplat:index:Service", "shop-service/web"),
+        ("composeplat:index:Volume", "shop-volume/data"),
+        ("kubernetes:apps/v1:Deployment", "shop-workload/web"),
+        ("kubernetes:apps/v1:StatefulSet", "shop-workload/db"),
+        ("kubernetes:core/v1:ConfigMap", "shop-files/web"),
+        ("kubernetes:core/v1:PersistentVolumeClaim", "shop-claim/data"),
+        ("kubernetes:core/v1:Secret", "shop-environment/web"),
+        ("kubernetes:core/v1:Service", "shop-service/db"),
+        ("kubernetes:core/v1:Service", "shop-service/web"),
+        ("kubernetes:networking.k8s.io/v1:Ingress", "shop-endpoint/web"),
+    ]
+
+
+def test_other_kinds(folder: Folder) -> None:
+    """A kind that the SDK has no class for, and a Job, have their own types."""
+    folder.write({"compose.yaml": "services: {web: {image: x, ports: ['80:8080']}, once: {image: x, restart: 'no'}}"})
+
+    names = run(lambda: stack(folder, gateway="gate")).names
+
+    assert ("kubernetes:batch/v1:Job", "shop-workload/once") in names
+    assert ("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "shop-endpoint/web") in names
+
+
+def test_both_doors_register_the_same(folder: Folder) -> None:
+    """A plan that is given gives the resources that the file gives, with the same inputs."""
+    plan = plan_of(folder)
+
+    assert run(lambda: stack(folder)).everything == run(lambda: ComposeStack("shop", plan=plan, waits=False)).everything
+
+
+def test_parents(folder: Folder) -> None:
+    """Each object stands below its part of the file, and these below the stack."""
+    registered = run(lambda: stack(folder))
+
+    parents = {
+        (kind, name): registered.request(kind, name).parent.rpartition("::")[2]
+        for kind, name in (
+            ("ComposeStack", "shop"),
+            ("Volume", "data"),
+            ("Deployment", "web"),
+            ("Secret", "web"),
+            ("PersistentVolumeClaim", "data"),
+            ("Ingress", "web"),
+        )
+    }
+    assert parents == {
+        ("ComposeStack", "shop"): "shop-team",
+        ("Volume", "data"): "shop",
+        ("Deployment", "web"): "shop-service/web",
+        ("Secret", "web"): "shop-service/web",
+        ("PersistentVolumeClaim", "data"): "shop-volume/data",
+        ("Ingress", "web"): "shop-endpoints/web",
+    }
+
+
+def test_order(folder: Folder) -> None:
+    """An object is made after those it needs, and a workload after that of a service it depends on."""
+    registered = run(lambda: stack(folder))
+
+    def needed(kind: str, name: str) -> list[str]:
+        return sorted(urn.rpartition("::")[2] for urn in registered.request(kind, name).dependencies)
+
+    assert needed("StatefulSet", "db") == ["shop-claim/data", "shop-service/db"]
+    assert needed("Ingress", "web") == ["shop-service/web"]
+    assert needed("Deployment", "web") == [
+        "shop-environment/web",
+        "shop-files/web",
+        "shop-service/web",
+        "shop-workload/db",
+    ]
+
+
+def test_what_a_program_can_use(folder: Folder) -> None:
+    """A program finds services, volumes and endpoints by the names of the file, and the addresses."""
+    found: dict[str, Any] = {}
+
+    def program() -> None:
+        made = stack(folder)
+        found["names"] = [list(made.services), list(made.volumes), list(made.endpoints)]
+        made.urls.apply(lambda urls: found.update(urls=urls))
+        made.services["web"].image.apply(lambda image: found.update(image=image))
+
+    run(program)
+
+    assert found == {
+        "names": [["db", "web"], ["data"], ["web"]],
+        "urls": ["https://web-team.example.com"],
+        "image": "nginx:1",
+    }
+
+
+# inputs ---------------------------------------------------------------------------------------------------------------
+
+LABELS = {
+    "app.kubernetes.io/name": "web",
+    "app.kubernetes.io/instance": "shop",
+    "app.kubernetes.io/part-of": "shop",
+    "app.kubernetes.io/component": "web",
+    "app.kubernetes.io/managed-by": "composeplat",
+}
+OWNER = {"pulumi.com/patchFieldManager": "composeplat"}
+NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
+
+
+def test_inputs_of_a_workload(folder: Folder) -> None:
+    """A workload is registered as the plan has it, with what Pulumi is to know in its annotations."""
+    folder.write({"compose.yaml": "services: {web: {image: 'nginx:1', ports: [80]}}"})
+
+    assert run(lambda: stack(folder, waits=True)).inputs("Deployment") == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "web",
+            "namespace": "team",
+            "labels": LABELS,
+            "annotations": {**OWNER, **NOT_AWAITED},
+        },
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "shop"}},
+            "template": {
+                "metadata": {"labels": LABELS},
+                "spec": {
+                    "enableServiceLinks": False,
+                    "terminationGracePeriodSeconds": 10,
+                    "containers": [
+                        {
+                            "name": "web",
+                            "image": "nginx:1",
+                            "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                        }
+                    ],
+                },
+            },
+            "strategy": {"type": "RollingUpdate"},
+        },
+    }
+
+
+def test_annotations_of_the_file_stay(folder: Folder) -> None:
+    """What the file says in annotations stands beside them."""
+    folder.write({"compose.yaml": "services: {web: {image: x, labels: {team: blue}}}"})
+
+    annotations = run(lambda: stack(folder)).inputs("Deployment")["metadata"]["annotations"]
+
+    assert annotations == {"team": "blue", **OWNER}
+
+
+WAITED_FOR = [("Deployment", "web"), ("StatefulSet", "db"), ("Secret", "web"), ("ConfigMap", "web")]
+NEVER_WAITED_FOR = [("PersistentVolumeClaim", "data"), ("v1:Service", "web"), ("Ingress", "web")]
+
+
+def annotations_of(registered: Registered, names: list[tuple[str, str]]) -> list[dict[str, str]]:
+    return [registered.annotations(kind, name) for kind, name in names]
+
+
+def test_pulumi_waits(folder: Folder) -> None:
+    """Where Pulumi is to wait, it waits for workloads, and for nothing that may never come."""
+    registered = run(lambda: stack(folder, waits=False))
+
+    assert annotations_of(registered, WAITED_FOR) == [OWNER] * 4
+    assert annotations_of(registered, NEVER_WAITED_FOR) == [{**OWNER, **NOT_AWAITED}] * 3
+
+
+def test_pulumi_does_not_wait(folder: Folder) -> None:
+    """Where we wait, Pulumi waits for nothing."""
+    registered = run(lambda: stack(folder, waits=True), preview=True)
+
+    assert annotations_of(registered, WAITED_FOR + NEVER_WAITED_FOR) == [{**OWNER, **NOT_AWAITED}] * 7
+
+
+def test_claims_are_retained(folder: Folder) -> None:
+    """A volume's claim stays when the stack goes; nothing else does."""
+    requests = run(lambda: stack(folder)).of_package("kubernetes")
+
+    assert [request.name for request in requests if request.retainOnDelete] == ["shop-claim/data"]
+
+
+def test_an_image_that_is_built(folder: Folder) -> None:
+    """A build is registered below its service, and the workload runs it by its digest."""
+    folder.write({"compose.yaml": "services: {web: {build: {context: ., args: {A: b}}}}", "Dockerfile": "FROM x"})
+
+    registered = run(lambda: stack(folder, registry="localhost", builder="mine"))
+
+    assert registered.request("Image").name == "shop-image/web"
+    assert registered.request("Image").parent.endswith("::shop-service/web")
+    inputs = registered.inputs("Image")
+    assert (inputs["tags"], inputs["push"], inputs["builder"]) == (["localhost/shop-web"], True, {"name": "mine"})
+    assert inputs["context"] == {"location": str(folder.path)}
+    (container,) = registered.inputs("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == DIGEST
+
+
+# secrets --------------------------------------------------------------------------------------------------------------
+
+CONFIDENTIAL = """\
+services:
+  web:
+    image: nginx:1
+    environment: {PASSWORD: "${PASSWORD}"}
+    command: [serve, "--password=${PASSWORD}", "--port=${PORT}"]
+    labels: {note: "is ${PASSWORD}"}
+"""
+VARIABLES = {"PASSWORD": "hunter2-hunter2", "PORT": "8080"}
+
+
+def is_marked(value: Any) -> bool:
+    return isinstance(value, dict) and SECRET.items() <= value.items()
+
+
+def test_secrets_are_marked(folder: Folder) -> None:
+    """The data of a Secret are a secret as a whole, so that Pulumi encrypts and hides them."""
+    assert run(lambda: stack(folder)).inputs("Secret")["data"] == {**SECRET, "value": {"GREETING": "aGVsbG8="}}
+
+
+def test_confidential_values_are_marked(folder: Folder) -> None:
+    """Where a confidential value stands in another object, it is marked there, and what is beside it is not."""
+    folder.write({"compose.yaml": CONFIDENTIAL})
+
+    inputs = run(lambda: stack(folder, variables=VARIABLES)).inputs("Deployment")
+
+    (container,) = inputs["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["serve", {**SECRET, "value": "--password=hunter2-hunter2"}, "--port=8080"]
+    assert inputs["metadata"]["annotations"]["note"] == {**SECRET, "value": "is hunter2-hunter2"}
+
+
+def test_confidential_values_are_nowhere_else(folder: Folder) -> None:
+    """No input of any resource holds a confidential value without being marked."""
+    folder.write({"compose.yaml": CONFIDENTIAL})
+
+    def unmarked(value: Any) -> str:
+        """Give what can be read of a value."""
+        if is_marked(value):
+            return ""
+        if isinstance(value, Mapping):
+            return "".join(unmarked(item) for item in value.values())
+        return "".join(map(unmarked, value)) if isinstance(value, list) else str(value)
+
+    registered = run(lambda: stack(folder, variables=VARIABLES))
+
+    shown = "".join(unmarked(MessageToDict(request.object)) for request in registered.of_package("kubernetes"))
+    assert "hunter2" not in shown
+    assert "--port=8080" in shown
+
+
+def test_build_arguments_are_marked(folder: Folder) -> None:
+    """What a build is given is a secret, as it often holds one."""
+    folder.write({"compose.yaml": "services: {web: {build: {context: ., args: {A: b}}}}", "Dockerfile": "FROM x"})
+
+    inputs = run(lambda: stack(folder, registry="localhost")).inputs("Image")
+
+    assert inputs["buildArgs"] == {**SECRET, "value": {"A": "b"}}
+
+
+# what a caller says ---------------------------------------------------------------------------------------------------
+
+
+def test_a_callers_parent(folder: Folder) -> None:
+    """A stack can stand below a component of the caller's."""
+
+    def program() -> None:
+        theirs = pulumi.ComponentResource("their:index:App", "app")
+        stack(folder, opts=pulumi.ResourceOptions(parent=theirs))
+
+    assert run(program).request("ComposeStack").parent.endswith("their:index:App::app")
+
+
+@pytest.mark.parametrize("how", ["provider", "providers"])
+def test_a_callers_provider(folder: Folder, how: str) -> None:
+    """A provider that the caller gives is that of every object."""
+
+    def program() -> None:
+        theirs = pulumi_kubernetes.Provider("theirs", kubeconfig="{}")
+        given = {"provider": theirs} if how == "provider" else {"providers": [theirs]}
+        stack(folder, opts=pulumi.ResourceOptions(**given))
+
+    providers = {request.provider for request in run(program).of_package("kubernetes")}
+
+    (provider,) = providers
+    assert provider.endswith("pulumi:providers:kubernetes::theirs::theirs-id")
+
+
+def test_who_waits_with_a_callers_provider(folder: Folder) -> None:
+    """A caller's provider may lead to another cluster than the kubeconfig: then Pulumi waits, unless we are told to."""
+
+    def annotations(waits: bool | None) -> dict[str, str]:  # noqa: FBT001 -- as the argument it is for
+        def program() -> None:
+            theirs = pulumi_kubernetes.Provider("theirs", kubeconfig="{}")
+            stack(folder, waits=waits, opts=pulumi.ResourceOptions(provider=theirs))
+
+        return run(program, preview=True).annotations("Deployment")
+
+    assert annotations(None) == OWNER
+    assert annotations(waits=True) == {**OWNER, **NOT_AWAITED}
+
+
+def test_a_callers_transformations(folder: Folder) -> None:
+    """A function that the caller gives for the stack sees every resource in it, and may change it."""
+    seen: list[str] = []
+
+    def label(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        seen.append(f"{args.type_} {args.name}")
+        if not args.type_.endswith(":Deployment"):
+            return None
+        props: dict[str, Any] = dict(args.props)
+        labeled = {**props["metadata"], "labels": {"team": "blue"}}
+        return pulumi.ResourceTransformationResult({**props, "metadata": labeled}, args.opts)
+
+    registered = run(lambda: stack(folder, opts=pulumi.ResourceOptions(transformations=[label])))
+
+    assert sorted(seen) == [" ".join(one) for one in registered.names]
+    assert registered.inputs("Deployment")["metadata"]["labels"] == {"team": "blue"}
+
+
+def test_a_callers_transforms(folder: Folder) -> None:
+    """A transform, which the engine runs for all that stands below, is registered with the stack."""
+
+    def label(_: pulumi.ResourceTransformArgs) -> None:
+        """Change nothing."""
+
+    registered = run(lambda: stack(folder, opts=pulumi.ResourceOptions(transforms=[label])))
+
+    assert len(registered.request("ComposeStack").transforms) == 1
+
+
+# who waits ------------------------------------------------------------------------------------------------------------
+
+
+def test_hooks(folder: Folder) -> None:
+    """A workload that waits for others has a hook before it is made or changed, and no other has one."""
+    plan = plan_of(folder)
+    access = Access(host="127.0.0.1", port=9)
+    watcher = Watcher(access, plan.namespace, plan.environment)
+    gate = Gate(plan=plan, access=access, watcher=watcher, timeout=1)
+
+    registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
+
+    assert registered.hooks == ["shop-wait-web"]
+    hooks = registered.request("Deployment").hooks
+    assert (list(hooks.before_create), list(hooks.before_update)) == (["shop-wait-web"], ["shop-wait-web"])
+    assert list(hooks.before_delete) == []
+    assert list(registered.request("StatefulSet").hooks.before_create) == []
+
+
+def test_a_workload_that_is_in_the_way(folder: Folder) -> None:
+    """A workload that is there before is made anew only when it has gone, whether or not it waits for others."""
+    plan = plan_of(folder)
+    access = Access(host="127.0.0.1", port=9)
+    watcher = Watcher(access, plan.namespace, plan.environment)
+    gate = Gate(plan=plan, access=access, watcher=watcher, timeout=1, existing={("StatefulSet", "db"): True})
+
+    registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
+
+    assert registered.hooks == ["shop-wait-db", "shop-wait-web"]
+
+
+def test_no_hooks_where_pulumi_waits(folder: Folder) -> None:
+    """Where Pulumi waits there are no hooks, as it needs no cluster of ours."""
+    assert run(lambda: stack(folder, waits=False)).hooks == []
+
+
+def test_preview_without_a_cluster(folder: Folder) -> None:
+    """A preview needs no cluster, and registers all that a deploy would, without hooks."""
+    registered = run(lambda: stack(folder, waits=None), preview=True)
+
+    assert registered.names == run(lambda: stack(folder)).names
+    assert registered.hooks == []
+
+
+def test_deploy_without_a_cluster(folder: Folder) -> None:
+    """Where we are to wait and no cluster is known, the program ends and says so."""
+    place = folder.path / ".kube" / "config"
+
+    with pytest.raises(pulumi.RunError, match=f"^no cluster is known: '{place}' names none"):
+        run(lambda: stack(folder, waits=None))
+
+
+def test_deploy_without_a_cluster_where_nothing_waits(folder: Folder) -> None:
+    """Where no service waits for another, no cluster is asked for."""
+    folder.write({"compose.yaml": "services: {web: {image: x}}"})
+
+    assert run(lambda: stack(folder, waits=None)).annotations("Deployment") == {**OWNER, **NOT_AWAITED}
+
+
+# what is wrong --------------------------------------------------------------------------------------------------------
+
+
+def ended(folder: Folder, **more: Any) -> list[str]:
+    """The lines that a program ends with."""
+    with pytest.raises(pulumi.RunError) as caught:
+        run(lambda: stack(folder, **more))
+    return str(caught.value).replace(f"{folder.path}/", "").splitlines()
+
+
+def test_an_invalid_definition(folder: Folder) -> None:
+    """A program with an invalid definition ends with every message, each with its place, and registers no object."""
+    text = "services:\n  web:\n    image: nginx\n    scale: two\n    hostname: x\n  db: {image: x, ports: [0]}\n"
+    folder.write({"compose.yaml": text})
+
+    assert ended(folder) == [
+        "compose.yaml:4:12: error: services.web.scale must be a whole number from 0 to 10000, not 'two' [bad-value]",
+        "compose.yaml:5:5: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "compose.yaml:6:26: error: services.db.ports[0] must be a whole number from 1 to 65535, not '0' [bad-value]",
+    ]
+
+
+def test_an_invalid_plan(folder: Folder) -> None:
+    """The same where the file can be read, and what it wants can't be made."""
+    folder.write({"compose.yaml": f"{TEXT}endpoints: [{{path: /, service: web, port: 99}}]\n"})
+
+    assert ended(folder) == [
+        "compose.yaml:12:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]"
+    ]
+
+
+def test_no_definition(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is not there ends the program with its name."""
+    monkeypatch.chdir(folder.path)
+
+    assert ended(folder, file="none.yaml") == ["none.yaml:1:1: error: 'none.yaml' does not exist [unreadable-file]"]
+
+
+def test_no_definition_anywhere(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no file is named and none is found, the program ends with a hint."""
+    empty = folder.path / "empty"
+    empty.mkdir()
+    (folder.path / "compose.yaml").unlink()
+    monkeypatch.chdir(empty)
+
+    names = "compose.yaml, compose.yml, docker-compose.yaml, docker-compose.yml"
+    assert ended(folder, file=()) == [
+        f"no Compose file here or in a folder above: looked for {names}",
+        "hint: name one with -f, or go to the folder that has one",
+    ]
+
+
+def test_warnings(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+    """What is only warned of is told by Pulumi, with its place, and ends nothing."""
+    folder.write({"compose.yaml": "services: {web: {image: x, hostname: x}}"})
+
+    registered = run(lambda: stack(folder))
+
+    assert registered.request("Deployment").name == "shop-workload/web"
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [text.removeprefix(f"{folder.path}/") for text in warned] == [
+        "compose.yaml:1:28: warning: services.web.hostname is not supported and has no effect [unsupported-key]"
+    ]
+
+
+# where it is read from ------------------------------------------------------------------------------------------------
+
+
+def test_usual_file(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a file, the one in the program's folder is found, and names come from the stack's own."""
+    monkeypatch.chdir(folder.path)
+
+    registered = run(lambda: stack(folder, file=()))
+
+    assert registered.inputs("Deployment")["metadata"]["labels"] == LABELS
+
+
+def test_several_files(folder: Folder) -> None:
+    """Several files are laid over one another, as on the command line."""
+    folder.write({"more.yaml": "services: {web: {image: 'nginx:2'}}"})
+    files = [folder.path / "compose.yaml", str(folder.path / "more.yaml")]
+
+    (container,) = run(lambda: stack(folder, file=files)).inputs("Deployment")["spec"]["template"]["spec"]["containers"]
+
+    assert container["image"] == "nginx:2"
+
+
+def test_environment_name(folder: Folder) -> None:
+    """The environment may have another name than the resource."""
+    registered = run(lambda: stack(folder, environment_name="stage"))
+
+    assert registered.request("Deployment").name == "shop-workload/web"
+    assert registered.inputs("Deployment")["metadata"]["labels"]["app.kubernetes.io/instance"] == "stage"
+
+
+def test_variables(folder: Folder, tmp_path: Path) -> None:
+    """Variables come from the caller, and from env files."""
+    folder.write({"compose.yaml": "services: {web: {image: 'nginx:${A}-${B}'}}"})
+    (tmp_path / "more.env").write_text("B=2\n")
+
+    registered = run(lambda: stack(folder, variables={"A": "1"}, env_files=[tmp_path / "more.env"]))
+
+    (container,) = registered.inputs("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "nginx:1-2"
