@@ -121,7 +121,11 @@ class _Maker:
         keep: bool = False,
     ) -> pulumi.CustomResource:
         needed = [self.made[key] for key in desired.needs if key in self.made]
-        opts = pulumi.ResourceOptions(parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None)
+        # Names are fixed: what is made before the old one goes would be the old one. Only the provider knows that,
+        # and it is not asked where a replacement is forced from outside.
+        opts = pulumi.ResourceOptions(
+            parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None, delete_before_replace=True
+        )
         manifest = bind(desired.manifest, self.images, self.confidential, awaits=self.awaits)
         made = register(f"{self.stack}-{desired.key}", manifest, opts)
         self.made[desired.key] = made

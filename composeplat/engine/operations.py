@@ -119,7 +119,7 @@ class Operator:
             with self.space.lock("preview"), Api(self.target.access) as api:
                 present = self._check(api, options)
                 self.space.make_stack()
-                words = ["preview", *self._words(options)]
+                words = ["preview", *self._words(options, present)]
                 self.plan = rename_replaced(self.plan, api.items(kind_path("v1", "Service", self.plan.namespace)))
                 if self._has_drift(present):
                     words.append("--refresh")
@@ -163,7 +163,7 @@ class Operator:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
         deadline = time.monotonic() + options.timeout
         try:
-            words = ["up", "--yes", "--skip-preview", "--continue-on-error", *self._words(options)]
+            words = ["up", "--yes", "--skip-preview", "--continue-on-error", *self._words(options, present)]
             if drifted or options.refresh:
                 words.append("--refresh")
             gate = self._gate(watcher, monitor, present, deadline, options)
@@ -205,7 +205,7 @@ class Operator:
             chosen |= more
         return frozenset(chosen)
 
-    def _words(self, options: Options) -> list[str]:
+    def _words(self, options: Options, present: Present) -> list[str]:
         gated = len({edge.service for edge in self.plan.edges})
         # One that waits holds a place; there must be enough for all others.
         words = ["--stack", self.plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
@@ -214,7 +214,8 @@ class Operator:
                 words += ["--target", urn]
         if options.rerun_jobs:
             chosen = self._chosen(options)
-            known = known_to_state(self.space.read_state() or {})
+            # One that is gone from the cluster is made anew anyhow.
+            known = known_to_state(self.space.read_state() or {}) & set(present.heads)
             jobs = [
                 service
                 for service in self.plan.services
