@@ -23,7 +23,10 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE
 from tests.conftest import Project
 
-PORTS = {"api": 28443, "registry": 28500, "https": 28444, "http": 28080}
+#: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_FIRST = int(os.environ.get("FIRST_PORT", "28000")) + 100 * _WORKER
+PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
 PLATFORM = Path(sys.executable).parent / "platform"
 _NUMBERS = itertools.count(1)
 

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from composeplat.cluster.api import kind_path
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import PORTS, SLEEP, Environment
 
+REGISTRY = f"localhost:{PORTS['registry']}"
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 
 
@@ -16,8 +17,8 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
     ("service", "place", "message", "more"),
     [
         pytest.param(
-            "{<<: *app, image: 'localhost:28500/nothing:1'}", r"3:\d+",
-            "image 'localhost:28500/nothing:1' can't be pulled: there is no such image in its registry",
+            f"{{<<: *app, image: '{REGISTRY}/nothing:1'}}", r"3:\d+",
+            f"image '{REGISTRY}/nothing:1' can't be pulled: there is no such image in its registry",
             "hint: correct the name or the tag, or push the image", id="no-such-image",
         ),
         pytest.param(
