@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 #: Promised name -> its home; no name is that of a module, which would hide it once imported.
 _HOMES = {
+    "ComposeStack": "composeplat.components.stack",
     "ComposeplatError": "composeplat.diagnostics",
     "Diagnostic": "composeplat.diagnostics",
     "InvalidDefinition": "composeplat.diagnostics",

@@ -26,6 +26,7 @@ def test_public_names() -> None:
     """These names are the promise of the package: adding or removing one is a decision."""
     assert composeplat.__all__ == [
         "__version__",
+        "ComposeStack",
         "ComposeplatError",
         "Diagnostic",
         "InvalidDefinition",

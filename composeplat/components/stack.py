@@ -18,7 +18,7 @@ from composeplat.components.bind import bind
 from composeplat.components.gate import Gate
 from composeplat.components.image import build_image
 from composeplat.components.kinds import register
-from composeplat.diagnostics import ComposeplatError, InvalidDefinition, MissingPiece, Severity
+from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.load import load_definition
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
@@ -30,6 +30,8 @@ VOLUME = "composeplat:index:Volume"
 ENDPOINTS = "composeplat:index:EndpointSet"
 
 _TIMEOUT = 300.0
+#: Any type of the package, to ask for the provider of all of them.
+_OF_KUBERNETES = "kubernetes:core/v1:Namespace"
 
 
 class ComposeStack(pulumi.ComponentResource):
@@ -38,7 +40,7 @@ class ComposeStack(pulumi.ComponentResource):
     ``file`` and the names decide the plan, so they are plain values, known when the program runs.
     ``waits`` says who waits for readiness: our own hooks, by Compose's conditions and in the cluster that the
     kubeconfig names, or (False) Pulumi, which takes every condition for "ready".
-    Unless said, it is ours, but for a caller who gives a provider, as that may lead to another cluster.
+    Unless said, it is ours, but below a Kubernetes provider of the caller's, as that may lead to another cluster.
     """
 
     urls: pulumi.Output[list[str]]
@@ -81,7 +83,7 @@ class ComposeStack(pulumi.ComponentResource):
             )  # fmt: skip
             plan = _plan(request, self)
         if waits is None:
-            waits = not (opts and (opts.provider or opts.providers))
+            waits = self.get_provider(_OF_KUBERNETES) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan)
         self._register(name, plan, gate if waits else None, builder, awaits=not waits)
@@ -197,12 +199,16 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:
-        raise pulumi.RunError("\n".join(str(one) for one in error.report.at_least(Severity.WARNING))) from None
+        raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from None
     except ComposeplatError as error:
-        raise pulumi.RunError(f"{error}\nhint: {error.hint}" if error.hint else str(error)) from None
+        raise pulumi.RunError(_with_hint(error)) from None
     for diagnostic in loaded.report.at_least(Severity.WARNING):
-        pulumi.log.warn(str(diagnostic), resource=resource)
+        pulumi.log.warn(_with_hint(diagnostic), resource=resource)
     return plan.with_confidential(loaded.confidential)
+
+
+def _with_hint(told: Diagnostic | ComposeplatError) -> str:
+    return f"{told}\n  hint: {told.hint}" if told.hint else str(told)
 
 
 def _ambient_gate(plan: Plan) -> Gate | None:
@@ -211,6 +217,6 @@ def _ambient_gate(plan: Plan) -> Gate | None:
     try:
         access = find_access(os.environ)
     except MissingPiece as error:
-        raise pulumi.RunError(str(error)) from None
+        raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
     return Gate(plan=plan, access=access, watcher=watcher, timeout=_TIMEOUT)

@@ -107,6 +107,8 @@ class SimulatedCluster(LocalCluster):
                     f"--root-ca-file={keys / 'ca.crt'}",
                     f"--service-account-private-key-file={keys / 'accounts.key'}",
                     "--use-service-account-credentials", "--kube-api-qps=400", "--kube-api-burst=800",
+                    # Nobody's heart beats here; without it nodes are lost after 50 s, and their pods not ready.
+                    "--node-monitor-grace-period=8760h",
                 ),
                 needs=("kube-apiserver",),
             ),

@@ -1,0 +1,367 @@
+"""Measure deploys on a simulated cluster, beside a Pulumi program written by hand and beside kubectl.
+
+Owns what is deployed, the steps that are timed, and the limits the figures are held to.
+Every service becomes a Deployment and a Service; all tools get the same objects, each in a namespace of its own.
+A step is a process of its own, started as a user starts it, and the tools take turns, so that what else the machine
+does falls on all of them.
+After each step the cluster is asked whether it was done: a tool that fails early would win.
+
+What is waited for differs, to our cost: `platform` waits until all is ready, and at the end until all pods have gone;
+the others are asked only to hand the objects over.
+The hand-written program says so by Pulumi's annotation: with simulated pods, which are ready at once, Pulumi's own
+waiting misses the moment now and then, and ends in failure after ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.local.choice import local_cluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE, PULUMI
+
+HERE = Path(__file__).parent
+HOST = HERE.parent / "tests" / "plain" / "language_host.py"
+SIZES = (10, 100, 500)
+RUNS = 3
+STEPS = ("deploy", "preview", "again", "destroy")
+NODES = 20
+PORTS = {"api": 25443, "registry": 25500}
+
+COMPARED_AT = 100
+"""The number of services at which limits are set."""
+OVER_PULUMI = {"preview": 1.2, "again": 1.2, "deploy": 1.0, "destroy": 1.0}
+"""How many times as long as the hand-written program each step may take."""
+OVER_KUBECTL = {"deploy": 2.0, "destroy": 2.0}
+"""How many times as long as kubectl is aimed at."""
+LINEAR_WITHIN = 1.1
+_TOO_LONG = 900
+
+
+class Failed(Exception):
+    """A tool did not do what it is measured for."""
+
+
+@dataclass(kw_only=True)
+class Ground:
+    """The cluster that all deploy to, and where the programs are."""
+
+    folder: Path
+    kubeconfig: Path
+    api: Api
+    variables: dict[str, str]
+    pulumi: Path
+    kube: Path
+
+
+@dataclass(kw_only=True)
+class Tool:
+    """One way to deploy, in a namespace of its own."""
+
+    name: str
+    namespace: str
+    commands: Mapping[str, Sequence[str]]
+    folder: Path
+    variables: Mapping[str, str]
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    """Where success is told by another status than 0."""
+
+    def time(self, step: str) -> float:
+        with tempfile.TemporaryFile() as output:
+            began = time.perf_counter()
+            done = subprocess.run(
+                list(self.commands[step]), cwd=self.folder, env=dict(self.variables), check=False,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_TOO_LONG,
+            )  # fmt: skip
+            seconds = time.perf_counter() - began
+            if done.returncode != self.statuses.get(step, 0):
+                output.seek(0)
+                said = output.read().decode(errors="replace").strip().splitlines()
+                raise Failed(f"{self.name}: {step} ended with status {done.returncode}: {' | '.join(said[-4:])}")
+        return seconds
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Seconds of one step."""
+
+    median: float
+    least: float
+    most: float
+
+
+Table = dict[int, dict[str, dict[str, Figures]]]
+"""By size, tool and step."""
+
+
+def definition(services: int) -> str:
+    lines = ["services:"]
+    for number in range(services):
+        lines += [
+            f"  app{number}:",
+            "    image: busybox:1.37",
+            "    command: ['sleep', '1000']",
+            "    ports: ['8080']",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+# the tools ------------------------------------------------------------------------------------------------------------
+
+
+def make_tools(ground: Ground, services: int, upto: int) -> list[Tool]:
+    file = ground.folder / f"compose-{services}.yaml"
+    file.write_text(definition(services))
+    tools = [our_tool(ground, file)]
+    if services <= upto:
+        tools.append(hand_written(ground, file))
+    tools.append(kubectl(ground, file))
+    return tools
+
+
+def our_tool(ground: Ground, file: Path) -> Tool:
+    platform = str(Path(sys.executable).with_name("platform"))
+    namespace = "bench-platform"
+    rest = ["-f", file.name, "--name", "bench", "--namespace", namespace]
+    return Tool(
+        name="platform", namespace=namespace, folder=file.parent, variables=ground.variables,
+        commands={
+            "deploy": [platform, "deploy", *rest],
+            "preview": [platform, "preview", "--expect-no-changes", *rest],
+            "again": [platform, "deploy", *rest],
+            "destroy": [platform, "destroy", "--yes", *rest],
+        },
+    )  # fmt: skip
+
+
+def hand_written(ground: Ground, file: Path) -> Tool:
+    namespace = "bench-pulumi"
+    variables = {
+        **ground.variables, "MANIFESTS": str(manifests(ground, file, namespace)),
+        "PULUMI_BACKEND_URL": f"file://{ground.folder}", "PULUMI_CONFIG_PASSPHRASE": "bench",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }  # fmt: skip
+    program = str(ground.pulumi)
+    stack = ["--stack", namespace, "--non-interactive"]
+    init = [program, "stack", "select", "--create", *stack]
+    subprocess.run(init, cwd=HERE / "handwritten", env=variables, check=True, capture_output=True)
+    return Tool(
+        name="pulumi", namespace=namespace, folder=HERE / "handwritten", variables=variables,
+        commands={
+            "deploy": [program, "up", "--yes", "--skip-preview", *stack],
+            "preview": [program, "preview", "--expect-no-changes", *stack],
+            "again": [program, "up", "--yes", "--skip-preview", *stack],
+            "destroy": [program, "destroy", "--yes", "--skip-preview", *stack],
+        },
+    )  # fmt: skip
+
+
+def kubectl(ground: Ground, file: Path) -> Tool:
+    namespace = "bench-kubectl"
+    path = str(manifests(ground, file, namespace))
+    program = [str(ground.kube), "kubectl", "--kubeconfig", str(ground.kubeconfig)]
+    return Tool(
+        name="kubectl", namespace=namespace, folder=ground.folder, variables=ground.variables,
+        commands={
+            "deploy": [*program, "apply", "-f", path],
+            "preview": [*program, "diff", "-f", path],
+            "again": [*program, "apply", "-f", path],
+            "destroy": [*program, "delete", "-f", path],
+        },
+    )  # fmt: skip
+
+
+def manifests(ground: Ground, file: Path, namespace: str) -> Path:
+    """The objects as `platform render` gives them, which are the ones that `platform deploy` makes."""
+    platform = str(Path(sys.executable).with_name("platform"))
+    words = [platform, "render", "-f", file.name, "--name", "bench", "--namespace", namespace]
+    done = subprocess.run(words, cwd=file.parent, env=ground.variables, capture_output=True, text=True, check=True)
+    path = ground.folder / f"{namespace}-{file.stem}.yaml"
+    path.write_text(done.stdout)
+    return path
+
+
+# measuring ------------------------------------------------------------------------------------------------------------
+
+
+def measure(ground: Ground, services: int, runs: int, upto: int) -> dict[str, dict[str, Figures]]:
+    tools = make_tools(ground, services, upto)
+    for tool in tools:
+        ground.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": tool.namespace}})
+        _until_usable(ground.api, tool.namespace)
+    taken: dict[str, dict[str, list[float]]] = {tool.name: {step: [] for step in STEPS} for tool in tools}
+    for number in range(runs):
+        for step in STEPS:
+            for tool in tools:
+                # Nobody is to pay for what the one before left the controllers to do.
+                _until_calm(ground.api, tools)
+                seconds = tool.time(step)
+                taken[tool.name][step].append(seconds)
+                print(f"  {services} services, run {number + 1}: {tool.name}: {step}: {seconds:.2f} s", file=sys.stderr)
+                _check(ground.api, tool, step, services)
+    return {
+        name: {
+            step: Figures(statistics.median(times), min(times), max(times)) for step, times in steps.items() if times
+        }
+        for name, steps in taken.items()
+    }
+
+
+def _check(api: Api, tool: Tool, step: str, services: int) -> None:
+    wanted = 0 if step == "destroy" else services
+    found = len(api.heads(kind_path("apps/v1", "Deployment", tool.namespace)))
+    if found != wanted:
+        raise Failed(f"{tool.name}: after {step} there are {found} Deployments, not {wanted}")
+
+
+def _until_usable(api: Api, namespace: str) -> None:
+    """A namespace takes no pods before it has its service account."""
+    while True:
+        try:
+            api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+        except ApiError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _until_calm(api: Api, tools: Sequence[Tool]) -> None:
+    """Wait until every Deployment has its pods, and those without one have gone."""
+    for tool in tools:
+        while True:
+            wanted = len(api.heads(kind_path("apps/v1", "Deployment", tool.namespace)))
+            pods = api.items(kind_path("v1", "Pod", tool.namespace))
+            running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
+            if len(pods) == len(running) == wanted:
+                break
+            time.sleep(0.2)
+
+
+# limits and output ----------------------------------------------------------------------------------------------------
+
+
+def judge(table: Table) -> dict[str, bool | None]:
+    """Hold the figures to the limits; None is a limit that these figures can't judge."""
+    verdicts: dict[str, bool | None] = {}
+    at = table.get(COMPARED_AT, {})
+    for peer, limits in (("pulumi", OVER_PULUMI), ("kubectl", OVER_KUBECTL)):
+        for step, most in limits.items():
+            ratio = _ratio(at, peer, step)
+            verdicts[f"{step} at most {most:g} times {peer}"] = None if ratio is None else ratio <= most
+    sizes = sorted(table)
+    for before, after in itertools.pairwise(sizes):
+        for step in STEPS:
+            grown = table[after]["platform"][step].median / table[before]["platform"][step].median
+            verdicts[f"{step} linear from {before} to {after}"] = grown <= after / before * LINEAR_WITHIN
+    return verdicts
+
+
+def _ratio(tools: Mapping[str, Mapping[str, Figures]], peer: str, step: str) -> float | None:
+    if peer not in tools or "platform" not in tools:
+        return None
+    return tools["platform"][step].median / tools[peer][step].median
+
+
+def show(table: Table) -> str:
+    lines = ["| Services | Step | " + " | ".join(name for name in _names(table)) + " | / pulumi | / kubectl |"]
+    lines.append("|---" * (len(_names(table)) + 4) + "|")
+    for size, tools in sorted(table.items()):
+        for step in STEPS:
+            cells = [_cell(tools[name][step]) if name in tools else "-" for name in _names(table)]
+            ratios = [f"{ratio:.2f}" if (ratio := _ratio(tools, peer, step)) else "-" for peer in ("pulumi", "kubectl")]
+            lines.append(f"| {size} | {step} | {' | '.join(cells)} | {' | '.join(ratios)} |")
+    return "\n".join(lines)
+
+
+def _names(table: Table) -> list[str]:
+    return list(dict.fromkeys(name for tools in table.values() for name in tools))
+
+
+def _cell(figures: Figures) -> str:
+    return f"{figures.median:.2f} s ({figures.least:.2f}-{figures.most:.2f})"
+
+
+# the ground -----------------------------------------------------------------------------------------------------------
+
+
+def prepare(folder: Path, say: Callable[[str], None]) -> tuple[Ground, Any]:
+    """Start a simulated cluster of the benchmark's own."""
+    environment = {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder / "cluster")}
+    toolchain = Toolchain(environment)
+    toolchain.need_all(DEPLOY_TOOLS)
+    cluster = local_cluster(environment, ports=PORTS, simulated=NODES)
+    say(f"starting a simulated cluster of {NODES} nodes")
+    cluster.start()
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    for tool in DEPLOY_TOOLS:
+        (bin_folder / toolchain.need(tool).path.name).symlink_to(toolchain.need(tool).path)
+    if not shutil.which("pulumi-language-python"):
+        stand_in = bin_folder / "pulumi-language-python"
+        stand_in.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{HOST}" "$@"\n')
+        stand_in.chmod(0o755)
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PULUMI_", "COMPOSE", "PLATFORM_", "KUBE"))}
+    variables = {
+        **clean,
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "KUBECONFIG": str(cluster.layout.kubeconfig),
+        "COMPOSEPLAT_DATA": str(folder / "data"),
+        "COMPOSEPLAT_CACHE": str(toolchain.cache.folder),
+        "HOME": str(folder / "home"),
+    }
+    (folder / "home").mkdir()
+    ground = Ground(
+        folder=folder, kubeconfig=cluster.layout.kubeconfig, api=Api(cluster.access), variables=variables,
+        pulumi=toolchain.need(PULUMI).path, kube=toolchain.need(KUBE).path,
+    )  # fmt: skip
+    return ground, cluster
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Give 0 where every limit that could be judged is met, else 1."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of services, from small to large")
+    parser.add_argument("--runs", type=int, default=RUNS, help="rounds of every step by every tool")
+    parser.add_argument("--peers-upto", type=int, default=100, help="most services the hand-written program is given")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here too")
+    options = parser.parse_args(words)
+    table: Table = {}
+    with tempfile.TemporaryDirectory() as name:
+        ground, cluster = prepare(Path(name), lambda text: print(text, file=sys.stderr))
+        try:
+            for size in map(int, options.sizes.split(",")):
+                table[size] = measure(ground, size, options.runs, options.peers_upto)
+        finally:
+            cluster.delete()
+    print(show(table))
+    verdicts = judge(table)
+    for limit, verdict in verdicts.items():
+        print(f"{limit}: {'not judged' if verdict is None else 'yes' if verdict else 'NO'}")
+    if options.json:
+        rows = {
+            size: {n: {s: vars(f) for s, f in steps.items()} for n, steps in t.items()} for size, t in table.items()
+        }
+        content = {"runs": options.runs, "table": rows, "limits": verdicts}
+        Path(options.json).write_text(json.dumps(content, indent=2) + "\n")
+    return int(False in verdicts.values())
+
+
+if __name__ == "__main__":
+    try:
+        raise SystemExit(main())
+    except Failed as problem:
+        raise SystemExit(str(problem)) from None

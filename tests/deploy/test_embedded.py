@@ -1,0 +1,263 @@
+"""``ComposeStack`` in a program of one's own, run by plain Pulumi."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.engine.home import Home
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import KUBERNETES_PROVIDER, PULUMI
+from tests.conftest import ROOT
+from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+
+EXAMPLE = ROOT / "examples" / "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A Pulumi program in the environment's folder; its stack is named for the namespace."""
+
+    environment: Environment
+    variables: dict[str, str]
+    command: Path
+
+    def pulumi(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.command), *words, "--stack", self.environment.namespace, "--non-interactive"]
+        return subprocess.run(
+            command, cwd=self.environment.folder, env={**self.variables, **more}, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+
+    def expect(self, *words: str, **more: str) -> str:
+        done = self.pulumi(*words, **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def program(environment: Environment, tmp_path: Path) -> Program:
+    """The example, with a new stack, a state of its own and the language host that tests have."""
+    shutil.copytree(EXAMPLE, environment.folder, dirs_exist_ok=True)
+    host = tmp_path / "bin" / "pulumi-language-python"
+    host.parent.mkdir()
+    host.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/plain/language_host.py "$@"\n')
+    host.chmod(0o755)
+    toolchain = Toolchain(environment.variables)
+    home = Home(Path(environment.variables["COMPOSEPLAT_DATA"]))
+    home.prepare()
+    home.place_plugin("kubernetes", KUBERNETES_PROVIDER.version, toolchain.need(KUBERNETES_PROVIDER).path)
+    variables = {
+        **environment.variables, "PATH": f"{host.parent}:{environment.variables['PATH']}",
+        "PULUMI_HOME": str(home.pulumi), "PULUMI_BACKEND_URL": f"file://{tmp_path}", "PULUMI_CONFIG_PASSPHRASE": "x",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }  # fmt: skip
+    made = Program(environment, variables, toolchain.need(PULUMI).path)
+    made.expect("stack", "init")
+    return made
+
+
+def items(environment: Environment, path: str) -> dict[str, dict[str, Any]]:
+    """The objects of a kind that ``platform`` makes none of, by name."""
+    group, _, plural = path.rpartition("/")
+    with environment.api() as api:
+        found = api.items(f"/{group}/namespaces/{environment.namespace}/{plural}")
+    return {one["metadata"]["name"]: one for one in found}
+
+
+WRITTEN = {
+    "api/v1/limitranges": ["limits"],
+    "apis/networking.k8s.io/v1/networkpolicies": ["store-for-web"],
+    "apis/batch/v1/cronjobs": ["store-nightly"],
+}
+SERVICES = {
+    "PersistentVolumeClaim/data", "Secret/store-env", "Service/store", "StatefulSet/store", "Service/web",
+    "Deployment/web", "Ingress/notes",
+}  # fmt: skip
+
+
+def written(environment: Environment) -> dict[str, list[str]]:
+    """What there is in the cluster of the kinds that the example has by hand."""
+    return {path: sorted(items(environment, path)) for path in WRITTEN}
+
+
+def fetch(environment: Environment, url: str) -> str:
+    """Give what an address answers: hosts below localhost are this machine; nothing until it is served."""
+    host = url.removeprefix("https://")
+    context = ssl.create_default_context(cafile=str(environment.cluster.layout.keys / "ca.crt"))
+    with socket.create_connection(("127.0.0.1", PORTS["https"]), timeout=10) as plain:
+        connection = http.client.HTTPConnection(host)
+        connection.sock = context.wrap_socket(plain, server_hostname=host)
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+    return text if answer.status == http.client.OK else ""
+
+
+def check_order(environment: Environment, first: str, second: str) -> None:
+    """The second began when the first was ready, by what the cluster notes of their pods."""
+
+    def has_started() -> bool:
+        statuses = [one for pod in environment.pods(second) for one in pod["status"].get("containerStatuses", ())]
+        return any(one["started"] for one in statuses)
+
+    until(has_started)
+    (pod,) = environment.pods(first)
+    (ready,) = [c["lastTransitionTime"] for c in pod["status"]["conditions"] if c["type"] == "Ready"]
+
+    assert environment.started_at(first) < ready <= environment.started_at(second)
+
+
+def test_example(program: Program) -> None:
+    """The example comes up whole and answers, shows no change then, changes in place, and goes but for its data."""
+    environment = program.environment
+    # So that being ready comes a while after having started, which the order below is told by.
+    slow = (environment.folder / "compose.yaml").read_text().replace("exec nc -ll", "sleep 2; exec nc -ll")
+    environment.write(slow)
+    program.expect("up", "--yes", "--skip-preview")
+
+    assert environment.names() == SERVICES
+    assert written(environment) == WRITTEN
+    check_order(environment, "store", "web")
+    outputs = json.loads(program.expect("stack", "output", "--json"))
+    assert outputs == {"urls": [f"https://notes-{environment.namespace}.localhost"]}
+    assert until(lambda: fetch(environment, outputs["urls"][0])) == "Welcome\n"
+    # What stands before the services was there when their pods were made, and what stands after them knows them.
+    limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in environment.pods()]
+    assert limits == [{"memory": "64Mi"}] * 2
+    policy = items(environment, "apis/networking.k8s.io/v1/networkpolicies")["store-for-web"]["spec"]
+    assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == "store"
+    assert policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == "web"
+
+    program.expect("preview", "--expect-no-changes")
+    changed = program.expect("preview", GREETING="Hello")
+    assert "~ 2 to update\n" in changed
+    assert "replace" not in changed
+
+    program.expect("destroy", "--yes", "--skip-preview")
+    assert environment.names() == {"PersistentVolumeClaim/data"}
+    assert written(environment) == {path: [] for path in WRITTEN}
+
+
+def test_an_error_in_the_file(program: Program) -> None:
+    """What is wrong with the file is told at its place, without where the program was then, and nothing is made."""
+    environment = program.environment
+    wrong = (environment.folder / "compose.yaml").read_text().replace("service_healthy", "service_fine")
+    environment.write(wrong)
+    ended = program.pulumi("up", "--yes")
+
+    said = ended.stdout + ended.stderr
+    assert ended.returncode != 0
+    assert (
+        " error: compose.yaml:12:20: error: services.web.depends_on.store.condition must be 'service_started',"
+        " 'service_healthy' or 'service_completed_successfully', not 'service_fine' [bad-value]\n" in said
+    )
+    assert "hint: did you mean 'service_started'?" in said
+    assert "Traceback" not in said
+    with environment.api() as api:
+        assert environment.namespace not in [one["metadata"]["name"] for one in api.items("/api/v1/namespaces")]
+
+
+def two(first: str, second: str) -> str:
+    """A Compose file of two services, the second of which waits until the first has become healthy."""
+    return f"""\
+services:
+  {first}:
+    image: busybox:1.37
+    command: sh -c 'sleep 2; touch /ready; trap exit TERM; while :; do sleep 0.2; done'
+    healthcheck: {{test: test -e /ready, interval: 1s, retries: 30}}
+  {second}:
+    image: busybox:1.37
+    command: {SLEEP}
+    environment: {{A: b}}
+    depends_on: {{{first}: {{condition: service_healthy}}}}
+"""
+
+
+LABELED = """
+import pulumi
+from pulumi_kubernetes.core.v1 import Namespace
+
+from composeplat import ComposeStack
+
+
+def label(args):
+    if not args.type_.startswith("kubernetes:"):
+        return None
+    metadata = args.props["metadata"]
+    labeled = {**metadata, "labels": {**metadata["labels"], "team": "blue"}}
+    return pulumi.ResourceTransformResult({**args.props, "metadata": labeled}, args.opts)
+
+
+namespace = pulumi.get_stack()
+space = Namespace("space", metadata={"name": namespace})
+options = pulumi.ResourceOptions(depends_on=[space], transforms=[label])
+ComposeStack("shop", file="shop.yaml", namespace=namespace, opts=options)
+ComposeStack("mail", file="mail.yaml", namespace=namespace, opts=pulumi.ResourceOptions(depends_on=[space]))
+"""
+
+
+def test_side_by_side(program: Program) -> None:
+    """Two stacks in one namespace each keep their order, and a transform of the one changes all of it and it alone."""
+    environment = program.environment
+    environment.write(LABELED, "__main__.py")
+    environment.write(two("db", "web"), "shop.yaml")
+    environment.write(two("queue", "worker"), "mail.yaml")
+    program.expect("up", "--yes", "--skip-preview")
+
+    check_order(environment, "db", "web")
+    check_order(environment, "queue", "worker")
+    kinds = (("v1", "Service"), ("v1", "Secret"), ("apps/v1", "Deployment"))
+    labels = {
+        f"{kind}/{one['metadata']['name']}": one["metadata"]["labels"].get("team")
+        for version, kind in kinds
+        for one in environment.objects(version, kind)
+    }
+    blue = ("Service/db", "Deployment/db", "Service/web", "Secret/web-env", "Deployment/web")
+    plain = ("Service/queue", "Deployment/queue", "Service/worker", "Secret/worker-env", "Deployment/worker")
+    assert labels == {**dict.fromkeys(blue, "blue"), **dict.fromkeys(plain)}
+    program.expect("preview", "--expect-no-changes")
+
+
+THEIRS = """
+import os
+
+import pulumi
+from pulumi_kubernetes import Provider
+from pulumi_kubernetes.core.v1 import Namespace
+
+from composeplat import ComposeStack
+
+namespace = pulumi.get_stack()
+theirs = Provider("theirs", kubeconfig=os.environ["THEIRS"])
+app = pulumi.ComponentResource("their:index:App", "app", opts=pulumi.ResourceOptions(providers=[theirs]))
+space = Namespace("space", metadata={"name": namespace}, opts=pulumi.ResourceOptions(parent=app))
+given = pulumi.ResourceOptions(provider=theirs, depends_on=[space])
+inherited = pulumi.ResourceOptions(parent=app, depends_on=[space])
+ComposeStack("shop", file="shop.yaml", namespace=namespace, opts=given)
+ComposeStack("mail", file="mail.yaml", namespace=namespace, opts=inherited)
+"""
+
+
+def test_a_callers_provider(program: Program, tmp_path: Path) -> None:
+    """A provider, given or a parent's, says which cluster: order holds there, and the kubeconfig is not asked."""
+    environment = program.environment
+    environment.write(THEIRS, "__main__.py")
+    environment.write(two("db", "web"), "shop.yaml")
+    environment.write(two("queue", "worker"), "mail.yaml")
+    nowhere, theirs = str(tmp_path / "nowhere"), environment.variables["KUBECONFIG"]
+    program.expect("up", "--yes", "--skip-preview", KUBECONFIG=nowhere, THEIRS=theirs)
+
+    check_order(environment, "db", "web")
+    check_order(environment, "queue", "worker")
