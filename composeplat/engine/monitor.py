@@ -16,6 +16,7 @@ from composeplat.plan.desired import Plan, ServicePlan
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
 _JOB_GRACE = 10.0
+_BEFORE_ALL_VIEWS = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +71,9 @@ class Monitor:
         change = events.changes.get(urn)
         if urn in events.done:
             if "-workload/" in name:
-                self.applied[service] = rounds
                 unchanged = change is not None and change.operation == "same"
+                # What stays as it is may be judged by any view.
+                self.applied[service] = _BEFORE_ALL_VIEWS if unchanged else rounds
                 self.tell(service, "unchanged" if unchanged else "waiting", "" if unchanged else "applied")
         elif change is not None and change.operation != "same":
             self.tell(service, "building" if change.kind == "Image" else "applying")

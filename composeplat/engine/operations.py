@@ -8,6 +8,7 @@ What is decided on the way is decided elsewhere, by functions of data: :mod:`~co
 from __future__ import annotations
 
 import http.client
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,7 @@ class Operator:
         return self._space
 
     def _prepare(self) -> None:
+        threading.Thread(target=_load_ahead, args=(self.plan,), daemon=True).start()
         builds = bool(self.plan.images)
         if builds:
             self.space.builder = builder_variables(self.environment, self.target, self.space.home)
@@ -584,6 +586,14 @@ class Refused(ComposeplatError):
     def __init__(self, report: Report) -> None:
         super().__init__("nothing was changed")
         self.report = report
+
+
+def _load_ahead(plan: Plan) -> None:
+    """Import what the program will use, while the cluster and the command line are waited for."""
+    from composeplat.components import program  # noqa: F401, PLC0415 -- loads Pulumi
+    from composeplat.components.kinds import load  # noqa: PLC0415 -- the same
+
+    load({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
 def _failed(ended: Ended, events: Events) -> ComposeplatError:
