@@ -218,16 +218,13 @@ def deploy(
             json_diagnostics=json_diagnostics,
         )  # fmt: skip
         if dry_run:
-            from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- loads no Pulumi
+            from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
+            from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
 
-            request = replace(
-                opt.make_request(file, env_file, kubeconfig=kubeconfig, context=context),
-                name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
-                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
-            )  # fmt: skip
             status = render_run(
-                request, folder="", as_json=as_json, strict=strict, verbose=verbose, json_diagnostics=json_diagnostics
-            )
+                request_for(choice), folder="", as_json=as_json, strict=strict, verbose=verbose,
+                json_diagnostics=json_diagnostics, services=services or (),
+            )  # fmt: skip
             raise typer.Exit(int(status))
         from composeplat.cli.deploy import run  # noqa: PLC0415 -- commands load what they need
         from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same

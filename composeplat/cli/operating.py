@@ -15,8 +15,12 @@ from composeplat.diagnostics import ComposeplatError, Exit, Report, Span
 from composeplat.engine.operations import Failure, Operator, Outcome, Refused
 from composeplat.engine.target import Target, find_target
 from composeplat.load import Loaded, load
+from composeplat.local.layout import DOMAIN
 from composeplat.plan import Plan, make_plan
 from composeplat.request import Request
+
+_LONGEST = 500
+"""Of a line that someone else wrote, so many characters are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,7 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
     request = request_for(choice)
     if start and choice.local:
         loaded, plan = _plan(request)
-        if show_report(loaded.report, strict=choice.strict, as_json=choice.json_diagnostics):
+        if show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics):
             return None
     target = find_target(
         os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
@@ -81,12 +85,14 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
 
 
 def request_for(choice: Choice) -> Request:
+    request = make_request(choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context)
+    if choice.local:
+        # The user's own kubeconfig is not asked for anything, its namespace neither.
+        request = replace(request, context_namespace="", usual_domain=DOMAIN, usual_registry="localhost")
     return replace(
-        make_request(choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context),
-        name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,
+        request, name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,
         ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
         tls_issuer=choice.tls_issuer,
-        **({"usual_domain": "localhost", "usual_registry": "localhost"} if choice.local else {}),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -132,17 +138,18 @@ def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: boo
         report = Report()
         span, path = _place(planned.loaded.origins, failure)
         cause = failure.cause
-        message = mask.clean(f"services.{failure.service}: {cause.message}")
+        message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
         report.add("deploy-failed", span, path, message, mask.clean(cause.hint))
         show_report(report, as_json=as_json, counted=False)
         if failure.lines and not as_json:
             tell(f"  the last lines of {cause.pod}:\n")
-            tell("".join(f"    {mask.clean(line)}\n" for line in _printable(failure.lines)))
+            # What is cut first might not be known as confidential any more.
+            tell("".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines)))
 
 
 def _printable(lines: Iterable[str]) -> Iterable[str]:
     for line in lines:
-        yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)[:500]
+        yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
 
 
 def _place(origins: Origins, failure: Failure) -> tuple[Span, tuple[str | int, ...]]:

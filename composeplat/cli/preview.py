@@ -12,7 +12,7 @@ from composeplat.cli.operating import Choice, Mask, operator_for, plan_for, show
 from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
-from composeplat.engine.operations import Options, Refused
+from composeplat.engine.operations import Options, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
@@ -36,17 +36,17 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
         data = {
             "environment": planned.plan.environment, "namespace": planned.plan.namespace,
             "changes": change_rows(changes, planned.plan, diff=True), "kept_volumes": outcome.kept,
-            "unchanged": outcome.counts.get("same", 0),
+            "notes": outcome.notes, "unchanged": outcome.counts.get("same", 0),
         }  # fmt: skip
         show_result(to_json(mask.clean_data(data)))
     else:
         show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
-        tell(_end(changes, outcome.kept, outcome.seconds))
+        tell(_end(changes, outcome))
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
 def _as_itself(change: Change) -> Change:
-    """A Service that a preview gave another name, under its own."""
+    """An object that a preview gave another name, under its own."""
     if change.operation != REPLACE or not change.name.endswith(REPLACED):
         return change
     differences = tuple(one for one in change.differences if one.path != "metadata.name")
@@ -120,11 +120,12 @@ def _differences(change: Change) -> list[str]:
     return lines
 
 
-def _end(changes: list[Change], kept: list[str], seconds: float) -> str:
-    lines = [f"volume {name} leaves the file; it and its data stay in the cluster" for name in kept]
+def _end(changes: list[Change], outcome: Outcome) -> str:
+    lines = [f"volume {name} leaves the file; it and its data stay in the cluster" for name in outcome.kept]
+    lines += outcome.notes
     counts: Mapping[str, int] = {
         word: sum(c.operation == key and not c.kept for c in changes) for key, word in _WORDS.items()
     }
     told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
-    lines.append(f"{told or 'no changes'}, {seconds:.1f} s")
+    lines.append(f"{told or 'no changes'}, {outcome.seconds:.1f} s")
     return "\n".join(lines) + "\n"

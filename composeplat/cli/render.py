@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from composeplat import files
@@ -12,13 +13,23 @@ from composeplat.plan import make_plan
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 
 
-def run(request: Request, *, folder: str, as_json: bool, strict: bool, verbose: bool, json_diagnostics: bool) -> Exit:
+def run(
+    request: Request,
+    *,
+    folder: str,
+    as_json: bool,
+    strict: bool,
+    verbose: bool,
+    json_diagnostics: bool,
+    services: Sequence[str] = (),
+) -> Exit:
     """Print nothing of an invalid definition: half a result is worse than none."""
     loaded = load(request)
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
     if failed:
         return Exit.INVALID
+    plan = plan.only(services)
     if folder:
         _write(Path(folder), render_files(plan))
     else:

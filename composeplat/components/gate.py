@@ -19,12 +19,14 @@ import pulumi
 
 from composeplat.cluster.api import Access, Api
 from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge
+from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers
 from composeplat.model import HEALTHY
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 
 _TICK = 0.15
-_UNREACHABLE_FOR = 60.0
+#: Longer than `platform` itself waits for a cluster that does not answer, as it has more to say of that.
+_UNREACHABLE_FOR = 90.0
 
 
 class DependencyFailed(Exception):
@@ -43,19 +45,17 @@ class Gate:
     plan: Plan
     access: Access
     watcher: Watcher
-    timeout: float
+    patience: Patience
     existing: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """Workloads that were there before: what is deleted to be made anew must be gone first."""
     told: Callable[[str, str], None] = field(default=lambda _service, _words: None)
     """Is told what a service waits for."""
     failed: Callable[[str, Cause], None] = field(default=lambda _service, _cause: None)
     cancelled: threading.Event = field(default_factory=threading.Event)
-    deadline: float = 0.0
     _services: dict[str, ServicePlan] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._services = {service.name: service for service in self.plan.services}
-        self.deadline = self.deadline or time.monotonic() + self.timeout
 
     def hooks(self, service: ServicePlan, prefix: str) -> pulumi.ResourceHookBinding | None:
         """The hooks of a service's workload; none where it waits for nothing and nothing can be in its way."""
@@ -102,9 +102,9 @@ class Gate:
             raise DependencyFailed(edge, standing, "is not waited for any more: interrupted")
         if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
             raise DependencyFailed(edge, standing, f"can't be looked at: {self.watcher.unreachable}")
-        if time.monotonic() > self.deadline:
+        if self.patience.is_over:
             raise DependencyFailed(
-                edge, standing, f"is not {_ADJECTIVES[edge.condition]} after {self.timeout:.0f} s ({words})"
+                edge, standing, f"is not {_ADJECTIVES[edge.condition]} after {self.patience.seconds:.0f} s ({words})"
             )
 
     async def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
@@ -122,7 +122,7 @@ class Gate:
         """Wait until the workload that is being replaced is away: an object that is going takes no changes."""
         key = (service.workload_kind, service.cluster_name)
         seen = self.watcher.rounds
-        while time.monotonic() < self.deadline and not self.cancelled.is_set():
+        while not self.patience.is_over and not self.cancelled.is_set():
             snapshot = self.watcher.latest
             if snapshot is not None and self.watcher.rounds > seen + 1:
                 found = snapshot.workloads.get(key)

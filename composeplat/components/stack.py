@@ -13,6 +13,7 @@ from pathlib import Path
 import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
+from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
 from composeplat.components.bind import bind
 from composeplat.components.gate import Gate
@@ -219,4 +220,4 @@ def _ambient_gate(plan: Plan) -> Gate | None:
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
-    return Gate(plan=plan, access=access, watcher=watcher, timeout=_TIMEOUT)
+    return Gate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT))

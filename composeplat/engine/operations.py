@@ -10,13 +10,14 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, last_lines, port_answers
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.builder import BUILDER, builder_variables
@@ -27,12 +28,14 @@ from composeplat.engine.preflight import (
     KINDS,
     Present,
     check_present,
+    cluster_of,
     is_ours,
     keys_of,
     known_to_state,
     look,
     missing_from_cluster,
     rename_replaced,
+    volumes_to_replace,
 )
 from composeplat.engine.process import Ended, Interrupted, Interrupts
 from composeplat.engine.target import Target
@@ -45,6 +48,7 @@ _MOST_CHECKPOINTED = 40
 _GONE_WITHIN = 120.0
 _PORT_GRACE = 30.0
 _ENOUGH = 0.1
+_NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +123,16 @@ class Operator:
         with self.interrupts:
             self._prepare()
             with self.space.lock("preview"), Api(self.target.access) as api:
+                self.plan.chosen(options.services)
                 present = self._check(api, options)
                 self.space.make_stack()
+                self._check_cluster()
                 words = ["preview", *self._words(options, present)]
-                self.plan = rename_replaced(self.plan, api.items(kind_path("v1", "Service", self.plan.namespace)))
+                replaced = volumes_to_replace(self.plan, present, options.replaced_volumes)
+                losing = [name for name, has_to_be in replaced.items() if has_to_be]
+                notes = [_lost(self.plan, name) for name in losing]
+                live = api.items(kind_path("v1", "Service", self.plan.namespace))
+                self.plan = rename_replaced(self.plan, live, losing)
                 if self._has_drift(present):
                     words.append("--refresh")
                 events, ended = self._run(words, None, {})
@@ -130,7 +140,7 @@ class Operator:
         if ended.status:
             raise _failed(ended, events)
         return Outcome(changes=events.changing, counts=events.counted(), seconds=time.monotonic() - started,
-                       kept=_kept(events), urls=_urls(self.plan))  # fmt: skip
+                       kept=_kept(events), notes=notes, urls=_urls(self.plan, self.target))  # fmt: skip
 
     def _stop_if_interrupted(self) -> None:
         if self.interrupts.count:
@@ -148,39 +158,44 @@ class Operator:
         return outcome
 
     def _deploy(self, api: Api, options: Options) -> Outcome:
-        self._chosen(options)
+        self.plan.chosen(options.services)
         present = self._check(api, options)
+        replaced = volumes_to_replace(self.plan, present, options.replaced_volumes)
+        self._check_cluster()
         if not present.namespace:
             self._make_namespace(api)
         self._until_gone(api, [key for key in keys_of(self.plan.objects) if _is_ending(present, key)], "of before")
-        for name in options.replaced_volumes:
-            self._remove_volume(api, name)
+        for name, has_to_be in replaced.items():
+            if has_to_be:
+                self._remove_volume(api, name)
+            else:
+                self.say(f"volume {name} stays as it is: the file does not change it")
         self.space.make_stack()
         state = self.space.read_state() or {}
         self.space.drop_pending(state)
         self._clear_the_way(api, present, state)
-        drifted = bool(missing_from_cluster(state, present)) or bool(options.replaced_volumes)
-        chosen = self._chosen(options)
+        drifted = bool(missing_from_cluster(state, present)) or any(replaced.values())
+        chosen = self.plan.chosen(options.services)
         monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen)
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
-        deadline = time.monotonic() + options.timeout
+        patience = Patience(options.timeout)
         try:
             words = ["up", "--yes", "--skip-preview", "--continue-on-error", *self._words(options, present)]
             if drifted or options.refresh:
                 words.append("--refresh")
-            gate = self._gate(watcher, monitor, present, deadline, options)
+            gate = self._gate(watcher, monitor, present, patience)
             more = {} if self._is_small(options) else {"PULUMI_SKIP_CHECKPOINTS": "true"}
-            events, ended = self._run(words, gate, more, monitor, watcher)
+            events, ended = self._run(words, gate, more, monitor, watcher, patience)
             outcome = Outcome(
-                changes=events.changing, counts=events.counted(), urls=_urls(self.plan), kept=_kept(events)
+                changes=events.changing, counts=events.counted(), urls=_urls(self.plan, self.target), kept=_kept(events)
             )
             self._note_failures(events, ended, monitor)
             if ended.status and not monitor.causes:
                 raise _failed(ended, events)
             if not self.interrupts.count and options.wait:
-                self._wait(monitor, watcher, deadline, options)
+                self._wait(monitor, watcher, patience)
             if not self.interrupts.count and not monitor.causes and options.wait:
-                self._ask_ports(api, monitor, watcher, deadline)
+                self._ask_ports(api, monitor, watcher, patience)
             outcome.failures = self._failures(api, monitor)
         finally:
             watcher.stop()
@@ -192,30 +207,18 @@ class Operator:
 
     def _interrupted_hint(self, events: Events) -> str:
         done = len([urn for urn in events.done if urn in {change.urn for change in events.changing}])
-        return f"{done} changes were made and are noted; 'platform deploy' goes on from there"
-
-    def _chosen(self, options: Options) -> frozenset[str]:
-        """The services asked for, with all that they depend on; none asked for means all."""
-        names = {service.name for service in self.plan.services}
-        if not options.services:
-            return frozenset(names)
-        unknown = [name for name in options.services if name not in names]
-        if unknown:
-            raise ComposeplatError(f"there is no service '{unknown[0]}'", f"services are: {', '.join(sorted(names))}")
-        chosen = set(options.services)
-        while more := {edge.dependency for edge in self.plan.edges if edge.service in chosen} - chosen:
-            chosen |= more
-        return frozenset(chosen)
+        noted = "are noted" if self.interrupts.count == 1 else "will be found again"
+        return f"{done} changes were made and {noted}; 'platform deploy' goes on from there"
 
     def _words(self, options: Options, present: Present) -> list[str]:
         gated = len({edge.service for edge in self.plan.edges})
         # One that waits holds a place; there must be enough for all others.
         words = ["--stack", self.plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
         if options.services:
-            for urn in self._targets(self._chosen(options)):
+            for urn in self._targets(options.services):
                 words += ["--target", urn]
         if options.rerun_jobs:
-            chosen = self._chosen(options)
+            chosen = self.plan.chosen(options.services)
             # One that is gone from the cluster is made anew anyhow.
             known = known_to_state(self.space.read_state() or {}) & set(present.heads)
             jobs = [
@@ -232,22 +235,15 @@ class Operator:
         chain = f"composeplat:index:ComposeStack$composeplat:index:{component}$kubernetes:{token}"
         return f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-{key}"
 
-    def _targets(self, chosen: frozenset[str]) -> Iterable[str]:
+    def _targets(self, names: Collection[str]) -> Iterable[str]:
         stack = self.plan.environment
-        used = {need for s in self.plan.services if s.name in chosen for desired in s.objects for need in desired.needs}
-        for service in self.plan.services:
-            if service.name in chosen:
-                yield f"**::{stack}-service/{service.cluster_name}"
-                yield f"**::{stack}-image/{service.cluster_name}"
-                yield from (f"**::{stack}-{desired.key}" for desired in service.objects)
-        for volume in self.plan.volumes:
-            if f"claim/{volume.cluster_name}" in used:
-                yield f"**::{stack}-volume/{volume.cluster_name}"
-                yield f"**::{stack}-claim/{volume.cluster_name}"
-        for endpoint in self.plan.endpoints:
-            if any(service in chosen for service, _ in endpoint.routes):
-                yield f"**::{stack}-endpoints/{endpoint.name}"
-                yield f"**::{stack}-endpoint/{endpoint.name}"
+        part = self.plan.only(names)
+        for service in part.services:
+            yield f"**::{stack}-service/{service.cluster_name}"
+            yield f"**::{stack}-image/{service.cluster_name}"
+        yield from (f"**::{stack}-volume/{volume.cluster_name}" for volume in part.volumes)
+        yield from (f"**::{stack}-endpoints/{endpoint.name}" for endpoint in part.endpoints)
+        yield from (f"**::{stack}-{desired.key}" for desired in part.objects)
         yield f"**::{stack}"
         yield "**::cluster"
 
@@ -264,6 +260,17 @@ class Operator:
             if report.errors:
                 raise Refused(report)
         return present
+
+    def _check_cluster(self) -> None:
+        """A state of another cluster must not be used on this one: what was there would be looked for here."""
+        known = cluster_of(self.space.read_state() or {})
+        if known and known != self.space.cluster:
+            raise ComposeplatError(
+                f"the state of environment '{self.plan.environment}' in namespace '{self.plan.namespace}' is of another"
+                " cluster than this one, and both would share it",
+                "give another --name or --namespace, or a state of its own (PULUMI_BACKEND_URL); if that cluster is"
+                f" gone for good: pulumi stack rm --force --stack {self.plan.namespace}",
+            )
 
     def _has_drift(self, present: Present) -> bool:
         return bool(missing_from_cluster(self.space.read_state() or {}, present))
@@ -300,16 +307,8 @@ class Operator:
 
     def _remove_volume(self, api: Api, name: str) -> None:
         """Delete a volume and what uses it, so that both are made anew."""
-        volume = next((one for one in self.plan.volumes if one.name == name), None)
-        if volume is None:
-            known = ", ".join(one.name for one in self.plan.volumes)
-            raise ComposeplatError(f"there is no volume '{name}' to replace", f"volumes are: {known}")
-        users = [
-            (service.workload_kind, service.cluster_name)
-            for service in self.plan.services
-            for desired in service.objects
-            if f"claim/{volume.cluster_name}" in desired.needs
-        ]
+        volume = next(one for one in self.plan.volumes if one.name == name)
+        users = [(service.workload_kind, service.cluster_name) for service in _users(self.plan, name)]
         for kind, user in users:
             api.delete(_path(kind, self.plan.namespace, user))
         self.say(f"deleting volume {name} and what it holds")
@@ -334,11 +333,11 @@ class Operator:
 
     # acting
 
-    def _gate(self, watcher: Watcher, monitor: Monitor, present: Present, deadline: float, options: Options) -> Any:
+    def _gate(self, watcher: Watcher, monitor: Monitor, present: Present, patience: Patience) -> Any:
         from composeplat.components.gate import Gate  # noqa: PLC0415 -- loads Pulumi
 
         return Gate(
-            plan=self.plan, access=self.target.access, watcher=watcher, timeout=options.timeout, deadline=deadline,
+            plan=self.plan, access=self.target.access, watcher=watcher, patience=patience,
             existing=dict.fromkeys(present.heads, True), cancelled=self.interrupts.cancelled,
             told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
         )  # fmt: skip
@@ -350,34 +349,21 @@ class Operator:
         more: Mapping[str, str],
         monitor: Monitor | None = None,
         watcher: Watcher | None = None,
+        patience: Patience | None = None,
     ) -> tuple[Events, Ended]:
-        """Run the program under Pulumi; a lock that a dead process left is broken once."""
-        events, ended = self._run_once(words, gate, more, monitor, watcher)
-        if ended.status and "is currently locked" in ended.output and self.space.unlock(ended.output):
-            self.say("broke the lock of a process that is gone")
-            events, ended = self._run_once(words, gate, more, monitor, watcher)
-        return events, ended
-
-    def _run_once(
-        self,
-        words: list[str],
-        gate: Any,
-        more: Mapping[str, str],
-        monitor: Monitor | None,
-        watcher: Watcher | None,
-    ) -> tuple[Events, Ended]:
+        """Run the program under Pulumi."""
         from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
         from composeplat.engine.host import serve  # noqa: PLC0415 -- the same
-
-        events = Events()
 
         def program() -> None:
             declare(self.plan, cluster=self.space.cluster, gate=gate, builder=self.space.builder.get(BUILDER, ""))
 
-        def take(event: dict[str, Any]) -> None:
-            urn = events.take(event)
-            if urn and monitor and watcher:
+        def take(urn: str, events: Events) -> None:
+            if monitor and watcher:
                 monitor.take(urn, events, watcher.rounds)
+            change = events.changes.get(urn) if urn in events.done else None
+            if patience and change is not None and change.kind == "Image":
+                patience.renew()
 
         def tick() -> None:
             if monitor and watcher:
@@ -385,7 +371,30 @@ class Operator:
 
         with serve(program) as address:
             client = [f"--client={address}", "--exec-kind", "auto.inline"]
-            ended = self.space.runner.follow([*words, *client], take, tick, more)
+            return self._follow([*words, *client], take, tick, more)
+
+    def _follow(
+        self,
+        words: list[str],
+        take: Callable[[str, Events], None] = lambda _urn, _events: None,
+        tick: Callable[[], None] = lambda: None,
+        more: Mapping[str, str] = _NOTHING,
+    ) -> tuple[Events, Ended]:
+        """Run an operation; a lock that a dead process left is broken once."""
+        for attempt in (1, 2):
+            events = Events()
+
+            def on_event(event: dict[str, Any], events: Events = events) -> None:
+                urn = events.take(event)
+                if urn:
+                    take(urn, events)
+
+            ended = self.space.runner.follow(words, on_event, tick, more)
+            is_locked = bool(ended.status) and "is currently locked" in ended.output
+            if attempt == 1 and is_locked and not self.interrupts.count and self.space.unlock(ended.output):
+                self.say("broke the lock of a process that is gone")
+                continue
+            break
         return events, ended
 
     # after it
@@ -409,7 +418,7 @@ class Operator:
             )
             monitor.fail(name, cause)
 
-    def _wait(self, monitor: Monitor, watcher: Watcher, deadline: float, options: Options) -> None:
+    def _wait(self, monitor: Monitor, watcher: Watcher, patience: Patience) -> None:
         """Wait until every service is as it should be, or is known not to come to it."""
         for name in monitor.chosen:
             monitor.applied.setdefault(name, watcher.rounds)
@@ -418,10 +427,10 @@ class Operator:
             monitor.look(snapshot, rounds)
             if monitor.is_over(snapshot, rounds):
                 return
-            if time.monotonic() > deadline:
+            if patience.is_over:
                 for name, standing in monitor.unready(snapshot).items():
                     if standing.state is not State.STARTED or not self._is_job(name):
-                        words = f"is not ready after {options.timeout:.0f} s: {standing.words}"
+                        words = f"is not ready after {patience.seconds:.0f} s: {standing.words}"
                         monitor.fail(name, Cause(code="timeout", message=words, hint="give it longer with --timeout"))
                 return
             if watcher.unreachable and time.monotonic() - watcher.unreachable_since > 60:  # noqa: PLR2004 -- a minute
@@ -431,9 +440,9 @@ class Operator:
     def _is_job(self, name: str) -> bool:
         return any(s.name == name and s.workload_kind == "Job" for s in self.plan.services)
 
-    def _ask_ports(self, api: Api, monitor: Monitor, watcher: Watcher, deadline: float) -> None:
+    def _ask_ports(self, api: Api, monitor: Monitor, watcher: Watcher, patience: Patience) -> None:
         """See that something listens where endpoints lead: without a health check nobody else would."""
-        until = min(deadline, time.monotonic() + _PORT_GRACE)
+        until = patience.at_most(_PORT_GRACE)
         for service, endpoint, port in self._led_to(monitor.chosen):
             while not self.interrupts.count:
                 snapshot = watcher.latest
@@ -498,6 +507,7 @@ class Operator:
         state = self.space.read_state()
         if state is not None and state.get("resources"):
             self.space.make_stack()
+            self._check_cluster()
             self.space.drop_pending(state)
             events = self._forget_all(state)
             if self.interrupts.count:
@@ -519,10 +529,7 @@ class Operator:
         return outcome
 
     def _forget_all(self, state: Mapping[str, Any]) -> Events:
-        events = Events()
-
-        def take(event: dict[str, Any]) -> None:
-            urn = events.take(event) or ""
+        def take(urn: str, events: Events) -> None:
             change = events.changes.get(urn) if urn in events.done else None
             if change is not None and not change.kept and change.kind != "Image":
                 self.say(f"deleted {change.kind}/{change.name}")
@@ -530,13 +537,8 @@ class Operator:
         words = ["destroy", "--yes", "--skip-preview", "--stack", self.plan.namespace, "--parallel", "64",
                  "--exec-kind", "auto.local", "--continue-on-error"]  # fmt: skip
         small = len(state.get("resources") or []) <= 2 * _MOST_CHECKPOINTED
-        more = {} if small else {"PULUMI_SKIP_CHECKPOINTS": "true"}
-        for attempt in (1, 2):
-            ended = self.space.runner.follow(words, take, lambda: None, more)
-            if not ended.status or self.interrupts.count:
-                return events
-            if attempt == 1 and "is currently locked" in ended.output and self.space.unlock(ended.output):
-                continue
+        events, ended = self._follow(words, take, more={} if small else {"PULUMI_SKIP_CHECKPOINTS": "true"})
+        if ended.status and not self.interrupts.count:
             raise _failed(ended, events)
         return events
 
@@ -570,10 +572,10 @@ class Operator:
                     )
                 self.space.make_stack()
                 self.space.drop_pending(state)
-                events = Events()
+                self._check_cluster()
                 words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local"]
                 words += ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
-                ended = self.space.runner.follow(words, lambda e: (events.take(e), None)[1], lambda: None, {})
+                events, ended = self._follow(words)
         self._stop_if_interrupted()
         if ended.status:
             raise _failed(ended, events)
@@ -617,15 +619,26 @@ def _sentence(text: str) -> str:
     flat = " ".join(text.split())
     for noise in ("1 error occurred: * ", "Server-Side Apply field conflict detected. "):
         flat = flat.replace(noise, "")
-    return flat[:500]
+    return flat
 
 
-def _urls(plan: Plan) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(url for endpoint in plan.endpoints for url in endpoint.urls))
+def _urls(plan: Plan, target: Target) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(target.reached_at(url) for endpoint in plan.endpoints for url in endpoint.urls))
 
 
 def _kept(events: Events) -> list[str]:
     return [change.name for change in events.changing if change.kept]
+
+
+def _users(plan: Plan, volume: str) -> list[ServicePlan]:
+    """The services that mount a volume."""
+    claims = {f"claim/{one.cluster_name}" for one in plan.volumes if one.name == volume}
+    return [one for one in plan.services if any(claims & set(desired.needs) for desired in one.objects)]
+
+
+def _lost(plan: Plan, volume: str) -> str:
+    users = ", ".join(one.name for one in _users(plan, volume))
+    return f"volume {volume} is made anew and all it holds deleted; {users or 'no service'} is made anew with it"
 
 
 def _with_size(name: str, present: Present) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.diagnostics import PathKey, Report
+from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import MANAGED_BY
 from composeplat.plan.desired import Desired, Plan
 from composeplat.values import BadValue, parse_size
@@ -140,7 +140,20 @@ def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, orig
 
 
 def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Origins, report: Report) -> None:
+    changes = changes_of_claim(desired, present)
+    if changes:
+        name = ".".join(str(part) for part in path)
+        report.add(
+            "volume-change", origins.at(*path), path,
+            f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
+            f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
+        )  # fmt: skip
+
+
+def changes_of_claim(desired: Desired, present: Present) -> list[str]:
     """A claim's class and access can't change, nor can it shrink; to replace it is to lose what it holds."""
+    if desired.name not in present.claims:
+        return []
     live = present.claims[desired.name]["spec"]
     wanted = desired.manifest["spec"]
     changes: list[str] = []
@@ -149,14 +162,17 @@ def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Ori
         changes.append(f"its storage class from {live.get('storageClassName') or '(none)'} to {wanted_class}")
     if sorted(wanted["accessModes"]) != sorted(live.get("accessModes") or []):
         changes.append(f"its access from {', '.join(live.get('accessModes') or [])} to {wanted['accessModes'][0]}")
-    changes += _resize(wanted, live, present.expandable)
-    if changes:
-        name = ".".join(str(part) for part in path)
-        report.add(
-            "volume-change", origins.at(*path), path,
-            f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
-            f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
-        )  # fmt: skip
+    return changes + _resize(wanted, live, present.expandable)
+
+
+def volumes_to_replace(plan: Plan, present: Present, named: Iterable[str]) -> dict[str, bool]:
+    """The volumes a user allows to be replaced, and whether they have to be."""
+    volumes = {volume.name: volume for volume in plan.volumes}
+    for name in named:
+        if name not in volumes:
+            known = f"volumes are: {', '.join(volumes)}" if volumes else "the definition has no named volumes"
+            raise ComposeplatError(f"there is no volume '{name}' to replace", known)
+    return {name: any(changes_of_claim(one, present) for one in volumes[name].objects) for name in named}
 
 
 def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], expandable: Mapping[str, bool]) -> list[str]:
@@ -170,12 +186,12 @@ def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], expandable: Mapp
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
 
 
-#: Stands behind the name of a Service in a preview that says it will be made anew.
+#: Stands behind the name of an object in a preview that says it will be made anew.
 REPLACED = "-replaced"
 
 
-def rename_replaced(plan: Plan, live: Iterable[Object]) -> Plan:
-    """For a preview: give Services whose kind of address changes another name.
+def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] = ()) -> Plan:
+    """For a preview: give Services whose kind of address changes, and volumes that are replaced, another name.
 
     They are deleted before they are made anew; a dry run of the making can't know that, and would be refused.
     """
@@ -185,11 +201,26 @@ def rename_replaced(plan: Plan, live: Iterable[Object]) -> Plan:
         wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
         if desired.kind != "Service" or headless.get(desired.name, wanted) == wanted:
             return desired
-        metadata = {**desired.manifest["metadata"], "name": f"{desired.name}{REPLACED}"}
-        return replace(desired, manifest={**desired.manifest, "metadata": metadata})
+        return _renamed(desired)
 
-    services = (replace(one, objects=tuple(map(renamed, one.objects))) for one in plan.services)
-    return replace(plan, services=tuple(services))
+    services = tuple(replace(one, objects=tuple(map(renamed, one.objects))) for one in plan.services)
+    claims = tuple(
+        replace(one, objects=tuple(map(_renamed, one.objects))) if one.name in volumes else one for one in plan.volumes
+    )
+    return replace(plan, services=services, volumes=claims)
+
+
+def _renamed(desired: Desired) -> Desired:
+    metadata = {**desired.manifest["metadata"], "name": f"{desired.name}{REPLACED}"}
+    return replace(desired, manifest={**desired.manifest, "metadata": metadata})
+
+
+def cluster_of(state: Mapping[str, Any]) -> str:
+    """Which cluster a state is about; nothing where it does not say."""
+    for resource in state.get("resources") or []:
+        if resource.get("type") == "pulumi:providers:kubernetes":
+            return str((resource.get("inputs") or {}).get("clusterIdentifier") or "")
+    return ""
 
 
 def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str]:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 from composeplat.cluster.api import Access, ApiError
 from composeplat.cluster.identity import cluster_identity
@@ -19,6 +20,8 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.engine.home import write_private
 from composeplat.local.choice import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
+
+_HTTPS = 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,8 @@ class Target:
     """The context's."""
     domain: str = ""
     registry: str = ""
+    https_port: int = _HTTPS
+    """Where endpoints answer."""
     layout: Layout | None = None
     """The local cluster's, where that is meant."""
 
@@ -41,6 +46,13 @@ class Target:
         except ApiError as error:
             hint = "see whether the cluster runs, and that --context is right"
             raise MissingPiece(str(error), "platform cluster start" if self.layout else hint) from None
+
+    def reached_at(self, url: str) -> str:
+        """An endpoint's address as it is reached from here."""
+        if self.https_port == _HTTPS:
+            return url
+        parts = urlsplit(url)
+        return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{self.https_port}"))
 
     def kubeconfig_for(self, folder: Path) -> str:
         """``KUBECONFIG`` with the chosen context in front: the first is believed, and no credential is copied."""
@@ -72,7 +84,8 @@ def find_target(
     layout = _local_layout(environment, access)
     if layout is None:
         return target
-    return replace(target, layout=layout, domain=DOMAIN, registry=f"localhost:{layout.doors.registry}")
+    return replace(target, layout=layout, domain=DOMAIN, registry=f"localhost:{layout.doors.registry}",
+                   https_port=layout.doors.https)  # fmt: skip
 
 
 def _local_layout(environment: Mapping[str, str], access: Access) -> Layout | None:

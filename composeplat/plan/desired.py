@@ -9,10 +9,11 @@ The one late value is :class:`ImageOf`: the reference of an image that is still 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from composeplat.diagnostics import ComposeplatError
 from composeplat.model import Build
 from composeplat.names import MANAGED_BY
 
@@ -114,6 +115,33 @@ class Plan:
 
     def with_confidential(self, values: tuple[str, ...]) -> Plan:
         return replace(self, confidential=values)
+
+    def chosen(self, names: Collection[str]) -> frozenset[str]:
+        """The services named, with all that they depend on; none named means all."""
+        known = {service.name for service in self.services}
+        if not names:
+            return frozenset(known)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ComposeplatError(f"there is no service '{unknown[0]}'", f"services are: {', '.join(sorted(known))}")
+        chosen = set(names)
+        while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
+            chosen |= more
+        return frozenset(chosen)
+
+    def only(self, names: Collection[str]) -> Plan:
+        """The part of the plan that is about some services: they, their volumes, and the endpoints to them."""
+        chosen = self.chosen(names)
+        services = tuple(one for one in self.services if one.name in chosen)
+        needed = {need for service in services for desired in service.objects for need in desired.needs}
+        return replace(
+            self,
+            services=services,
+            volumes=tuple(one for one in self.volumes if any(desired.key in needed for desired in one.objects)),
+            endpoints=tuple(one for one in self.endpoints if any(service in chosen for service, _ in one.routes)),
+            images=tuple(one for one in self.images if one.service in chosen),
+            edges=tuple(one for one in self.edges if one.service in chosen),
+        )
 
     @property
     def objects(self) -> tuple[Desired, ...]:

@@ -74,7 +74,7 @@ def fetch(url: str, cluster: LocalCluster) -> tuple[int, str]:
     host, _, path = url.removeprefix("https://").partition("/")
     context = ssl.create_default_context(cafile=str(cluster.layout.keys / "ca.crt"))
     plain = socket.create_connection(("127.0.0.1", cluster.layout.doors.https), timeout=10)
-    with context.wrap_socket(plain, server_hostname=host) as secure:
+    with context.wrap_socket(plain, server_hostname=host.partition(":")[0]) as secure:
         connection = http.client.HTTPConnection(host)
         connection.sock = secure
         connection.request("GET", f"/{path}")

@@ -196,7 +196,14 @@ def test_part_of(plan: Plan, key: str, part: str) -> None:
 )
 def test_end(changes: list[Change], kept: list[str], lines: list[str]) -> None:
     """The end counts the changes, and says which volumes stay though the file does not have them any more."""
-    assert lines == _end(changes, kept, 1.24).splitlines()
+    assert lines == _end(changes, Outcome(kept=kept, seconds=1.24)).splitlines()
+
+
+def test_notes_at_the_end() -> None:
+    """What is to be known besides the changes stands before their number."""
+    ended = _end(CHANGES[:1], Outcome(notes=["volume data is made anew"], seconds=1.24))
+
+    assert ended.splitlines() == ["volume data is made anew", "1 to update, 1.2 s"]
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
 from composeplat.cluster.api import Access
+from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
 from composeplat.components.gate import Gate
 from composeplat.components.stack import ComposeStack
@@ -494,7 +495,7 @@ def test_hooks(folder: Folder) -> None:
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
-    gate = Gate(plan=plan, access=access, watcher=watcher, timeout=1)
+    gate = Gate(plan=plan, access=access, watcher=watcher, patience=Patience(1))
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
 
@@ -510,7 +511,7 @@ def test_a_workload_that_is_in_the_way(folder: Folder) -> None:
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
-    gate = Gate(plan=plan, access=access, watcher=watcher, timeout=1, existing={("StatefulSet", "db"): True})
+    gate = Gate(plan=plan, access=access, watcher=watcher, patience=Patience(1), existing={("StatefulSet", "db"): True})
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
 
@@ -572,7 +573,8 @@ def test_an_invalid_plan(folder: Folder) -> None:
     folder.write({"compose.yaml": f"{TEXT}endpoints: [{{path: /, service: web, port: 99}}]\n"})
 
     assert ended(folder) == [
-        "compose.yaml:12:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]"
+        "compose.yaml:12:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]",
+        "  hint: add it to the service's ports or expose",
     ]
 
 
@@ -593,7 +595,7 @@ def test_no_definition_anywhere(folder: Folder, monkeypatch: pytest.MonkeyPatch)
     names = "compose.yaml, compose.yml, docker-compose.yaml, docker-compose.yml"
     assert ended(folder, file=()) == [
         f"no Compose file here or in a folder above: looked for {names}",
-        "hint: name one with -f, or go to the folder that has one",
+        "  hint: name one with -f, or go to the folder that has one",
     ]
 
 

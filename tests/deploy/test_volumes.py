@@ -81,11 +81,21 @@ def test_a_change_that_would_lose_data_is_refused(environment: Environment) -> N
     )
     assert "nothing was changed" in refused.stderr
     assert read(environment) == "precious\n"
+    shown = environment.platform("preview", "--replace-volume", "data").expect()
+    assert "! replace PersistentVolumeClaim data: size 1Gi → 100Mi\n" in shown.stdout
+    assert "volume data is made anew and all it holds deleted; keeper is made anew with it" in shown.stderr
     environment.platform("deploy", "--replace-volume", "data").expect()
     claim = environment.get("v1", "PersistentVolumeClaim", "data")
     assert claim is not None
     assert claim["spec"]["resources"]["requests"]["storage"] == "100Mi"
     assert environment.exec("keeper-0", "ls", "/data") == ""
+
+    write(environment)
+    again = environment.platform("deploy", "--replace-volume", "data").expect()
+    assert "volume data stays as it is: the file does not change it" in again.stderr
+    assert read(environment) == "precious\n"
+    unknown = environment.platform("deploy", "--replace-volume", "dta").expect(1)
+    assert "there is no volume 'dta' to replace" in unknown.stderr
 
 
 def test_destroy_with_volumes(environment: Environment) -> None:

@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from composeplat.diagnostics import Report
+from composeplat.diagnostics import ComposeplatError, Report
 from composeplat.engine.preflight import (
     KINDS,
     Present,
     check_present,
+    cluster_of,
     is_ours,
     keys_of,
     known_to_state,
     missing_from_cluster,
     rename_replaced,
+    volumes_to_replace,
 )
 from composeplat.plan import Plan
 from tests.conftest import Project, Reading, lines
@@ -320,6 +322,49 @@ def test_a_service_that_gets_an_address(project: Project) -> None:
     assert service_names(renamed) == ["web-replaced", "my-job"]
 
 
+# volumes that may be replaced -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("live", "has_to_be"),
+    [
+        pytest.param({}, False, id="not-there"),
+        pytest.param({"data": claim("2Gi")}, False, id="as-it-is"),
+        pytest.param({"data": claim("3Gi")}, True, id="shrinks"),
+        pytest.param({"data": claim("2Gi", "standard", "ReadWriteMany")}, True, id="other-access"),
+    ],
+)
+def test_a_volume_is_replaced_only_if_it_has_to_be(
+    project: Project, live: dict[str, dict[str, Any]], *, has_to_be: bool
+) -> None:
+    """To allow that a volume is replaced does not replace one that can stay."""
+    plan = read(project).plan
+    assert plan is not None
+
+    assert volumes_to_replace(plan, Present(claims=live), ["data"]) == {"data": has_to_be}
+
+
+def test_an_unknown_volume(project: Project) -> None:
+    """A name that no volume has is refused, with those there are."""
+    plan = read(project).plan
+    assert plan is not None
+
+    with pytest.raises(ComposeplatError, match="there is no volume 'dta' to replace") as caught:
+        volumes_to_replace(plan, Present(), ["dta"])
+    assert caught.value.hint == "volumes are: data"
+
+
+def test_a_replaced_volume_in_a_preview(project: Project) -> None:
+    """A preview gives another name to a volume that is made anew, and to no other object."""
+    plan = read(project).plan
+    assert plan is not None
+
+    renamed = rename_replaced(plan, [], ["data"])
+
+    assert renamed.volumes[0].objects[0].manifest["metadata"]["name"] == "data-replaced"
+    assert renamed.services == plan.services
+
+
 # the state ------------------------------------------------------------------------------------------------------------
 
 
@@ -370,3 +415,18 @@ def test_nothing_in_the_state(state: Mapping[str, Any]) -> None:
 def test_known_to_state() -> None:
     """The state knows the objects that it has for good: none that is to be deleted, and no resource of others."""
     assert known_to_state(STATE) == {(CLAIM, "data"), ("Service", "web"), ("Deployment", "web")}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param([], "", id="empty"),
+        pytest.param([resource("Service", "web")], "", id="without-a-provider"),
+        pytest.param(
+            [{"type": "pulumi:providers:kubernetes", "inputs": {"clusterIdentifier": "8a1f"}}], "8a1f", id="named"
+        ),
+    ],
+)
+def test_which_cluster_a_state_is_about(resources: list[dict[str, Any]], expected: str) -> None:
+    """A state says by its provider which cluster it is about."""
+    assert expected == cluster_of({"resources": resources})

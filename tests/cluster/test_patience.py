@@ -1,0 +1,33 @@
+"""How long is still waited."""
+
+from __future__ import annotations
+
+import time
+
+from composeplat.cluster.patience import Patience
+
+
+def test_it_ends() -> None:
+    """Patience ends after its time, and not before."""
+    patience = Patience(0.05)
+
+    assert not patience.is_over
+    time.sleep(0.06)
+    assert patience.is_over
+
+
+def test_it_begins_anew() -> None:
+    """Renewed, it lasts its whole time again."""
+    patience = Patience(0.05)
+    time.sleep(0.06)
+    patience.renew()
+
+    assert not patience.is_over
+
+
+def test_a_shorter_time_within_it() -> None:
+    """A shorter wait ends where it would, or with patience."""
+    now = time.monotonic()
+
+    assert abs(Patience(100).at_most(5) - now - 5) < 1
+    assert abs(Patience(5).at_most(100) - now - 5) < 1

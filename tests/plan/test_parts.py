@@ -1,0 +1,62 @@
+"""A part of a plan: some services, and what belongs to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.diagnostics import ComposeplatError
+from composeplat.plan import Plan
+from tests.conftest import Project
+
+TEXT = """\
+services:
+  web: {image: nginx, ports: ['8080:80'], depends_on: [api]}
+  api: {image: x, build: ., depends_on: [db]}
+  db: {image: postgres, volumes: ['data:/data']}
+  other: {image: x, build: ., ports: ['9000:90'], volumes: ['more:/data']}
+volumes: {data: {}, more: {}}
+"""
+
+
+@pytest.fixture
+def plan(project: Project) -> Plan:
+    made = project(TEXT).write({"Dockerfile": "FROM scratch\n"}).read().plan
+    assert made is not None
+    return made
+
+
+def test_all(plan: Plan) -> None:
+    """No service named means all, and the whole plan."""
+    assert plan.chosen(()) == {"web", "api", "db", "other"}
+    assert plan.only(()) == plan
+
+
+def test_with_dependencies(plan: Plan) -> None:
+    """A service brings those it depends on, near and far."""
+    assert plan.chosen(["web"]) == {"web", "api", "db"}
+    assert plan.chosen(["db", "other"]) == {"db", "other"}
+
+
+def test_what_belongs_to_them(plan: Plan) -> None:
+    """A part has the volumes, endpoints, images and conditions of its services, and no others."""
+    part = plan.only(["api"])
+
+    assert [one.name for one in part.services] == ["db", "api"]
+    assert [one.name for one in part.volumes] == ["data"]
+    assert part.endpoints == ()
+    assert [one.service for one in part.images] == ["api"]
+    assert [(one.service, one.dependency) for one in part.edges] == [("api", "db")]
+
+
+def test_endpoints_that_lead_to_them(plan: Plan) -> None:
+    """An endpoint belongs to the services it leads to."""
+    (endpoint,) = plan.only(["other"]).endpoints
+
+    assert endpoint.routes == (("other", 90),)
+
+
+def test_an_unknown_service(plan: Plan) -> None:
+    """A name that no service has is refused, with those there are."""
+    with pytest.raises(ComposeplatError, match="there is no service 'wbe'") as caught:
+        plan.chosen(["wbe"])
+    assert caught.value.hint == "services are: api, db, other, web"
