@@ -52,9 +52,10 @@ endurance: env ## run the long tests
 	@echo "endurance: pytest"
 	@ENDURANCE=1 $(BIN)/pytest -m endurance --timeout 0
 
-bench: env ## measure rendering
-	@echo "bench: benchmarks/render.py"
-	@$(BIN)/python benchmarks/render.py
+bench: setup ## measure rendering, deploys, how soon failures are told, and builds
+	@for one in render deploy failures builds; do \
+	  echo "bench: benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py || exit 1; \
+	done
 
 setup: env ## find or build the tools, and install the packages the local cluster needs
 	@$(BIN)/platform setup --cluster --install

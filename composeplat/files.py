@@ -21,6 +21,8 @@ from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostF
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 MAX_DEFINITION = 4 * 1024 * 1024
 MAX_ENV_FILE = 1024 * 1024
+MAX_BUILD_SECRET = 500 * 1024
+"""As much as BuildKit takes."""
 
 SYSTEM_PATHS = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
@@ -163,12 +165,11 @@ def read_host_content(path: Path, project: Path) -> HostContent:
 
 
 def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
-    """Read a folder's files, sorted; too many or too large, and only the fact is kept."""
+    """Read a folder's files, sorted; too many or too large, and only the fact is kept, but each is looked at."""
     found: list[tuple[str, int]] = []
     total = 0
-    small = True
     pending = [top]
-    while pending and small:
+    while pending:
         folder = pending.pop()
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
@@ -194,8 +195,7 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
                 total += info.st_size
             else:
                 raise Unreadable(f"holds '{name}', a socket, pipe or device")
-        small = total <= MAX_HOST_BYTES and len(found) <= MAX_HOST_FILES
-    if not small:
+    if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
         return HostContent(is_folder=True, files=None)
     files = (HostFile(path=name, mode=mode, content=_read_host_file(top / name)) for name, mode in sorted(found))
     return HostContent(is_folder=True, files=tuple(files))

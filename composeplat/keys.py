@@ -104,9 +104,18 @@ ROWS: tuple[Row, ...] = (
         _SUPPORTED,
         _RULING,
         "dockerfile_inline additional_contexts cache_from cache_to labels network no_cache platforms pull secrets ssh"
-        " shm_size tags extra_hosts",
+        " tags extra_hosts",
         "what BuildKit knows; not in the specification's table",
     ),
+    *_rows(
+        "services.*.build",
+        _WARNED,
+        _COMPOSE,
+        "shm_size",
+        "Pulumi's provider for builds has no such field; RUN --mount=type=tmpfs,target=/dev/shm,size=… serves",
+    ),
+    *_rows("services.*.build.secrets.*", _SUPPORTED, _RULING, "source target"),
+    *_rows("services.*.build.secrets.*", _WARNED, _COMPOSE, "uid gid mode", "RUN --mount=type=secret,uid=… says them"),
     *_rows(
         "services.*.build",
         _WARNED,

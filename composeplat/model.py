@@ -16,9 +16,22 @@ STARTED, HEALTHY, COMPLETED = "service_started", "service_healthy", "service_com
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuildSecret:
+    """A secret that a build may read: its value is that of a file or of a variable, and is no part of the model."""
+
+    name: str
+    """The name the Dockerfile calls it by."""
+    file: str = ""
+    """Absolute."""
+    variable: str = ""
+    value: str | None = field(default=None, repr=False, compare=False)
+    """The variable's; None where it is not set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     context: str = "."
-    """An absolute path, or a URL."""
+    """An absolute path, or a URL; empty where only host content goes into the image."""
     dockerfile: str = ""
     """Relative to the context; empty is ``Dockerfile``."""
     dockerfile_inline: str = ""
@@ -30,13 +43,13 @@ class Build:
     cache_from: tuple[str, ...] = ()
     cache_to: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[BuildSecret, ...] = ()
     ssh: tuple[str, ...] = ()
+    """``ID`` or ``ID=path,path``; paths are absolute."""
     tags: tuple[str, ...] = ()
     network: str = ""
     no_cache: bool = False
     pull: bool = False
-    shm_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

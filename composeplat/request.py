@@ -33,5 +33,7 @@ class Request:
     tls_secret: str = ""
     tls_issuer: str = ""
     registry: str = ""
+    pull_secret: bool = False
+    """Whether pods are given the user's logins for the registries they pull from."""
     standard_input: bytes | None = None
     """What ``-`` stands for, where it is not the process's own standard input."""

@@ -7,7 +7,10 @@ Must not know where they came from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from composeplat.registries import Login
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,5 +26,9 @@ class Settings:
     tls_issuer: str = ""
     """A cert-manager ClusterIssuer that makes a certificate for each endpoint."""
     registry: str = ""
+    pull_secret: bool = False
+    """Whether pods are given the user's logins for the registries they pull from."""
+    logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
+    """By registry."""
     volume_affinity: bool = True
     wake_in_order: bool = False

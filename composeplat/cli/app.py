@@ -144,6 +144,7 @@ def preview(
     tls_secret: opt.TlsSecret = "",
     tls_issuer: opt.TlsIssuer = "",
     registry: opt.Registry = "",
+    pull_secret: opt.PullSecret = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show each property that changes.")] = False,
     expect_no_changes: Annotated[
         bool, typer.Option("--expect-no-changes", help="Exit with status 5 if anything would change.")
@@ -164,7 +165,7 @@ def preview(
         choice = Choice(
             file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
             local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
-            tls_issuer=tls_issuer, registry=registry, strict=strict, verbose=verbose,
+            tls_issuer=tls_issuer, registry=registry, pull_secret=pull_secret, strict=strict, verbose=verbose,
             json_diagnostics=json_diagnostics,
         )  # fmt: skip
         options = Options(
@@ -190,6 +191,12 @@ def deploy(
     tls_secret: opt.TlsSecret = "",
     tls_issuer: opt.TlsIssuer = "",
     registry: opt.Registry = "",
+    builder: opt.Builder = "",
+    pull_secret: opt.PullSecret = False,
+    build: Annotated[
+        bool | None,
+        typer.Option("--build/--no-build", show_default=False, help="Build all images, or none; else what changed."),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
     timeout: opt.Timeout = 300,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
@@ -214,8 +221,8 @@ def deploy(
         choice = Choice(
             file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
             local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
-            tls_issuer=tls_issuer, registry=registry, strict=strict, verbose=verbose,
-            json_diagnostics=json_diagnostics,
+            tls_issuer=tls_issuer, registry=registry, builder=builder, pull_secret=pull_secret, strict=strict,
+            verbose=verbose, json_diagnostics=json_diagnostics,
         )  # fmt: skip
         if dry_run:
             from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
@@ -231,9 +238,42 @@ def deploy(
 
         options = Options(
             services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
-            replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints,
+            replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
         )  # fmt: skip
         status = run(choice, options, as_json=as_json, quiet=quiet)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def build(
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    registry: opt.Registry = "",
+    builder: opt.Builder = "",
+    force: Annotated[bool, typer.Option("--force", help="Build what did not change, too.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    as_json: opt.Json = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Build and push images that changed, and print the names of all. Touches nothing that runs."""
+    from composeplat.cli.build import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, registry=registry, builder=builder, strict=strict, verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, tuple(services or ()), force=force, as_json=as_json, quiet=quiet)
     raise typer.Exit(int(status))
 
 

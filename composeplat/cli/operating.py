@@ -36,6 +36,8 @@ class Choice:
     local: bool
     domain: str = ""
     registry: str = ""
+    builder: str = ""
+    pull_secret: bool = False
     ingress_class: str = ""
     gateway: str = ""
     tls_secret: str = ""
@@ -56,6 +58,7 @@ class Planned:
     plan: Plan
     loaded: Loaded
     target: Target
+    builder: str = ""
 
 
 def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Planned | None:
@@ -81,7 +84,7 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
         failed = show_report(
             loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
         )
-    return None if failed else Planned(plan.with_confidential(loaded.confidential), loaded, target)
+    return None if failed else Planned(plan.with_confidential(loaded.confidential), loaded, target, choice.builder)
 
 
 def request_for(choice: Choice) -> Request:
@@ -92,7 +95,7 @@ def request_for(choice: Choice) -> Request:
     return replace(
         request, name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,
         ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
-        tls_issuer=choice.tls_issuer,
+        tls_issuer=choice.tls_issuer, pull_secret=choice.pull_secret,
     )  # fmt: skip
 
 
@@ -115,7 +118,7 @@ def operator_for(planned: Planned, screen: Screen) -> Operator:
     return Operator(
         plan=planned.plan,
         target=planned.target,
-        environment=os.environ,
+        environment={**os.environ, **({"BUILDX_BUILDER": planned.builder} if planned.builder else {})},
         origins=planned.loaded.origins,
         listener=lambda one: screen.progress(replace(one, words=mask.clean(one.words))),
         say=screen.say,
@@ -142,7 +145,7 @@ def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: boo
         report.add("deploy-failed", span, path, message, mask.clean(cause.hint))
         show_report(report, as_json=as_json, counted=False)
         if failure.lines and not as_json:
-            tell(f"  the last lines of {cause.pod}:\n")
+            tell(f"  the last lines of {failure.source}:\n")
             # What is cut first might not be known as confidential any more.
             tell("".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines)))
 

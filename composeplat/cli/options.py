@@ -48,6 +48,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Services = Annotated[
     list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")
 ]
+PullSecret = Annotated[
+    bool,
+    typer.Option("--pull-secret", help="Let pods pull with the logins of your Docker configuration."),
+]
+Builder = Annotated[
+    str, typer.Option("--builder", metavar="NAME", help="Build with this builder of yours, as buildx names it.")
+]
 RerunJobs = Annotated[bool, typer.Option("--rerun-jobs", help="Run jobs again that are unchanged.")]
 ReplaceVolumes = Annotated[
     list[str] | None,

@@ -18,9 +18,17 @@ from composeplat.engine.monitor import Progress
 
 _REDRAW = 0.1
 _STILL_EVERY = 15.0
-_MARKS = {"ready": "✓", "unchanged": "✓", "failed": "✗", "pending": "·"}
-_PLAIN_MARKS = {"ready": "+", "unchanged": "+", "failed": "!", "pending": "."}
-_COLORS = {"ready": "32", "unchanged": "32", "failed": "31", "waiting": "33", "applying": "36", "building": "36"}
+_MARKS = {"ready": "✓", "built": "✓", "unchanged": "✓", "failed": "✗", "pending": "·"}
+_PLAIN_MARKS = {"ready": "+", "built": "+", "unchanged": "+", "failed": "!", "pending": "."}
+_COLORS = {
+    "ready": "32",
+    "built": "32",
+    "unchanged": "32",
+    "failed": "31",
+    "waiting": "33",
+    "applying": "36",
+    "building": "36",
+}
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -137,7 +145,7 @@ class Screen:
 
 
 def _goes_on(one: Progress) -> bool:
-    return one.phase not in ("ready", "unchanged", "failed")
+    return one.phase not in ("ready", "built", "unchanged", "failed")
 
 
 def _is_unicode() -> bool:

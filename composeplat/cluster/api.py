@@ -12,6 +12,7 @@ import json
 import os
 import ssl
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -20,6 +21,13 @@ from composeplat.diagnostics import ComposeplatError, Exit
 
 _FIELD_MANAGER = "composeplat"
 _TIMEOUT = 15.0
+#: So often a request is made that may be made again, where connections break.
+_TRIES = 5
+_FIRST_PAUSE = 0.1
+#: For so long a server is asked again that says it is too busy.
+_PATIENCE = 30.0
+_LONGEST_PAUSE = 10.0
+_BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 #: Kind -> its plural, as paths have it.
 PLURALS = {
@@ -51,8 +59,8 @@ PLURALS = {
 class ApiError(ComposeplatError):
     """The API server refused, or could not be reached (status 0)."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
         self.status = status
         if status in (0, http.client.UNAUTHORIZED):
             self.exit_code = Exit.MISSING
@@ -109,6 +117,7 @@ class Api:
         self.access = access
         self._context: ssl.SSLContext | None = None
         self._connection: http.client.HTTPConnection | None = None
+        self._has_answered = False
 
     def __enter__(self) -> Self:
         return self
@@ -185,25 +194,45 @@ class Api:
         self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
     ) -> bytes:
         content = None if body is None else json.dumps(body).encode()
-        for attempt in (1, 2):
-            connection = self._connection or self._connect(timeout=_TIMEOUT)
-            fresh = self._connection is None
-            self._connection = connection
+        patient_until = time.monotonic() + _PATIENCE
+        attempt = 0
+        while True:
+            kept = self._connection is not None
             try:
-                connection.request(method, self.access.prefix + path, content, self._headers(kind, accept))
-                answer = connection.getresponse()
-                read = answer.read()
+                answer, read = self._exchange(method, path, content, self._headers(kind, accept))
             except (OSError, http.client.HTTPException) as error:
-                connection.close()
-                self._connection = None
+                self.close()
+                attempt += 1
                 # A kept connection may have been closed meanwhile: then nothing was done, and one try is owed.
-                if fresh or attempt == 2:  # noqa: PLR2004 -- the second and last
+                if not (kept and attempt == 1) and (attempt == _TRIES or not self._may_ask_again(method, error)):
                     raise ApiError(0, _unreachable(self.access, error)) from None
+                if not kept:
+                    time.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
                 continue
-            if answer.status >= http.client.BAD_REQUEST:
+            self._has_answered = True
+            pause = _pause(answer)
+            if pause and time.monotonic() + pause < patient_until:
+                time.sleep(pause)
+            elif answer.status >= http.client.BAD_REQUEST:
                 raise _refusal(answer.status, read, self.access)
-            return read
-        raise AssertionError
+            else:
+                return read
+
+    def _exchange(
+        self, method: str, path: str, content: bytes | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        self._connection = self._connection or self._connect(timeout=_TIMEOUT)
+        self._connection.request(method, self.access.prefix + path, content, headers)
+        answer = self._connection.getresponse()
+        return answer, answer.read()
+
+    def _may_ask_again(self, method: str, error: Exception) -> bool:
+        """Say whether a request whose answer was lost may be made again: then it changes nothing the second time."""
+        if isinstance(error, ConnectionRefusedError):
+            # A server that was there a moment ago is starting again; another was never there.
+            return self._has_answered
+        is_broken = isinstance(error, ConnectionError | http.client.HTTPException | ssl.SSLEOFError)
+        return is_broken and method != "POST"
 
     def _connect(self, *, timeout: float) -> http.client.HTTPConnection:
         access = self.access
@@ -269,6 +298,16 @@ def _refusal(status: int, body: bytes, access: Access) -> ApiError:
     return ApiError(status, message or f"the API server answered {status}")
 
 
+def _pause(answer: http.client.HTTPResponse) -> float:
+    """For how long a busy server wants to be left alone; 0 where it does not say so."""
+    wanted = answer.headers.get("Retry-After", "")
+    if answer.status not in _BUSY or not wanted.isdigit():
+        return 0.0
+    return min(max(float(wanted), _FIRST_PAUSE), _LONGEST_PAUSE)
+
+
 def _unreachable(access: Access, error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"the API server at {access.address} does not answer: nothing came within {_TIMEOUT:.0f} s"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"the API server at {access.address} can't be reached: {reason.lower()}"

@@ -1,4 +1,4 @@
-"""Look at one environment in a cluster, again and again, and keep the last view.
+"""Look at one environment in a cluster, again and again, and keep the last view; and see whether it answers at all.
 
 Owns the one reader that everything waiting shares: however many services wait, the cluster is asked once a round.
 Must not judge: what a view means is :mod:`composeplat.cluster.conditions`' to say.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 from urllib.parse import quote
 
 from composeplat.cluster.api import Access, Api, ApiError, kind_path
@@ -18,7 +18,14 @@ from composeplat.cluster.conditions import Snapshot
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 _EVERY = 0.4
+#: A slow cluster is asked less often, but no less than that.
+_SELDOM = 3.0
+#: Whoever stops a reader does not wait for an answer that may never come.
+_LAST_WORD = 0.3
 _LOG_LINES = 20
+_PULSE = 2.0
+_TOLD_AFTER = 5.0
+_LONGEST_SILENCE = 60.0
 
 
 class Watcher:
@@ -56,7 +63,7 @@ class Watcher:
     def stop(self) -> None:
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(timeout=5)
+            self._thread.join(timeout=_LAST_WORD)
 
     def _run(self) -> None:
         with Api(self.access) as api:
@@ -70,7 +77,7 @@ class Watcher:
                     if not self.unreachable:
                         self.unreachable_since = began
                     self.unreachable = str(error)
-                self._ended.wait(max(_EVERY, 2 * (time.monotonic() - began)))
+                self._ended.wait(min(max(_EVERY, 2 * (time.monotonic() - began)), _SELDOM))
 
     def look(self, api: Api) -> Snapshot:
         workloads: dict[tuple[str, str], Any] = {}
@@ -101,6 +108,73 @@ class Watcher:
             self._asked = set()
 
 
+class Pulse:
+    """Whether a cluster answers, asked all the time beside what would wait for its answer without end.
+
+    To be used in a ``with`` block, in which :meth:`check` is called now and then.
+    """
+
+    def __init__(self, access: Access, namespace: str, say: Callable[[str], None]) -> None:
+        self.access = access
+        # Reading an object needs the server's storage too; whether there is one is no matter.
+        self._path = f"/api/v1/namespaces/{namespace}"
+        self._say = say
+        self._asked: float | None = None
+        """When the first question was asked that has no answer yet."""
+        self._told = False
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._ended.clear()
+        self._asked, self._told = None, False
+        threading.Thread(target=self._run, name="pulse", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    @property
+    def silence(self) -> float:
+        """For how many seconds an answer has been owed."""
+        asked = self._asked
+        return 0.0 if asked is None else time.monotonic() - asked
+
+    def doubt(self) -> None:
+        """Take the cluster for silent until it has answered once more: someone else got no answer from it."""
+        self._asked = self._asked or time.monotonic()
+
+    def check(self) -> None:
+        """Tell of a cluster that does not answer, and raise where it has been silent for too long."""
+        silence = self.silence
+        if silence > _LONGEST_SILENCE:
+            raise ApiError(
+                0, f"the API server at {self.access.address} has not answered for {_LONGEST_SILENCE:.0f} s",
+                "see to the cluster, then run this again: what was done is noted",
+            )  # fmt: skip
+        if silence > _TOLD_AFTER and not self._told:
+            self._told = True
+            most = f"{_LONGEST_SILENCE:.0f} s at most"
+            self._say(f"the API server at {self.access.address} does not answer; waiting for it, {most}")
+        elif self._told and not silence:
+            self._told = False
+            self._say("the API server answers again")
+
+    def _run(self) -> None:
+        with Api(self.access) as api:
+            while not self._ended.wait(_PULSE):
+                self.doubt()
+                if _answers(api, self._path):
+                    self._asked = None
+
+
+def _answers(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiError as error:
+        return 0 < error.status < http.client.INTERNAL_SERVER_ERROR
+    return True
+
+
 def _is_fine(pod: Mapping[str, Any]) -> bool:
     status = pod.get("status", {})
     conditions = {c["type"]: c["status"] for c in status.get("conditions") or []}
@@ -123,7 +197,8 @@ def last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: 
             lines = api.text(query).splitlines()
         except ApiError:
             continue
-        if lines:
+        # So says the kubelet of a container that it has forgotten, as if it were the log.
+        if lines and not lines[0].startswith("unable to retrieve container logs"):
             return lines
     return []
 

@@ -1,47 +1,170 @@
-"""An image that is built and pushed, as a resource of the stack."""
+"""An image that is built and pushed, as a resource of the stack.
+
+Owns how a build is said to Pulumi's provider for builds, and the folder that host content is laid out in for one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
-from composeplat.model import Build
+from composeplat import files
+from composeplat.files import MAX_BUILD_SECRET
+from composeplat.model import Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
+from composeplat.toolchain.cache import cache_folder
+
+#: No Dockerfile asks for it: with it, contexts that the provider does not see change are built again.
+_FINGERPRINT = "CONTEXTS_FINGERPRINT"
 
 
-def build_image(name: str, image: ImageBuild, builder: str, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
-    """Register a build; its ``ref`` names the image by digest."""
+def build_image(
+    name: str,
+    image: ImageBuild,
+    builder: str,
+    opts: pulumi.ResourceOptions,
+    bases: Mapping[str, pulumi.Input[str]] | None = None,
+) -> pulumi.CustomResource:
+    """Register a build; its ``ref`` names the image by digest. ``bases`` are images it is built on, by context."""
+    build = image.build
+    if image.derived:
+        build = replace(build, context=lay_out(image.reference, image.contents))
     module: Any = import_module("pulumi_docker_build")
     made: pulumi.CustomResource = module.Image(
         name,
-        tags=[image.reference, *image.build.tags],
+        tags=[qualified(image.reference), *map(qualified, build.tags)],
         push=True,
         build_on_preview=False,
         builder={"name": builder} if builder else None,
         opts=opts,
-        **_arguments(image.build),
+        **_arguments(build, bases or {}),
     )
     return made
 
 
-def _arguments(build: Build) -> dict[str, Any]:
+def qualified(reference: str) -> str:
+    """Name an image in full: only then does the provider give its digest."""
+    first, slash, _ = reference.partition("/")
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        return reference
+    return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
+
+
+def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
     context: dict[str, Any] = {"location": build.context}
     if build.additional_contexts:
-        context["named"] = {name: {"location": place} for name, place in build.additional_contexts.items()}
-    dockerfile: dict[str, Any] = {}
-    if build.dockerfile_inline:
-        dockerfile["inline"] = build.dockerfile_inline
-    elif build.dockerfile:
-        dockerfile["location"] = f"{build.context.rstrip('/')}/{build.dockerfile}"
-    made: dict[str, Any] = {"context": context}
-    if dockerfile:
-        made["dockerfile"] = dockerfile
-    if build.args:
-        made["build_args"] = pulumi.Output.secret(dict(build.args))
+        context["named"] = {
+            name: {"location": pulumi.Output.concat("docker-image://", bases[name]) if name in bases else place}
+            for name, place in build.additional_contexts.items()
+        }
+    args = {**build.args, **_fingerprint(build)}
+    secrets = {secret.name: _value(secret) for secret in build.secrets}
     asked = {
-        "target": build.target, "labels": dict(build.labels), "no_cache": build.no_cache, "pull": build.pull,
-        "platforms": list(build.platforms), "add_hosts": list(build.extra_hosts),
+        "context": context, "dockerfile": _dockerfile(build), "target": build.target, "labels": dict(build.labels),
+        "build_args": pulumi.Output.secret(args) if args else None,
+        "secrets": pulumi.Output.secret(secrets) if secrets else None,
+        "cache_from": [{"raw": text} for text in build.cache_from],
+        "cache_to": [{"raw": text} for text in build.cache_to],
+        "ssh": [_ssh(text) for text in build.ssh], "network": build.network, "no_cache": build.no_cache,
+        "pull": build.pull, "platforms": list(build.platforms), "add_hosts": list(build.extra_hosts),
     }  # fmt: skip
-    return {**made, **{name: value for name, value in asked.items() if value}}
+    return {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
+
+
+def _dockerfile(build: Build) -> dict[str, str]:
+    if build.dockerfile_inline:
+        return {"inline": build.dockerfile_inline}
+    return {"location": os.path.join(build.context, build.dockerfile)} if build.dockerfile else {}
+
+
+def _ssh(text: str) -> dict[str, Any]:
+    name, _, paths = text.partition("=")
+    return {"id": name, "paths": paths.split(",")} if paths else {"id": name}
+
+
+def _value(secret: BuildSecret) -> str:
+    if not secret.file:
+        return secret.value or ""
+    try:
+        return files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET).decode()
+    except (files.Unreadable, UnicodeDecodeError) as error:
+        raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from None
+
+
+# contexts that the provider does not see change -----------------------------------------------------------------------
+
+
+def _fingerprint(build: Build) -> dict[str, str]:
+    """The provider takes what is to be ignored of the context for ignored in every other context too."""
+    folders = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
+    names = (os.path.join(build.context, ".dockerignore"), f"{_dockerfile_path(build)}.dockerignore")
+    if not folders or not any(map(os.path.exists, names)):
+        return {}
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in _paths(folder):
+            _add_to(digest, path, os.path.relpath(path, folder))
+    return {_FINGERPRINT: digest.hexdigest()}
+
+
+def _dockerfile_path(build: Build) -> str:
+    return os.path.join(build.context, build.dockerfile or "Dockerfile")
+
+
+def _paths(folder: str) -> Iterable[str]:
+    found = (os.path.join(top, name) for top, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in found if os.path.isfile(path) or os.path.islink(path))
+
+
+def _add_to(digest: Any, path: str, name: str) -> None:
+    digest.update(f"\0{name}\0{os.lstat(path).st_mode}\0".encode(errors="surrogateescape"))
+    if os.path.islink(path):
+        digest.update(os.fsencode(os.readlink(path)))
+        return
+    with open(path, "rb") as stream:
+        digest.update(hashlib.file_digest(stream, "sha256").digest())
+
+
+# host content ---------------------------------------------------------------------------------------------------------
+
+
+def lay_out(reference: str, contents: Iterable[str]) -> str:
+    """Lay host content out as the context of a build: each path's under its number, links followed; gives the folder.
+
+    It is apart from where it comes from, so that nothing beside it is read, and no ``.dockerignore`` in it counts.
+    """
+    name = hashlib.sha256(reference.encode()).hexdigest()[:16]
+    folder = cache_folder(os.environ) / "content" / name
+    aside = folder.with_name(f".{name}.{os.getpid()}")
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True, mode=0o700)
+        for index, source in enumerate(contents):
+            target = aside / str(index)
+            if os.path.isdir(source):
+                shutil.copytree(source, target, copy_function=_link)
+            else:
+                _link(source, target)
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.replace(folder)
+    except OSError as error:
+        raise pulumi.RunError(f"host content for image '{reference}' can't be laid out: {error}") from None
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return str(folder)
+
+
+def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Let a file be found at another place too; where that can't be, copy it."""
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copy2(source, target)

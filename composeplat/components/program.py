@@ -7,6 +7,7 @@ register the same resources with the same inputs.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,9 +33,13 @@ CONFIGURATION = {
 }
 
 
-def declare(plan: Plan, *, cluster: str, gate: Gate | None, builder: str) -> ComposeStack:
-    """What ``platform deploy`` runs: a plan that is made already."""
-    stack = ComposeStack(plan.environment, plan=plan, gate=gate, waits=True, builder=builder, opts=_options(cluster))
+def declare(
+    plan: Plan, *, cluster: str, gate: Gate | None, builder: str, building: Collection[str] | None = None
+) -> ComposeStack:
+    """What ``platform deploy`` runs: a plan that is made already; of its images, those named are what all waits for."""
+    stack = ComposeStack(
+        plan.environment, plan=plan, gate=gate, waits=True, builder=builder, building=building, opts=_options(cluster)
+    )
     pulumi.export("urls", stack.urls)
     return stack
 
@@ -52,6 +57,7 @@ def declare_configured(folder: Path) -> ComposeStack:
         file=[folder / path for path in written if path],
         environment_name=pulumi.get_project(),
         namespace=config.get("namespace") or pulumi.get_stack(),
+        pull_secret=config.get_bool("pullSecret") or False,
         env_files=[folder / path for path in config.get_object("envFiles") or ()],
         waits=True,
         opts=_options(config.get("cluster") or _ambient_cluster()),

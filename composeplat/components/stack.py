@@ -7,7 +7,7 @@ Names of children are ``<stack>-<key>``, where the key is the plan's: ``shop-wor
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pulumi
@@ -21,8 +21,9 @@ from composeplat.components.image import build_image
 from composeplat.components.kinds import register
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.load import load_definition
+from composeplat.load.contexts import check_builds
 from composeplat.plan import Plan, make_plan
-from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
+from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
 from composeplat.request import Request
 
 STACK = "composeplat:index:ComposeStack"
@@ -63,11 +64,13 @@ class ComposeStack(pulumi.ComponentResource):
         gateway: str = "",
         tls_secret: str = "",
         tls_issuer: str = "",
+        pull_secret: bool = False,
         env_files: Sequence[str | Path] = (),
         variables: Mapping[str, str] | None = None,
         builder: str = "",
         plan: Plan | None = None,
         gate: Gate | None = None,
+        building: Collection[str] | None = None,
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -78,7 +81,7 @@ class ComposeStack(pulumi.ComponentResource):
             request = Request(
                 files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
                 namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
-                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, shell=shell,
+                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
                 env_files=tuple(str(one) for one in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )  # fmt: skip
@@ -87,18 +90,23 @@ class ComposeStack(pulumi.ComponentResource):
             waits = self.get_provider(_OF_KUBERNETES) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan)
-        self._register(name, plan, gate if waits else None, builder, awaits=not waits)
+        self._register(name, plan, gate if waits else None, builder, building, awaits=not waits)
 
-    def _register(self, name: str, plan: Plan, gate: Gate | None, builder: str, *, awaits: bool) -> None:
+    def _register(
+        self, name: str, plan: Plan, gate: Gate | None, builder: str, building: Collection[str] | None, *, awaits: bool
+    ) -> None:
         child = pulumi.ResourceOptions(parent=self)
         made: dict[str, pulumi.Resource] = {}
         maker = _Maker(name, plan, made, awaits=awaits)
+        self.services = {one.name: ComposeService(name, one, maker, child) for one in plan.services}
+        for image in plan.images:
+            # Each after those it is built on, which services that wait for each other may have in another order.
+            self.services[image.service].add_image(image, builder)
+        # Nothing is deployed where a build fails: all else comes after all images.
+        maker.first = [built for one, built in maker.built.items() if building is None or one in building]
         self.volumes = {one.name: ComposeVolume(name, one, maker, child) for one in plan.volumes}
-        builds = {image.service: image for image in plan.images}
-        self.services = {
-            one.name: ComposeService(name, one, maker, child, build=builds.get(one.name), builder=builder, gate=gate)
-            for one in plan.services
-        }
+        for service in self.services.values():
+            service.add_objects(gate)
         self.endpoints = {one.name: ComposeEndpoints(name, one, maker, child) for one in plan.endpoints}
         urls = [url for endpoint in plan.endpoints for url in endpoint.urls]
         self.urls = pulumi.Output.from_input(urls)
@@ -114,6 +122,10 @@ class _Maker:
         self.made = made
         self.awaits = awaits
         self.images: dict[str, pulumi.Input[str]] = {}
+        self.built: dict[str, pulumi.Resource] = {}
+        """The builds, by service."""
+        self.first: list[pulumi.Resource] = []
+        """What every object comes after."""
 
     def make(
         self,
@@ -123,7 +135,7 @@ class _Maker:
         *,
         keep: bool = False,
     ) -> pulumi.CustomResource:
-        needed = [self.made[key] for key in desired.needs if key in self.made]
+        needed = [*self.first, *(self.made[key] for key in desired.needs if key in self.made)]
         # Names are fixed: what is made before the old one goes would be the old one. Only the provider knows that,
         # and it is not asked where a replacement is forced from outside.
         opts = pulumi.ResourceOptions(
@@ -154,28 +166,27 @@ class ComposeService(pulumi.ComponentResource):
     image: pulumi.Output[str]
     """The image that runs; one that is built is named by its digest."""
 
-    def __init__(
-        self,
-        stack: str,
-        plan: ServicePlan,
-        maker: _Maker,
-        opts: pulumi.ResourceOptions,
-        *,
-        build: ImageBuild | None,
-        builder: str,
-        gate: Gate | None,
-    ) -> None:
+    def __init__(self, stack: str, plan: ServicePlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
         super().__init__(SERVICE, f"{stack}-service/{plan.cluster_name}", None, opts)
-        if build is not None:
-            image = build_image(
-                f"{stack}-image/{plan.cluster_name}", build, builder, pulumi.ResourceOptions(parent=self)
-            )
-            maker.images[plan.name] = image.ref  # type: ignore[attr-defined]
-        self.image = pulumi.Output.from_input(maker.images.get(plan.name, str(plan.image)))
+        self._stack, self._plan, self._maker = stack, plan, maker
+
+    def add_image(self, image: ImageBuild, builder: str) -> None:
+        built = self._maker.images
+        bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, ImageOf)}
+        bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
+        # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
+        kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
+        made = build_image(f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases)
+        built[self._plan.name] = made.ref  # type: ignore[attr-defined]
+        self._maker.built[self._plan.name] = made
+
+    def add_objects(self, gate: Gate | None) -> None:
+        plan = self._plan
+        self.image = pulumi.Output.from_input(self._maker.images.get(plan.name, str(plan.image)))
         for desired in plan.objects:
             is_workload = desired.key.startswith("workload/")
-            hooks = gate.hooks(plan, stack) if gate and is_workload else None
-            made = maker.make(desired, self, hooks)
+            hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
+            made = self._maker.make(desired, self, hooks)
         self.workload = made
         self.register_outputs({})
 
@@ -198,6 +209,7 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
     try:
         loaded = load_definition(request)
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        check_builds(plan.own_builds, loaded.origins, loaded.report)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:
         raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from None

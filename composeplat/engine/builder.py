@@ -1,32 +1,100 @@
-"""Which BuildKit builds images: the user's builder, or the local cluster's.
+"""Which BuildKit builds images: the user's builder, Docker's, or the local cluster's.
 
-Owns the one file that tells buildx of the local cluster's, in a folder of our own: a user's builders stay as they are.
+Owns the folders that tell buildx of builders: it is given ours, never the user's, as it writes into the one it is
+given. A user's builders are copied there, so that they serve and stay as they are.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
-from composeplat.engine.home import Home, write_private
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.home import Home, write_private, writing
 from composeplat.engine.target import Target
+from composeplat.local.layout import make_layout
 
 #: The variable that carries the builder's name to the program.
 BUILDER = "COMPOSEPLAT_BUILDER"
 _NAME = "composeplat"
+_FOLDERS = ("instances", "defaults", "activity")
+_DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 
-def builder_variables(environment: Mapping[str, str], target: Target, home: Home) -> dict[str, str]:
+def builder_variables(
+    environment: Mapping[str, str], target: Target, home: Home, *, docker_socket: Path = _DOCKER_SOCKET
+) -> dict[str, str]:
+    """What Pulumi is run with, so that its provider for builds finds the builder that is meant."""
     named = environment.get("BUILDX_BUILDER", "")
-    if named or target.layout is None:
-        return {BUILDER: named}
+    users = _users_folder(environment)
+    if named:
+        return _of_user(named, users, environment, home)
+    if target.layout is not None:
+        return _of_local_cluster(target.layout.buildkit_socket, home)
+    if (users / "current").exists() or environment.get("DOCKER_HOST") or docker_socket.exists():
+        return _of_user("", users, environment, home)
+    socket = make_layout(environment).buildkit_socket
+    if socket.exists():
+        return _of_local_cluster(socket, home)
+    raise MissingPiece(
+        "nothing is there that builds images: no builder of buildx, no Docker, and no local cluster",
+        "start Docker, name a builder with --builder, or start the local cluster, which has one",
+    )
+
+
+def _users_folder(environment: Mapping[str, str]) -> Path:
+    """Where buildx keeps what it knows of builders."""
+    if environment.get("BUILDX_CONFIG"):
+        return Path(environment["BUILDX_CONFIG"])
+    return _docker_folder(environment) / "buildx"
+
+
+def _docker_folder(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("DOCKER_CONFIG") or Path(environment.get("HOME") or "/") / ".docker")
+
+
+def _docker_contexts(environment: Mapping[str, str]) -> list[str]:
+    """The contexts of Docker, each of which is a builder for buildx too."""
+    names = ["default"]
+    for path in (_docker_folder(environment) / "contexts" / "meta").glob("*/meta.json"):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            names.append(str(json.loads(path.read_text(encoding="utf-8")).get("Name")))
+    return names
+
+
+def _of_user(name: str, users: Path, environment: Mapping[str, str], home: Home) -> dict[str, str]:
+    known = sorted(path.name for path in (users / "instances").glob("*")) if users.exists() else []
+    if name and name not in (*known, *_docker_contexts(environment)):
+        listed = f"builders are: {', '.join(known)}" if known else "make one with docker buildx create"
+        raise MissingPiece(f"buildx has no builder '{name}'", listed)
+    folder = home.folder / "buildx-user"
+    with writing(folder):
+        _prepare(folder)
+        for path in (*(users / "instances").glob("*"), *(users / "defaults").glob("*"), users / "current"):
+            if path.is_file() and not path.name.startswith("."):
+                write_private(folder / path.relative_to(users), path.read_text(encoding="utf-8"))
+        for stale in set(os.listdir(folder / "instances")) - set(known):
+            (folder / "instances" / stale).unlink()
+        if (users / "certs").is_dir():
+            shutil.copytree(users / "certs", folder / "certs", dirs_exist_ok=True)
+    return {BUILDER: name, "BUILDX_CONFIG": str(folder)}
+
+
+def _of_local_cluster(socket: Path, home: Home) -> dict[str, str]:
     folder = home.folder / "buildx"
-    endpoint = f"unix://{target.layout.buildkit_socket}"
-    node = {"Name": f"{_NAME}0", "Endpoint": endpoint, "Platforms": None, "DriverOpts": None, "Flags": None,
+    node = {"Name": f"{_NAME}0", "Endpoint": f"unix://{socket}", "Platforms": None, "DriverOpts": None, "Flags": None,
             "Files": None}  # fmt: skip
     instance = {"Name": _NAME, "Driver": "remote", "Nodes": [node], "Dynamic": False}
-    for folder_name in ("instances", "defaults", "activity"):
-        os.makedirs(folder / folder_name, exist_ok=True)
-    write_private(folder / "instances" / _NAME, json.dumps(instance))
+    with writing(folder):
+        _prepare(folder)
+        write_private(folder / "instances" / _NAME, json.dumps(instance))
     return {BUILDER: _NAME, "BUILDX_CONFIG": str(folder)}
+
+
+def _prepare(folder: Path) -> None:
+    for name in _FOLDERS:
+        os.makedirs(folder / name, exist_ok=True)

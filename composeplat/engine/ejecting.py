@@ -51,7 +51,7 @@ def _configuration(settings: Settings, builder: str, cluster: str) -> dict[str, 
     said = {
         "domain": settings.domain, "registry": settings.registry, "ingressClass": settings.ingress_class,
         "gateway": settings.gateway, "tlsSecret": settings.tls_secret, "tlsIssuer": settings.tls_issuer,
-        "builder": builder, "cluster": cluster,
+        "builder": builder, "cluster": cluster, "pullSecret": settings.pull_secret,
     }  # fmt: skip
     return {f"composeplat:{key}": value for key, value in said.items() if value}
 

@@ -12,6 +12,7 @@ from typing import Any
 from composeplat.names import OURS
 
 CREATE, UPDATE, REPLACE, DELETE, KEEP, FORGET = "create", "update", "replace", "delete", "same", "forget"
+IMAGE = "Image"
 _OPERATIONS = {
     "create": CREATE, "update": UPDATE, "delete": DELETE, "same": KEEP, "discard": DELETE,
     "replace": REPLACE, "create-replacement": REPLACE, "delete-replaced": REPLACE, "import": CREATE, "refresh": KEEP,
@@ -54,6 +55,8 @@ class Events:
     """Errors by URN; those of no resource under the empty one."""
     drifted: list[Change] = field(default_factory=list)
     """What a refresh found to be otherwise in the cluster than in the state."""
+    references: dict[str, str] = field(default_factory=dict)
+    """What images are known by, by URN: a name and a digest."""
     summary: Mapping[str, Any] | None = None
     _refreshing: set[str] = field(default_factory=set)
 
@@ -77,6 +80,9 @@ class Events:
                     self.drifted.append(change)
                 return None
             self.done.add(urn)
+            reference = ((metadata.get("new") or {}).get("outputs") or {}).get("ref")
+            if isinstance(reference, str):
+                self.references[urn] = reference
             return urn
         if "resOpFailedEvent" in event:
             urn = str(event["resOpFailedEvent"]["metadata"]["urn"])
@@ -108,6 +114,10 @@ class Events:
         return counts
 
     @property
+    def failed_builds(self) -> bool:
+        return any(urn in self.changes and self.changes[urn].kind == IMAGE for urn in self.failed)
+
+    @property
     def changing(self) -> list[Change]:
         return [change for change in self.changes.values() if change.operation != KEEP]
 
@@ -130,7 +140,7 @@ def kind_of(type_name: str) -> str:
     package, _, rest = type_name.partition(":")
     if package == "kubernetes":
         return rest.rpartition(":")[2]
-    return "Image" if type_name == "docker-build:index:Image" else ""
+    return IMAGE if type_name == "docker-build:index:Image" else ""
 
 
 def name_of(metadata: Mapping[str, Any]) -> str:

@@ -12,9 +12,11 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from composeplat.diagnostics import ComposeplatError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +41,17 @@ class Home:
 
     def prepare(self) -> None:
         """Make the folders, and the passphrase when there is none."""
-        for folder in (self.folder, self.pulumi):
-            folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
-        logs = self.pulumi / "logs"
-        # Where a file stands, Pulumi can't write the log that it otherwise makes of every run.
-        if not logs.exists():
-            logs.touch()
-        with contextlib.suppress(FileExistsError):
-            write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
+        with writing(self.folder):
+            for folder in (self.folder, self.pulumi):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o700)
+            logs = self.pulumi / "logs"
+            # Where a file stands, Pulumi can't write the log that it otherwise makes of every run.
+            if not logs.exists():
+                logs.touch()
+            if not self.passphrase.exists():
+                with contextlib.suppress(FileExistsError):
+                    write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
 
     def place_plugin(self, name: str, version: str, program: Path) -> None:
         """Put a provider where Pulumi looks for it."""
@@ -55,10 +59,11 @@ class Home:
         link = folder / f"pulumi-resource-{name}"
         if link.is_symlink() and link.readlink() == program:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        aside = folder / f".{os.getpid()}"
-        aside.symlink_to(program)
-        aside.replace(link)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            aside = folder / f".{os.getpid()}"
+            aside.symlink_to(program)
+            aside.replace(link)
 
 
 def find_home(environment: Mapping[str, str]) -> Home:
@@ -91,7 +96,8 @@ def find_backend(environment: Mapping[str, str], home: Home, cluster: str) -> Ba
             token = {"PULUMI_ACCESS_TOKEN": str(tokens[url])}
     if not url and not environment.get("PULUMI_ACCESS_TOKEN"):
         folder = home.state(cluster)
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
     address = {"PULUMI_BACKEND_URL": url} if url else {}
     local = Path(os.path.expanduser(url.removeprefix("file://"))) if url.startswith("file://") else None
@@ -116,14 +122,27 @@ def write_private(path: Path, text: str, *, anew: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
     try:
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
         if anew:
             os.link(aside, path)
         else:
             aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Say in a sentence why something can't be written at a place."""
+    try:
+        yield
+    except OSError as error:
+        where, reason = error.filename or place, (error.strerror or str(error)).lower()
+        raise ComposeplatError(
+            f"can't write '{where}': {reason}",
+            "see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA",
+        ) from None

@@ -25,7 +25,7 @@ class Progress:
 
     service: str
     phase: str
-    """``pending``, ``building``, ``applying``, ``waiting``, ``ready``, ``failed`` or ``unchanged``."""
+    """``pending``, ``building``, ``built``, ``applying``, ``waiting``, ``ready``, ``failed`` or ``unchanged``."""
     words: str = ""
     seconds: float = 0.0
 
@@ -45,6 +45,9 @@ class Monitor:
     """Service -> the round of views after which its workload was applied."""
     _told: dict[str, tuple[str, str]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
+    only_images: bool = False
+    """Nothing but images is worked on."""
+    _built: set[str] = field(default_factory=set)
     _calm_since: float | None = None
 
     def tell(self, service: str, phase: str, words: str = "") -> None:
@@ -63,10 +66,10 @@ class Monitor:
     def take(self, urn: str, events: Events, rounds: int) -> None:
         """Note what Pulumi's events say of an object."""
         service = _service_of(urn, self.plan)
-        if service is None:
+        if service is None or service not in self.chosen:
             return
         name = urn.rpartition("::")[2]
-        if urn in events.failed:
+        if urn in events.failed or (self.only_images and "-image/" not in name):
             return
         change = events.changes.get(urn)
         if urn in events.done:
@@ -75,6 +78,10 @@ class Monitor:
                 # What stays as it is may be judged by any view.
                 self.applied[service] = _BEFORE_ALL_VIEWS if unchanged else rounds
                 self.tell(service, "unchanged" if unchanged else "waiting", "" if unchanged else "applied")
+            elif "-image/" in name and change is not None and change.operation != "same" and urn not in self._built:
+                # What replaces another is told of once more when that has gone.
+                self._built.add(urn)
+                self.tell(service, "built")
         elif change is not None and change.operation != "same":
             self.tell(service, "building" if change.kind == "Image" else "applying")
 
@@ -83,7 +90,9 @@ class Monitor:
         if snapshot is None:
             return
         for service in self.plan.services:
-            if service.name in self.causes or self.applied.get(service.name, rounds) + 1 >= rounds:
+            if service.name not in self.chosen or service.name in self.causes:
+                continue
+            if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
             standing = judge(service.workload_kind, service.cluster_name, snapshot)
             if standing.state is State.FAILED and standing.cause is not None:
@@ -131,6 +140,6 @@ class Monitor:
 
 def _service_of(urn: str, plan: Plan) -> str | None:
     head, slash, tail = urn.rpartition("::")[2].rpartition("/")
-    if not slash or head.rpartition("-")[2] not in ("workload", "image", "service", "environment", "files"):
+    if not slash or head.rpartition("-")[2] not in ("workload", "image", "service", "environment", "files", "pull"):
         return None
     return next((service.name for service in plan.services if service.cluster_name == tail), None)

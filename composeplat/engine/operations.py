@@ -11,7 +11,7 @@ import http.client
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.blame import Origins
@@ -20,6 +20,8 @@ from composeplat.cluster.conditions import Cause, State, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, last_lines, port_answers
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
+from composeplat.engine.build_failures import confidential, read_failure
+from composeplat.engine.build_history import find_record
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.events import Change, Events
 from composeplat.engine.monitor import Listener, Monitor
@@ -27,6 +29,7 @@ from composeplat.engine.preflight import (
     CLAIM,
     KINDS,
     Present,
+    built_images,
     check_present,
     cluster_of,
     is_ours,
@@ -40,14 +43,19 @@ from composeplat.engine.preflight import (
 from composeplat.engine.process import Ended, Interrupted, Interrupts
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace, explain
+from composeplat.load.contexts import check_builds
 from composeplat.names import MANAGED_BY
-from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.plan.desired import ImageBuild, Plan, ServicePlan
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import BUILDX
 
 #: From so many objects on, Pulumi's state is written once, at the end: after each step it would be most of the time.
 _MOST_CHECKPOINTED = 40
 _GONE_WITHIN = 120.0
 _PORT_GRACE = 30.0
 _ENOUGH = 0.1
+_JOB = "kubernetes:batch/v1:Job"
+_IMAGE = "docker-build:index:Image"
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -61,7 +69,8 @@ class Options:
     refresh: bool = False
     replaced_volumes: tuple[str, ...] = ()
     safe_checkpoints: bool = False
-    build: bool = False
+    build: bool | None = None
+    """All images (True), none (False), or those that changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,8 @@ class Failure:
     service: str
     cause: Cause
     lines: tuple[str, ...] = ()
+    source: str = ""
+    """Whose lines they are."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,6 +94,8 @@ class Outcome:
     removed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     urls: tuple[str, ...] = ()
+    images: dict[str, str] = field(default_factory=dict)
+    """Service -> what its image is known by."""
     seconds: float = 0.0
 
 
@@ -98,6 +111,8 @@ class Operator:
     say: Callable[[str], None] = field(default=lambda _: None)
     interrupts: Interrupts = field(default_factory=Interrupts)
     _space: Workspace | None = None
+    _build_lines: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The last lines of builds that failed, by service."""
 
     @property
     def space(self) -> Workspace:
@@ -135,7 +150,7 @@ class Operator:
                 self.plan = rename_replaced(self.plan, live, losing)
                 if self._has_drift(present):
                     words.append("--refresh")
-                events, ended = self._run(words, None, {})
+                events, ended = self._run(words, self.plan.chosen(options.services))
         self._stop_if_interrupted()
         if ended.status:
             raise _failed(ended, events)
@@ -145,6 +160,40 @@ class Operator:
     def _stop_if_interrupted(self) -> None:
         if self.interrupts.count:
             raise Interrupted("interrupted")
+
+    # build
+
+    def build(self, services: Collection[str], *, force: bool) -> Outcome:
+        """Build and push images that changed, or all that are asked for, and touch no workload."""
+        started = time.monotonic()
+        self.plan.chosen(services)
+        images = list(self.plan.images_for(services) if services else self.plan.images)
+        if not images:
+            which = f"service '{next(iter(services))}' has" if services else "no service has"
+            raise ComposeplatError(f"{which} nothing to build", "say what with 'build'")
+        self._check_builds(images)
+        chosen = frozenset(image.service for image in images)
+        monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen, only_images=True)
+        with self.interrupts:
+            self._prepare()
+            with self.space.lock("build"):
+                self.space.make_stack()
+                self._check_cluster()
+                state = self.space.read_state() or {}
+                self.space.drop_pending(state)
+                urns = sorted(self._image_urn(image) for image in images)
+                words = ["up", "--yes", "--skip-preview", "--continue-on-error", "--stack", self.plan.namespace,
+                         "--suppress-outputs", *_each("--target", [*urns, *self._parents(images)]),
+                         *_each("--replace", sorted(set(urns) & built_images(state)) if force else ())]  # fmt: skip
+                events, ended = self._run(words, chosen, monitor=monitor)
+        self._stop_if_interrupted()
+        self._note_failures(events, ended, monitor)
+        if ended.status and not monitor.causes:
+            raise _failed(ended, events)
+        failures = [self._failure(name, cause) for name, cause in monitor.causes.items()]
+        known = {image.service: events.references.get(self._image_urn(image), image.reference) for image in images}
+        return Outcome(changes=events.changing, counts=events.counted(), failures=failures, images=known,
+                       seconds=time.monotonic() - started)  # fmt: skip
 
     # deploy
 
@@ -185,14 +234,16 @@ class Operator:
                 words.append("--refresh")
             gate = self._gate(watcher, monitor, present, patience)
             more = {} if self._is_small(options) else {"PULUMI_SKIP_CHECKPOINTS": "true"}
-            events, ended = self._run(words, gate, more, monitor, watcher, patience)
+            events, ended = self._run(
+                words, chosen, gate=gate, more=more, monitor=monitor, watcher=watcher, patience=patience
+            )
             outcome = Outcome(
                 changes=events.changing, counts=events.counted(), urls=_urls(self.plan, self.target), kept=_kept(events)
             )
             self._note_failures(events, ended, monitor)
             if ended.status and not monitor.causes:
                 raise _failed(ended, events)
-            if not self.interrupts.count and options.wait:
+            if not self.interrupts.count and options.wait and not events.failed_builds:
                 self._wait(monitor, watcher, patience)
             if not self.interrupts.count and not monitor.causes and options.wait:
                 self._ask_ports(api, monitor, watcher, patience)
@@ -215,32 +266,53 @@ class Operator:
         # One that waits holds a place; there must be enough for all others.
         words = ["--stack", self.plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
         if options.services:
-            for urn in self._targets(options.services):
-                words += ["--target", urn]
+            words += _each("--target", self._targets(options.services))
+        state = self.space.read_state() or {}
+        part = self.plan.only(options.services)
         if options.rerun_jobs:
-            chosen = self.plan.chosen(options.services)
             # One that is gone from the cluster is made anew anyhow.
-            known = known_to_state(self.space.read_state() or {}) & set(present.heads)
-            jobs = [
-                service
-                for service in self.plan.services
-                if service.name in chosen and ("Job", service.cluster_name) in known
-            ]
-            for service in jobs:
-                words += ["--replace", self._urn("Service", f"workload/{service.cluster_name}", "batch/v1:Job")]
+            known = known_to_state(state) & set(present.heads)
+            jobs = [one.cluster_name for one in part.services if ("Job", one.cluster_name) in known]
+            words += _each("--replace", (self._urn("Service", f"workload/{name}", _JOB) for name in jobs))
+        if options.build is not None:
+            built = built_images(state)
+            images = {image.service: self._image_urn(image) for image in part.images}
+            unbuilt = [service for service, urn in images.items() if urn not in built]
+            if options.build:
+                words += _each("--replace", sorted(set(images.values()) & built))
+            elif unbuilt:
+                raise ComposeplatError(
+                    f"the image of service '{unbuilt[0]}' has never been built here", "leave --no-build out once"
+                )
+            else:
+                words += _each("--exclude", sorted(images.values()))
         return words
+
+    def _parents(self, images: Iterable[ImageBuild]) -> Iterable[str]:
+        """What has to be there for images to be: the components they are children of."""
+        stack = self.plan.environment
+        yield f"**::{stack}"
+        for image in images:
+            name = next(one.cluster_name for one in self.plan.services if one.name == image.service)
+            # In full, as a Service of the cluster has the same name.
+            chain = "composeplat:index:ComposeStack$composeplat:index:Service"
+            yield f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-service/{name}"
+
+    def _image_urn(self, image: ImageBuild) -> str:
+        name = next(one.cluster_name for one in self.plan.services if one.name == image.service)
+        return self._urn("Service", f"image/{name}", _IMAGE)
 
     def _urn(self, component: str, key: str, token: str) -> str:
         stack = self.plan.environment
-        chain = f"composeplat:index:ComposeStack$composeplat:index:{component}$kubernetes:{token}"
+        chain = f"composeplat:index:ComposeStack$composeplat:index:{component}${token}"
         return f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-{key}"
 
     def _targets(self, names: Collection[str]) -> Iterable[str]:
         stack = self.plan.environment
         part = self.plan.only(names)
-        for service in part.services:
-            yield f"**::{stack}-service/{service.cluster_name}"
-            yield f"**::{stack}-image/{service.cluster_name}"
+        yield from (f"**::{stack}-service/{service.cluster_name}" for service in part.services)
+        yield from self._parents(part.images)
+        yield from map(self._image_urn, part.images)
         yield from (f"**::{stack}-volume/{volume.cluster_name}" for volume in part.volumes)
         yield from (f"**::{stack}-endpoints/{endpoint.name}" for endpoint in part.endpoints)
         yield from (f"**::{stack}-{desired.key}" for desired in part.objects)
@@ -259,7 +331,23 @@ class Operator:
             check_present(self.plan, present, self.origins, report, replaced_volumes=options.replaced_volumes)
             if report.errors:
                 raise Refused(report)
+        if options.build is not False:
+            self._check_builds(self.plan.only(options.services).images)
         return present
+
+    def _check_builds(self, images: Collection[ImageBuild]) -> None:
+        """See that builds can begin, and that images have a place to go."""
+        for image in images:
+            if "/" not in image.reference:
+                raise MissingPiece(
+                    f"no registry is known that the image of service '{image.service}' could be pushed to",
+                    "give --registry or set PLATFORM_REGISTRY; an 'image' that names no registry is Docker's own",
+                )
+        if self.origins is not None:
+            report = Report()
+            check_builds({image.service: image.build for image in images if not image.derived}, self.origins, report)
+            if report.errors:
+                raise Refused(report)
 
     def _check_cluster(self) -> None:
         """A state of another cluster must not be used on this one: what was there would be looked for here."""
@@ -345,22 +433,25 @@ class Operator:
     def _run(
         self,
         words: list[str],
-        gate: Any,
-        more: Mapping[str, str],
+        building: Collection[str],
+        *,
+        gate: Any = None,
+        more: Mapping[str, str] = _NOTHING,
         monitor: Monitor | None = None,
         watcher: Watcher | None = None,
         patience: Patience | None = None,
     ) -> tuple[Events, Ended]:
-        """Run the program under Pulumi."""
+        """Run the program under Pulumi; of its images, those named are what all else waits for."""
         from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
         from composeplat.engine.host import serve  # noqa: PLC0415 -- the same
 
         def program() -> None:
-            declare(self.plan, cluster=self.space.cluster, gate=gate, builder=self.space.builder.get(BUILDER, ""))
+            declare(self.plan, cluster=self.space.cluster, gate=gate, builder=self.space.builder.get(BUILDER, ""),
+                    building=building)  # fmt: skip
 
         def take(urn: str, events: Events) -> None:
-            if monitor and watcher:
-                monitor.take(urn, events, watcher.rounds)
+            if monitor:
+                monitor.take(urn, events, watcher.rounds if watcher else 0)
             change = events.changes.get(urn) if urn in events.done else None
             if patience and change is not None and change.kind == "Image":
                 patience.renew()
@@ -411,12 +502,25 @@ class Operator:
             what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
             name = names.get(tail, tail)
             held = _held_back(text)
-            cause = (
-                Cause(code="dependency", message=held)
-                if held
-                else Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}")
-            )
+            image = next((one for one in self.plan.images if urn == self._image_urn(one)), None)
+            if held:
+                cause = Cause(code="dependency", message=held)
+            elif image is not None:
+                cause = self._cause_of_build(image, text)
+            else:
+                cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}")
             monitor.fail(name, cause)
+
+    def _cause_of_build(self, image: ImageBuild, text: str) -> Cause:
+        """Say why a build failed, and keep its last lines."""
+        builder = self.space.builder.get(BUILDER, "")
+        buildx = Toolchain(self.environment).find(BUILDX)
+        variables = self.space.runner.variables
+        record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
+        failure = read_failure(text, record, hidden=confidential(image.build), builder=builder)
+        self._build_lines[image.service] = failure.lines
+        blame = ("image",) if image.derived else failure.blame
+        return Cause(code="build", message=failure.message, hint=failure.hint, blame=blame)
 
     def _wait(self, monitor: Monitor, watcher: Watcher, patience: Patience) -> None:
         """Wait until every service is as it should be, or is known not to come to it."""
@@ -475,9 +579,15 @@ class Operator:
             lines: list[str] = []
             if cause.logs and cause.pod:
                 lines = last_lines(api, self.plan.namespace, cause.pod, cause.container, previous=cause.previous)
-            failures.append(Failure(service=name, cause=cause, lines=tuple(lines)))
+            failures.append(
+                replace(self._failure(name, cause), lines=tuple(lines)) if lines else self._failure(name, cause)
+            )
         # First what failed itself, then what only waited for it.
         return sorted(failures, key=lambda failure: failure.cause.code == "dependency")
+
+    def _failure(self, name: str, cause: Cause) -> Failure:
+        lines = self._build_lines.get(name, ()) if cause.code == "build" else ()
+        return Failure(service=name, cause=cause, lines=lines, source="the build" if lines else cause.pod)
 
     def _prune(self, api: Api) -> list[str]:
         """Remove what carries our labels and is no part of the plan: leavings of runs that were cut off."""
@@ -628,6 +738,10 @@ def _urls(plan: Plan, target: Target) -> tuple[str, ...]:
 
 def _kept(events: Events) -> list[str]:
     return [change.name for change in events.changing if change.kept]
+
+
+def _each(flag: str, values: Iterable[str]) -> list[str]:
+    return [word for value in values for word in (flag, value)]
 
 
 def _users(plan: Plan, volume: str) -> list[ServicePlan]:

@@ -243,3 +243,9 @@ def known_to_state(state: Mapping[str, Any]) -> set[tuple[str, str]]:
         if str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete"):
             known.add((str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name"))))
     return known
+
+
+def built_images(state: Mapping[str, Any]) -> set[str]:
+    """The URNs of images that a state knows to have been built."""
+    resources = state.get("resources") or []
+    return {str(one["urn"]) for one in resources if one.get("type") == "docker-build:index:Image" and one.get("id")}

@@ -20,12 +20,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit
-from composeplat.engine.home import write_private
+from composeplat.engine.home import write_private, writing
 
 Event = dict[str, Any]
 
 _TICK = 0.05
 _GRACE = 2.0
+#: For so long Pulumi may go on after an interrupt: a step that is under way may hang on a cluster that does not answer.
+_END_WITHIN = 20.0
+#: The interrupt that asks no more.
+_AT_ONCE = 2
 
 
 class Interrupted(ComposeplatError):
@@ -34,7 +38,10 @@ class Interrupted(ComposeplatError):
 
 @dataclass(slots=True)
 class Interrupts:
-    """Counts Ctrl-C and SIGTERM while an operation runs, instead of letting them break it in the middle."""
+    """Counts Ctrl-C and SIGTERM while an operation runs, instead of letting them break it in the middle.
+
+    The second breaks it all the same, wherever it is; later ones don't disturb that.
+    """
 
     count: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -53,6 +60,8 @@ class Interrupts:
     def _note(self, *_: object) -> None:
         self.count += 1
         self.cancelled.set()
+        if self.count == _AT_ONCE:
+            raise Interrupted("interrupted at once", "the next run ends and takes up what was under way")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,11 @@ class Runner:
         self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
     ) -> Ended:
         """Run an operation; its events are told as they come, and ``on_tick`` is called between them."""
-        with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
+        if self.interrupts.count:
+            raise Interrupted("interrupted")
+        with writing(self.note):
+            aside = tempfile.TemporaryDirectory(prefix="composeplat-")
+        with aside as folder:
             events, output = Path(folder) / "events", Path(folder) / "output"
             command = [str(self.program), *words, "--non-interactive", "--color", "never", "--event-log", str(events)]
             with output.open("wb") as stream:
@@ -99,9 +112,13 @@ class Runner:
                 )  # fmt: skip
                 tail = _Tail(events)
                 try:
-                    started = start_time(process.pid)
-                    write_private(self.note, json.dumps({"group": process.pid, "started": started, "at": time.time()}))
+                    self._leave_note(process.pid)
                     self._tend(process, tail, on_event, on_tick)
+                except ComposeplatError:
+                    # Whoever listens has given up.
+                    if self.interrupts.count < _AT_ONCE:
+                        _ask_to_end(process)
+                    raise
                 finally:
                     tail.close()
                     end_group(process.pid)
@@ -111,6 +128,10 @@ class Runner:
                 process.returncode, output.read_text(encoding="utf-8", errors="replace"), self.interrupts.count > 0
             )
 
+    def _leave_note(self, group: int) -> None:
+        with writing(self.note):
+            write_private(self.note, json.dumps({"group": group, "started": start_time(group), "at": time.time()}))
+
     def _tend(
         self,
         process: subprocess.Popen[bytes],
@@ -118,7 +139,7 @@ class Runner:
         on_event: Callable[[Event], None],
         on_tick: Callable[[], None],
     ) -> None:
-        passed_on = 0
+        passed_on, ends_by = 0, float("inf")
         while True:
             ended = process.poll() is not None
             for event in tail.read():
@@ -128,12 +149,22 @@ class Runner:
                 return
             while passed_on < self.interrupts.count:
                 passed_on += 1
-                if passed_on == 1:
+                if passed_on < _AT_ONCE:
                     process.send_signal(signal.SIGINT)
+                    ends_by = time.monotonic() + _END_WITHIN
                 else:
                     end_group(process.pid)
+            if time.monotonic() > ends_by:
+                end_group(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_TICK)
+
+
+def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
+    """Let Pulumi write its state, if it does so soon."""
+    process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
 
 
 class _Tail:
@@ -172,18 +203,20 @@ def start_time(pid: int) -> str | None:
 
 
 def end_group(group: int) -> None:
-    """End every process of a group: providers outlive a command line that was killed."""
+    """End every process of a run: providers outlive a command line that was killed, each in a group of its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+    for pid in members(group):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def end_leftovers(note: Path) -> bool:
     """End what a killed run left behind; gives whether a run had been cut off."""
-    try:
-        known = json.loads(note.read_text(encoding="utf-8"))
-        group, began = int(known["group"]), float(known["at"])
-    except (OSError, ValueError, KeyError, TypeError):
+    known = _read_note(note)
+    if known is None:
         return note.exists()
+    group, began = known
     if _is_that_group(group, began):
         end_group(group)
         deadline = time.monotonic() + _GRACE
@@ -193,13 +226,27 @@ def end_leftovers(note: Path) -> bool:
     return True
 
 
+def noted_group(note: Path) -> int:
+    """The group that a killed run had; 0 where there is no note of one."""
+    known = _read_note(note)
+    return known[0] if known else 0
+
+
+def _read_note(note: Path) -> tuple[int, float] | None:
+    try:
+        known = json.loads(note.read_text(encoding="utf-8"))
+        return int(known["group"]), float(known["at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
 def members(group: int) -> list[int]:
-    """The living processes of a group."""
+    """The living processes of a run: it was begun as a session, whose number those it started have too."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            if fields[0] != "Z" and int(fields[2]) == group:
+            if fields[0] != "Z" and int(fields[3]) == group:
                 found.append(int(entry.name))
     return found
 

@@ -12,7 +12,6 @@ import getpass
 import json
 import os
 import re
-import shutil
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private
-from composeplat.engine.process import Interrupts, Runner, end_leftovers, start_time
+from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private, writing
+from composeplat.engine.process import Interrupts, Runner, end_leftovers, noted_group, start_time
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -49,6 +48,7 @@ class Workspace:
     folder: Path = field(init=False)
     runner: Runner = field(init=False)
     was_cut_off: bool = False
+    _cut_off_group: int = 0
 
     def __post_init__(self) -> None:
         self.cluster = self.target.identity()
@@ -56,7 +56,8 @@ class Workspace:
         self.home.prepare()
         self.backend = find_backend(self.environment, self.home, self.cluster)
         self.folder = self.home.stack(self.backend.url, self.environment_name, self.namespace)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
 
     # before an operation
 
@@ -67,11 +68,11 @@ class Workspace:
         for name, tool in _PLUGINS.items():
             if name != "docker-build" or builds:
                 self.home.place_plugin(name, tool.version, toolchain.need(tool).path)
-        self.runner = Runner(
-            program=program, folder=self.folder, variables=self._variables(program), interrupts=self.interrupts
-        )
         project = {"name": self.environment_name, "runtime": "python", "description": "Made by platform deploy."}
-        write_private(self.folder / "Pulumi.yaml", json.dumps(project, indent=1) + "\n")
+        with writing(self.folder):
+            variables = self._variables(program)
+            write_private(self.folder / "Pulumi.yaml", json.dumps(project, indent=1) + "\n")
+        self.runner = Runner(program=program, folder=self.folder, variables=variables, interrupts=self.interrupts)
 
     def _variables(self, program: Path) -> dict[str, str]:
         passed = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_K8S_")}
@@ -95,18 +96,24 @@ class Workspace:
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:
         """Hold the stack; the kernel lets go of the lock when its holder ends, however that happens."""
-        path = self.folder / "lock"
-        with path.open("a+", encoding="utf-8") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise self._busy(path) from None
-            stream.truncate(0)
-            stream.write(json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")}))
-            stream.flush()
-            self.was_cut_off = end_leftovers(self.folder / "running.json")
-            self._mend_state()
+        with contextlib.ExitStack() as held:
+            with writing(self.folder):
+                self._take_lock(what, held)
+                note = self.folder / "running.json"
+                self._cut_off_group = noted_group(note)
+                self.was_cut_off = end_leftovers(note)
+                self._mend_state()
             yield
+
+    def _take_lock(self, what: str, held: contextlib.ExitStack) -> None:
+        path = self.folder / "lock"
+        stream = held.enter_context(path.open("ab", buffering=0))
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._busy(path) from None
+        stream.truncate(0)
+        stream.write(json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")}).encode())
 
     def _busy(self, path: Path) -> Busy:
         try:
@@ -149,11 +156,15 @@ class Workspace:
 
     def _restore(self, path: Path, copies: list[Path]) -> None:
         broken = path.with_name(f"{path.name}.broken")
-        path.replace(broken)
+        broken.unlink(missing_ok=True)
         self.was_cut_off = True
         if copies:
-            shutil.copyfile(copies[-1], path)
-        # Without any copy the state is made anew: the objects' labels tell what is there.
+            # There is a state at each moment: one that is missing would be taken for one that never was.
+            os.link(path, broken)
+            write_private(path, copies[-1].read_text(encoding="utf-8"))
+        else:
+            # The state is made anew: the objects' labels tell what is there.
+            path.replace(broken)
 
     def read_state(self) -> dict[str, Any] | None:
         """The deployment that the state holds; none where the stack was never made."""
@@ -176,13 +187,15 @@ class Workspace:
         settings = self.folder / f"Pulumi.{self.namespace}.yaml"
         state = self.read_state()
         if state is None:
-            self._drop_salt(settings)
+            with writing(settings):
+                settings.unlink(missing_ok=True)
             made = self.runner.ask("stack", "init", "--stack", self.namespace)
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
         elif not settings.exists():
             salt = ((state.get("secrets_providers") or {}).get("state") or {}).get("salt")
-            write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
+            with writing(settings):
+                write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
 
     def salt(self) -> str:
         """The salt of the secrets in the state, for whoever runs plain Pulumi on it; empty where there is none."""
@@ -193,16 +206,14 @@ class Workspace:
         found = re.search(r"^encryptionsalt: (\S+)", text, re.MULTILINE)
         return found[1] if found else ""
 
-    def _drop_salt(self, settings: Path) -> None:
-        settings.unlink(missing_ok=True)
-
     def drop_pending(self, state: dict[str, Any]) -> None:
         """Take out operations that a kill cut off: what they made is found by its labels, and Pulumi warns for ever."""
         if not state.get("pending_operations"):
             return
         sound = {"version": 3, "deployment": {**state, "pending_operations": []}}
         path = self.folder / "mended.json"
-        write_private(path, json.dumps(sound))
+        with writing(path):
+            write_private(path, json.dumps(sound))
         try:
             done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
             if done.status and self.unlock(done.output):
@@ -215,12 +226,30 @@ class Workspace:
     def unlock(self, output: str) -> bool:
         """Break Pulumi's own lock if all who hold it are dead processes of this machine; gives whether it did."""
         holders = re.findall(r"created by (\S+)@(\S+) \(pid (\d+)\)", output)
-        if not holders:
+        if not holders or len(holders) < output.count(": created by "):
             return False
         here = (getpass.getuser(), socket.gethostname())
-        if any((user, host) != here or start_time(int(pid)) is not None for user, host, pid in holders):
+        if any((user, host) != here or self._may_live(int(pid)) for user, host, pid in holders):
             return False
         return self.runner.ask("cancel", "--yes", "--stack", self.namespace).status == 0
+
+    def _may_live(self, pid: int) -> bool:
+        """Say whether a holder may be at work: not our own run that was cut off, whoever has its number now."""
+        return pid != self._cut_off_group and start_time(pid) is not None
+
+
+#: How Pulumi's provider tells of a request that the API server did not answer; a refusal of it has no address.
+_NO_ANSWER = re.compile(
+    r'"https?://[^"\s]*/(?:api|apis|openapi|version)(?:[/?][^"\s]*)?": (?!context canceled|tls: failed|x509)'
+    r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized))|Please retry\. Original error: "
+    r"|the server is currently unable to handle the request|unable to return a response in the time allotted"
+    r"|etcdserver: |Too Many Requests",
+)
+
+
+def broke_off(output: str) -> bool:
+    """Say whether Pulumi failed as the cluster did not answer, so that it may as well go on once that does."""
+    return _NO_ANSWER.search(output) is not None
 
 
 def explain(output: str) -> ComposeplatError:
@@ -231,13 +260,17 @@ def explain(output: str) -> ComposeplatError:
             "the state is encrypted with another passphrase",
             "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with",
         )
+    unread = re.search(r"unable to read PULUMI_CONFIG_PASSPHRASE_FILE: (.*)", text)
+    if unread:
+        return MissingPiece(f"the passphrase of the state can't be read: {unread[1]}")
     if "is currently locked" in text or "ConcurrentUpdate" in text:
         holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
         who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
-        return Busy(
-            f"the stack is locked{who}",
-            "wait until that has ended; if it is gone for good: pulumi cancel",
-        )
+        locks = re.findall(r"file://(/\S+\.json)", text)
+        way_out = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
+        return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {way_out}")
+    if broke_off(text):
+        return MissingPiece(f"the cluster broke off: {text[-600:]}", "see whether it answers, then run this again")
     if re.search(r"no space left on device", text):
         return ComposeplatError("the state can't be written: the disk is full", "make room, then run this again")
     if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):

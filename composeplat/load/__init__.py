@@ -17,7 +17,7 @@ parsed, as a value must never become structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from composeplat.blame import Origins
@@ -28,6 +28,7 @@ from composeplat.load.content import with_content
 from composeplat.load.reading import NoDefinition, Reading, read
 from composeplat.model import Project
 from composeplat.parse import Context, parse_project
+from composeplat.registries import Login, find_login, registry_of
 from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Node
@@ -53,7 +54,8 @@ class Loaded:
     @property
     def confidential(self) -> tuple[str, ...]:
         """Values that are to be seen nowhere but in the cluster's Secrets."""
-        return self.uses.confidential
+        passwords = tuple(login.password for login in self.settings.logins.values())
+        return tuple(dict.fromkeys((*self.uses.confidential, *passwords)))
 
 
 def load(request: Request) -> Loaded:
@@ -67,9 +69,12 @@ def load(request: Request) -> Loaded:
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)
+    settings = reading.settings
+    if settings.pull_secret:
+        settings = replace(settings, logins=_find_logins(project, settings, request))
     return Loaded(
         project=project,
-        settings=reading.settings,
+        settings=settings,
         origins=origins,
         report=reading.report,
         document=reading.document,
@@ -78,6 +83,15 @@ def load(request: Request) -> Loaded:
         folder=reading.folder,
         files=reading.files,
     )
+
+
+def _find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:
+    images = [service.image for service in project.services.values() if service.image]
+    registries = {registry_of(image) for image in images}
+    if settings.registry:
+        registries.add(registry_of(f"{settings.registry}/image"))
+    found = {registry: find_login(registry, request.shell) for registry in sorted(registries)}
+    return {registry: login for registry, login in found.items() if login is not None}
 
 
 def load_definition(request: Request) -> Loaded:

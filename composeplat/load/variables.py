@@ -119,6 +119,7 @@ def settle_settings(
         tls_secret=asked(request.tls_secret, "PLATFORM_TLS_SECRET"),
         tls_issuer=asked(request.tls_issuer, "PLATFORM_TLS_ISSUER"),
         registry=(asked(request.registry, "PLATFORM_REGISTRY") or request.usual_registry).rstrip("/"),
+        pull_secret=request.pull_secret or variables.flag("PLATFORM_PULL_SECRET", default=False),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
     )

@@ -14,7 +14,7 @@ from typing import TypeVar
 from composeplat.blame import Origins
 from composeplat.diagnostics import PathKey, Report, Span, dotted
 from composeplat.environ import Variables
-from composeplat.keys import OPEN_SECTIONS, SECTIONS, Handling
+from composeplat.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.source import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.values import BadValue, parse_bool, split_pair
 
@@ -36,6 +36,8 @@ class Context:
     home: str = ""
     ports: Count = field(default_factory=Count)
     """How many ports have been read: a short range names many."""
+    secrets: dict[str, Node] = field(default_factory=dict)
+    """What the top level declares for builds, by name."""
 
 
 @dataclass(slots=True)
@@ -209,17 +211,20 @@ def _used_fields(whole: Field, node: Mapping, pattern: str) -> dict[str, Field]:
         if row is not None and row.handling.is_used:
             fields[key.text] = whole.child(key.text, value, key)
         else:
-            _pass_over(whole, key, value, row.handling if row else None, pattern)
+            _pass_over(whole, key, value, row, pattern)
     return fields
 
 
-def _pass_over(whole: Field, key: Scalar, value: Node, handling: Handling | None, pattern: str) -> None:
+def _pass_over(whole: Field, key: Scalar, value: Node, row: Row | None, pattern: str) -> None:
     """Say what the table says of a key that is not used."""
+    handling = row.handling if row else None
     path = (*whole.path, key.text)
     report = whole.ctx.report
     name = dotted(path)
     if handling is Handling.WARNED or (handling is None and pattern in OPEN_SECTIONS):
-        report.add("unsupported-key", key.span, path, f"{name} is not supported and has no effect")
+        report.add(
+            "unsupported-key", key.span, path, f"{name} is not supported and has no effect", row.why if row else ""
+        )
     elif handling is Handling.DEEP:
         report.add("unsupported-key", key.span, path, f"{name} is not supported and has no effect")
         _warn_fields(report, value, path)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from composeplat.model import Endpoint, Project, Route, Service, Volume
 from composeplat.names import is_dns_name
 from composeplat.parse.annotations import parse_annotations
 from composeplat.parse.fields import Context, Field, Section
 from composeplat.parse.service import parse_service
-from composeplat.source import Mapping, Node, Sequence
+from composeplat.source import Mapping, Node, Scalar, Sequence
 from composeplat.values import BadValue, parse_port_number, parse_size
 
 _LONGEST_ROUTE = 1024
@@ -23,13 +25,37 @@ def parse_project(node: Node, ctx: Context) -> Project:
         message = "the definition must be a mapping with a key 'services'"
         ctx.report.add("wrong-type", node.span, (), message)
         return Project(services={}, volumes={})
-    section = whole.section("")
+    section = replace(whole, node=_without_build_secrets(node, ctx)).section("")
     assert section is not None  # noqa: S101 -- for the type checker: it is a mapping
     return Project(
         services=_services(section),
         volumes=_volumes(section),
         endpoints=_endpoints(section),
     )
+
+
+def _without_build_secrets(node: Mapping, ctx: Context) -> Mapping:
+    """Note the secrets for builds, and leave out those that a build names: that they have no effect is not so."""
+    declared = node.get("secrets")
+    if not isinstance(declared, Mapping):
+        return node
+    ctx.secrets.update({name: entry for name, (_, entry) in declared.entries.items()})
+    named = set(_named_by_builds(node.get("services")))
+    left = {name: entry for name, entry in declared.entries.items() if name not in named}
+    entries = {key: entry for key, entry in node.entries.items() if key != "secrets" or left}
+    if left:
+        entries["secrets"] = (node.key("secrets"), Mapping(declared.span, left, declared.tag, declared.size))
+    return Mapping(node.span, entries, node.tag, node.size)
+
+
+def _named_by_builds(services: Node | None) -> Iterator[str]:
+    for _, service in services if isinstance(services, Mapping) else ():
+        build = service.get("build") if isinstance(service, Mapping) else None
+        names = build.get("secrets") if isinstance(build, Mapping) else None
+        for item in names if isinstance(names, Sequence) else ():
+            source = item.get("source") if isinstance(item, Mapping) else item
+            if isinstance(source, Scalar):
+                yield source.text
 
 
 def _services(section: Section) -> dict[str, Service]:

@@ -23,13 +23,14 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
-from composeplat.plan.images import image_of, plan_image
+from composeplat.plan.images import image_of, plan_images
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
-from composeplat.plan.pods import PodInputs, plan_environment, plan_pod
+from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.services import check_ports, container_ports, plan_cluster_service
 from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
+from composeplat.registries import registry_of
 from composeplat.settings import Settings
 
 __all__ = [
@@ -50,14 +51,13 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)
-    images = (plan_image(service, settings) for service in ordered)
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
         services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ())) for s in ordered),
         endpoints=plan_endpoints(checker, settings, identity),
-        images=tuple(image for image in images if image is not None),
+        images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
     )
 
@@ -68,6 +68,7 @@ def _plan_service(
     name = clean(service.name)
     image = image_of(service, settings)
     storage = plan_storage(service, identity)
+    login = settings.logins.get(registry_of(str(image)))
     inputs = PodInputs(
         identity=identity,
         image=image,
@@ -75,12 +76,15 @@ def _plan_service(
         shared=shared,
         container_ports=container_ports(service),
         affinity=settings.volume_affinity,
+        has_pull_secret=login is not None,
     )
     objects: list[Desired] = []
     if service.variables:
         objects.append(Desired(key=f"environment/{name}", manifest=plan_environment(service, identity)))
     if storage.files:
         objects.append(Desired(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
+    if login is not None:
+        objects.append(Desired(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
     objects.append(Desired(key=f"service/{name}", manifest=plan_cluster_service(service, identity)))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]

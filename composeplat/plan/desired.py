@@ -59,6 +59,10 @@ class ImageBuild:
     build: Build
     derived: bool = False
     """Made to carry host content that is too large for a ConfigMap, not asked for by a ``build`` section."""
+    contents: tuple[str, ...] = ()
+    """The host paths whose content it carries; in the build's context each has its number for a name."""
+    bases: Mapping[str, ImageOf | str] = field(default_factory=dict)
+    """Images of other services that it is built on, by the name of the context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +143,22 @@ class Plan:
             services=services,
             volumes=tuple(one for one in self.volumes if any(desired.key in needed for desired in one.objects)),
             endpoints=tuple(one for one in self.endpoints if any(service in chosen for service, _ in one.routes)),
-            images=tuple(one for one in self.images if one.service in chosen),
+            images=self.images_for(chosen),
             edges=tuple(one for one in self.edges if one.service in chosen),
         )
+
+    def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
+        """The images of some services, and those that they are built on."""
+        wanted = set(names)
+        for image in reversed(self.images):
+            if image.service in wanted:
+                wanted |= {base.service for base in image.bases.values() if isinstance(base, ImageOf)}
+        return tuple(one for one in self.images if one.service in wanted)
+
+    @property
+    def own_builds(self) -> dict[str, Build]:
+        """The builds that the definition asks for, by service."""
+        return {image.service: image.build for image in self.images if not image.derived}
 
     @property
     def objects(self) -> tuple[Desired, ...]:

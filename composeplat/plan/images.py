@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import os.path
+from collections.abc import Iterable, Iterator, Mapping
 
+from composeplat.blame import Checker
 from composeplat.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.names import clean
 from composeplat.plan.desired import ImageBuild, ImageOf
 from composeplat.settings import Settings
+
+#: How an additional context names the image of another service.
+_OF_SERVICE = "service:"
 
 
 def image_reference(service: Service, settings: Settings) -> str:
@@ -18,19 +22,64 @@ def image_reference(service: Service, settings: Settings) -> str:
     return f"{settings.registry.rstrip('/')}/{name}" if settings.registry else name
 
 
-def plan_image(service: Service, settings: Settings) -> ImageBuild | None:
+def plan_images(checker: Checker, services: Iterable[Service], settings: Settings) -> tuple[ImageBuild, ...]:
+    """Plan every image, each after those it is built on."""
+    waiting = {service.name: service for service in services if _is_built(service)}
+    images: list[ImageBuild] = []
+    while waiting:
+        ready = [service for service in waiting.values() if not set(_bases(service).values()) & waiting.keys()]
+        if not ready:
+            _tell_of_circle(checker, waiting)
+            ready = list(waiting.values())
+        for service in ready:
+            del waiting[service.name]
+            images.append(_plan_image(checker, service, settings))
+    return tuple(images)
+
+
+def _plan_image(checker: Checker, service: Service, settings: Settings) -> ImageBuild:
     reference = image_reference(service, settings)
-    if service.build is not None:
-        return ImageBuild(service=service.name, reference=reference, build=service.build)
-    if carries_content_in_image(service):
-        return ImageBuild(service=service.name, reference=reference, build=_derived(service), derived=True)
-    return None
+    if service.build is None:
+        contents = tuple(mount.source for mount in host_mounts(service))
+        build = Build(context="", dockerfile_inline=_dockerfile(service))
+        return ImageBuild(service=service.name, reference=reference, build=build, derived=True, contents=contents)
+    bases: dict[str, ImageOf | str] = {}
+    for context, name in _bases(service).items():
+        base = checker.project.services.get(name)
+        if base is not None:
+            bases[context] = image_of(base, settings)
+        elif not checker.is_unread(service.name, "build"):
+            path = ("services", service.name, "build", "additional_contexts", context)
+            shown = checker.origins.shown(*path)
+            hint = checker.report.near(name, checker.project.services)
+            checker.say("unknown-service", path, f"names a service that the definition does not have: {shown}", hint)
+    return ImageBuild(service=service.name, reference=reference, build=service.build, bases=bases)
+
+
+def _bases(service: Service) -> dict[str, str]:
+    """The services whose images a build names as contexts, by the context's name."""
+    contexts = service.build.additional_contexts if service.build else {}
+    return {name: place[len(_OF_SERVICE) :] for name, place in contexts.items() if place.startswith(_OF_SERVICE)}
+
+
+def _tell_of_circle(checker: Checker, waiting: Mapping[str, Service]) -> None:
+    """Name one circle of builds; each that waits has a base that waits too, so that following them ends in one."""
+    trail: list[str] = []
+    name = next(iter(waiting))
+    while name not in trail:
+        trail.append(name)
+        name = next(base for base in _bases(waiting[name]).values() if base in waiting)
+    circle = [*trail[trail.index(name) :], name]
+    path = ("services", name, "build", "additional_contexts")
+    checker.say("dependency-cycle", path, f"closes a circle: {' -> '.join(circle)}", "remove one of these contexts")
 
 
 def image_of(service: Service, settings: Settings) -> ImageOf | str:
-    if service.build is not None or carries_content_in_image(service):
-        return ImageOf(service.name, image_reference(service, settings))
-    return service.image
+    return ImageOf(service.name, image_reference(service, settings)) if _is_built(service) else service.image
+
+
+def _is_built(service: Service) -> bool:
+    return service.build is not None or carries_content_in_image(service)
 
 
 def carries_content_in_image(service: Service) -> bool:
@@ -47,20 +96,18 @@ def host_mounts(service: Service) -> list[Mount]:
     return [mount for mount in service.mounts if mount.kind == HOST] if service.build is None else []
 
 
-def _derived(service: Service) -> Build:
-    """Lay host content over the image; each host path is a build context of its own, so nothing else is sent."""
-    lines = [f"FROM {service.image}"]
-    contexts: dict[str, str] = {}
+def _dockerfile(service: Service) -> str:
+    """Lay host content over the image; in the context, each path's content has its number for a name."""
+    return "\n".join([f"FROM {service.image}", *_copies(service)]) + "\n"
+
+
+def _copies(service: Service) -> Iterator[str]:
     for index, mount in enumerate(host_mounts(service)):
-        context = f"host{index}"
         is_folder = mount.content is not None and mount.content.is_folder
-        contexts[context] = mount.source if is_folder else os.path.dirname(mount.source)
-        source = "." if is_folder else os.path.basename(mount.source)
-        target = f"{mount.target}/" if is_folder else mount.target
-        lines.append(f'COPY --from={context} ["{_escaped(source)}", "{_escaped(target)}"]')
-    inline = "\n".join(lines) + "\n"
-    return Build(context=next(iter(contexts.values())), dockerfile_inline=inline, additional_contexts=contexts)
+        source, target = (f"{index}/", f"{mount.target.rstrip('/')}/") if is_folder else (str(index), mount.target)
+        yield f'COPY ["{source}", "{_escaped(target)}"]'
 
 
 def _escaped(path: str) -> str:
-    return path.replace("\\", "\\\\").replace('"', '\\"')
+    """Write a path within a text of JSON, in which a dollar sign would still name a variable of the build."""
+    return path.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\\\$")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from composeplat.model import HealthCheck, HostFile, Resources, Service
 from composeplat.names import OURS, clean
 from composeplat.plan.desired import Identity, ImageOf, Manifest
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
+from composeplat.registries import Login
 from composeplat.values import show_cpus, show_size
 
 HASH_ANNOTATION = f"{OURS}/config-hash"
@@ -31,6 +33,7 @@ class PodInputs:
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]
     affinity: bool
+    has_pull_secret: bool = False
 
 
 def environment_name(service: Service) -> str:
@@ -48,6 +51,27 @@ def plan_environment(service: Service, identity: Identity) -> Manifest:
     }
 
 
+def pull_secret_name(service: Service) -> str:
+    return f"{clean(service.name)}-pull"
+
+
+def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Manifest:
+    """The login for a service's registry, as the kubelet wants it."""
+    entry = {
+        "username": login.user,
+        "password": login.password,
+        "auth": base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii"),
+    }
+    config = json.dumps({"auths": {login.address: entry}}, sort_keys=True)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": identity.metadata(pull_secret_name(service), clean(service.name)),
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode("ascii")},
+    }
+
+
 def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
     """The ``template`` of a workload."""
     name = clean(service.name)
@@ -62,6 +86,8 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False}
+    if inputs.has_pull_secret:
+        spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
     if inputs.storage.volumes:
         spec["volumes"] = inputs.storage.volumes
     if service.is_job:

@@ -305,6 +305,7 @@ def test_mask_of_data(value: Any, cleaned: Any) -> None:
 # failures -------------------------------------------------------------------------------------------------------------
 
 FAILURE = Failure(
+    source="my-web-0",
     service="My_Web",
     cause=Cause(
         code="crash-loop",

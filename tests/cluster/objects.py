@@ -225,6 +225,7 @@ class Answer:
     """The connection is closed after it without a word."""
     silent: bool = False
     """The connection is closed instead of it."""
+    retry_after: str = ""
 
 
 def given(*items: Object) -> Answer:
@@ -256,6 +257,8 @@ class Server:
     """
 
     answers: dict[str, Answer] = field(default_factory=dict)
+    first: list[Answer] = field(default_factory=list)
+    """What it answers before all that, one after the other and whatever it is asked."""
     otherwise: Answer = field(default_factory=Answer)
     tls: ssl.SSLContext | None = None
     asked: list[Asked] = field(default_factory=list)
@@ -293,6 +296,8 @@ class Server:
         return [one.path for one in self.asked]
 
     def answer(self, path: str) -> Answer:
+        if self.first:
+            return self.first.pop(0)
         return self.answers.get(path) or self.answers.get(urlsplit(path).path) or self.otherwise
 
 
@@ -325,6 +330,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             if not answer.silent:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(len(answer.body)))
+                if answer.retry_after:
+                    self.send_header("Retry-After", answer.retry_after)
                 self.end_headers()
                 self.wfile.write(answer.body)
             self.close_connection = answer.silent or answer.hangs_up

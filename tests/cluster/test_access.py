@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -601,28 +603,129 @@ def test_kept_connection_was_closed(server: Server) -> None:
     assert server.paths == ["/a", "/b"]
 
 
-def test_kept_connection_was_closed_and_the_server_is_ill(server: Server) -> None:
-    """After a kept connection was closed, one more try is made and no further one."""
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take no time between one try and the next."""
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("kept", [False, True])
+def test_connection_that_breaks(server: Server, *, kept: bool) -> None:
+    """A request that may be made twice is made again where the connection breaks, be it new or kept."""
+    with Api(server.access) as api:
+        if kept:
+            api.get("/a")
+        server.first = [Answer(silent=True)] * 4
+        assert api.get("/b") == {}
+
+    assert server.paths == ["/a"] * kept + ["/b"] * 5
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("kept", [False, True])
+def test_connections_that_always_break(server: Server, *, kept: bool) -> None:
+    """After five tries a cluster whose connections break is out of reach."""
     server.answers = {"/b": Answer(silent=True)}
 
     with Api(server.access) as api:
-        api.get("/a")
+        if kept:
+            api.get("/a")
         with pytest.raises(ApiError, match=r"can't be reached: remote end closed connection without response$"):
             api.get("/b")
 
-    assert server.paths == ["/a", "/b", "/b"]
+    assert server.paths == ["/a"] * kept + ["/b"] * 5
 
 
-def test_new_connection_is_not_tried_again(server: Server) -> None:
-    """A connection that fails at its first request has failed."""
+@pytest.mark.usefixtures("soon")
+def test_what_must_not_be_done_twice(server: Server) -> None:
+    """To create an object twice is not the same as once: over a new connection it is tried one time."""
     server.otherwise = Answer(silent=True)
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
 
     with Api(server.access) as api, pytest.raises(ApiError, match=r"can't be reached"):
+        api.create(manifest)
+
+    assert server.paths == ["/api/v1/namespaces?fieldValidation=Strict"]
+
+
+@pytest.mark.usefixtures("soon")
+def test_server_that_starts_again(server: Server) -> None:
+    """A server that has answered before, and is not there now, may be starting again: it is given some tries."""
+    tries: list[float] = []
+
+    class Watched(Api):
+        def _connect(self, *, timeout: float) -> http.client.HTTPConnection:
+            tries.append(timeout)
+            return super()._connect(timeout=timeout)
+
+    with no_server() as access, Watched(server.access) as api:
+        api.get("/a")
+        api.close()
+        api.access = access
+        with pytest.raises(ApiError, match=r"can't be reached: connection refused$"):
+            api.get("/b")
+
+    assert len(tries) == 1 + 5
+
+
+def test_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes a connection and does not answer is told as that, after a time, and not asked again."""
+    monkeypatch.setattr("composeplat.cluster.api._TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        access = Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
+        with Api(access) as api, pytest.raises(ApiError) as caught:
+            api.get("/version")
+
+    assert f"{access.address} does not answer: nothing came within 0 s" in str(caught.value)
+    assert (caught.value.status, caught.value.exit_code) == (0, 4)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_busy_server(server: Server, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """A server that is too busy is asked again when it says, also for what must not be done twice."""
+    pauses: list[float] = []
+    monkeypatch.setattr("composeplat.cluster.api.time.sleep", pauses.append)
+    server.first = [Answer(b"", status, retry_after=after) for after in ("1", "3", "600")]
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+
+    with Api(server.access) as api:
+        assert api.create(manifest) == {}
+
+    assert pauses == [1.0, 3.0, 10.0]
+    assert len(server.paths) == 4
+
+
+@pytest.mark.parametrize("after", ["", "soon"])
+def test_busy_server_that_does_not_say_for_how_long(server: Server, after: str) -> None:
+    """A server that does not want to be asked again is not."""
+    server.otherwise = Answer(b"", 429, retry_after=after)
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"^the API server answered 429$"):
         api.get("/a")
 
     assert server.paths == ["/a"]
 
 
+def test_server_that_stays_busy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After half a minute a busy server is busy."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("composeplat.cluster.api.time.sleep", sleep)
+    monkeypatch.setattr("composeplat.cluster.api.time.monotonic", lambda: now)
+    server.otherwise = Answer(b"", 429, retry_after="7")
+
+    with Api(server.access) as api, pytest.raises(ApiError, match=r"^the API server answered 429$"):
+        api.get("/a")
+
+    assert now == 28.0
+
+
+@pytest.mark.usefixtures("soon")
 def test_after_a_failure(server: Server) -> None:
     """After a failure the next request begins anew."""
     server.answers = {"/a": Answer(silent=True)}

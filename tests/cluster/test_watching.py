@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Object
-from composeplat.cluster.watching import Watcher, last_lines, port_answers
+from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.conditions import Object, Snapshot
+from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -255,6 +256,112 @@ def test_never_reached() -> None:
     assert (said, None, 0) == (watcher.unreachable, watcher.latest, watcher.rounds)
 
 
+def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a view took, as over an outage, the next one is not much later."""
+    monkeypatch.setattr("composeplat.cluster.watching._SELDOM", 0.01)
+    looked: list[float] = []
+    look = watcher.look
+
+    def slow(api: Api) -> Snapshot:
+        looked.append(time.monotonic())
+        if len(looked) == 1:
+            time.sleep(1)
+        return look(api)
+
+    monkeypatch.setattr(watcher, "look", slow)
+    assert watcher.latest is None
+    until(lambda: len(looked) > 1)
+
+    assert looked[1] - looked[0] < 2.9
+
+
+# the pulse ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask often, and let silence be long soon."""
+    for name, seconds in (("_PULSE", 0.01), ("_TOLD_AFTER", 0.2), ("_LONGEST_SILENCE", 1.0)):
+        monkeypatch.setattr(f"composeplat.cluster.watching.{name}", seconds)
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
+
+
+@pytest.fixture
+def mute() -> Iterator[Access]:
+    """A server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
+
+
+def check_until(pulse: Pulse, what: Callable[[], bool]) -> None:
+    def is_so() -> bool:
+        pulse.check()
+        return what()
+
+    until(is_so)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("answer", [Answer(), refusal(404, "none"), refusal(403, "no"), refusal(401, "who")])
+def test_pulse(server: Server, answer: Answer) -> None:
+    """A cluster that answers is not silent, whatever it says; nothing is said of it."""
+    said: list[str] = []
+    server.otherwise = answer
+
+    with Pulse(server.access, NAMESPACE, said.append) as pulse:
+        check_until(pulse, lambda: len(server.asked) > 5)
+
+    assert said == []
+    assert set(server.paths) == {f"/api/v1/namespaces/{NAMESPACE}"}
+
+
+@pytest.mark.usefixtures("quick")
+def test_pulse_of_a_mute_cluster(mute: Access) -> None:
+    """A cluster that does not answer is told once, and given up after a time, with a way out."""
+    said: list[str] = []
+
+    with Pulse(mute, NAMESPACE, said.append) as pulse, pytest.raises(ApiError) as caught:
+        check_until(pulse, lambda: False)
+
+    assert said == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
+    assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"
+    assert caught.value.hint == "see to the cluster, then run this again: what was done is noted"
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("answer", [ILL, Answer(silent=True)], ids=["server-error", "broken"])
+def test_pulse_that_comes_back(server: Server, answer: Answer) -> None:
+    """A cluster that answers again is told as well, and silence is counted anew."""
+    said: list[str] = []
+    server.otherwise = answer
+
+    with Pulse(server.access, NAMESPACE, said.append) as pulse:
+        check_until(pulse, lambda: len(said) == 1)
+        server.otherwise = Answer()
+        check_until(pulse, lambda: len(said) == 2)
+        silence = pulse.silence
+
+    assert said[1] == "the API server answers again"
+    assert silence < 0.2
+
+
+def test_pulse_in_doubt(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where someone else got no answer, the cluster counts as silent until it has given one more."""
+    monkeypatch.setattr("composeplat.cluster.watching._PULSE", 0.3)
+
+    with Pulse(server.access, NAMESPACE, print) as pulse:
+        before = pulse.silence
+        pulse.doubt()
+        time.sleep(0.01)
+        doubted, asked = pulse.silence, len(server.asked)
+        until(lambda: not pulse.silence)
+
+    assert before == 0.0
+    assert (doubted > 0, asked) == (True, 0)
+    assert len(server.asked) == 1
+
+
 # the end --------------------------------------------------------------------------------------------------------------
 
 
@@ -355,14 +462,18 @@ TRYING = "error trying to reach service: "
         ),
     ],
 )
-def test_port_answers(server: Server, answer: Answer, *, expected: bool | None) -> None:
+def test_port_answers(
+    server: Server, monkeypatch: pytest.MonkeyPatch, answer: Answer, *, expected: bool | None
+) -> None:
     """Whatever answers on a port listens; what nobody may ask is not known."""
     server.otherwise = answer
+
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
 
     with Api(server.access) as api:
         assert expected is port_answers(api, NAMESPACE, "web-x7k2p", 8080)
 
-    assert server.paths == [f"{PODS}/web-x7k2p:8080/proxy/"]
+    assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
 
 
 def test_port_of_a_cluster_out_of_reach() -> None:

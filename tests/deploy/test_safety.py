@@ -42,6 +42,7 @@ def engine_of(environment: Environment) -> int | None:
         return None
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("victim", ["platform", "engine"])
 @pytest.mark.parametrize("more", [{}, {"PULUMI_SKIP_CHECKPOINTS": "true"}], ids=["checkpoints", "one-checkpoint"])
 def test_killed_at_any_moment(

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private, writing
 
 CLOUD = "https://api.pulumi.com"
 
@@ -148,6 +149,60 @@ def test_write_private_after_a_kill(tmp_path: Path) -> None:
 
     assert path.read_text() == "whole"
     assert [path] == list(tmp_path.iterdir())
+
+
+def test_write_private_that_fails(tmp_path: Path) -> None:
+    """What can't be written leaves what was there, and nothing beside it."""
+    path = tmp_path / "a"
+    path.write_text("before")
+
+    with pytest.raises(UnicodeEncodeError):
+        write_private(path, "\udc00")
+
+    assert path.read_text() == "before"
+    assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(
+            OSError(28, "No space left on device"), "can't write '/there': no space left on device", id="disk"
+        ),
+        pytest.param(
+            OSError(30, "Read-only file system", "/a/b"), "can't write '/a/b': read-only file system", id="ro"
+        ),
+        pytest.param(OSError("odd"), "can't write '/there': odd", id="no-number"),
+    ],
+)
+def test_writing(error: OSError, message: str) -> None:
+    """Why something can't be written is told in a sentence, with the place and a way out."""
+    with pytest.raises(ComposeplatError) as caught, writing(Path("/there")):
+        raise error
+
+    assert str(caught.value) == message
+    assert caught.value.hint == "see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA"
+
+
+def test_writing_something_else(tmp_path: Path) -> None:
+    """Only what has to do with files is told so."""
+    with pytest.raises(ValueError, match="odd"), writing(tmp_path):
+        raise ValueError("odd")
+
+
+@pytest.mark.parametrize("spoiled", ["", "pulumi", "passphrase"])
+def test_prepare_where_a_file_is_in_the_way(tmp_path: Path, spoiled: str) -> None:
+    """A home that can't be made says which place is to blame."""
+    home = Home(tmp_path / "home")
+    if spoiled == "passphrase":
+        home.folder.mkdir()
+        (home.folder / f".passphrase.{os.getpid()}").mkdir()
+    else:
+        (home.folder / spoiled).parent.mkdir(exist_ok=True)
+        (home.folder / spoiled).touch()
+
+    with pytest.raises(ComposeplatError, match=rf"^can't write '{home.folder}.*': (file exists|is a directory)$"):
+        home.prepare()
 
 
 # plugins --------------------------------------------------------------------------------------------------------------

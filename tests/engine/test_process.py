@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -16,13 +17,16 @@ from typing import Any
 
 import pytest
 
+from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.process import (
     Ended,
+    Interrupted,
     Interrupts,
     Runner,
     end_group,
     end_leftovers,
     members,
+    noted_group,
     start_time,
 )
 from tests.conftest import ROOT
@@ -317,6 +321,64 @@ while True:
     assert is_gone(events[0]["child"])
 
 
+def test_an_interrupt_that_does_not_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Pulumi that goes on after an interrupt, as where it hangs on a cluster, is killed after a time."""
+    monkeypatch.setattr("composeplat.engine.process._END_WITHIN", 0.2)
+    followed = runner(tmp_path, "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntell(step='ready')\ntime.sleep(60)\n")
+
+    def take(_: dict[str, Any]) -> None:
+        followed.interrupts.count = 1
+
+    ended = followed.follow(["up"], take, nothing, {})
+
+    assert (ended.status, ended.interrupted) == (-signal.SIGKILL, True)
+
+
+def test_interrupted_before(tmp_path: Path) -> None:
+    """After an interrupt nothing is begun any more."""
+    followed = runner(tmp_path, "open('began', 'w').close()")
+    followed.interrupts.count = 1
+
+    with pytest.raises(Interrupted, match=r"^interrupted$"):
+        followed.follow(["up"], lambda _: None, nothing, {})
+
+    assert not (tmp_path / "began").exists()
+
+
+def test_a_listener_that_gives_up(tmp_path: Path) -> None:
+    """Where the one who listens gives up, Pulumi may end in order, and is killed where it does not do so soon."""
+    body = """
+    def end(*_):
+        open("in-order", "w").close()
+        time.sleep(60)
+
+    signal.signal(signal.SIGINT, end)
+    tell(group=os.getpid())
+    time.sleep(60)
+    """
+    groups: list[int] = []
+
+    def take(event: dict[str, Any]) -> None:
+        groups.append(event["group"])
+        raise MissingPiece("no answer")
+
+    with pytest.raises(MissingPiece, match=r"^no answer$"):
+        runner(tmp_path, body).follow(["up"], take, nothing, {})
+
+    assert (tmp_path / "in-order").exists()
+    assert members(groups[0]) == []
+    assert not (tmp_path / "running.json").exists()
+
+
+def test_no_place_for_the_note(tmp_path: Path) -> None:
+    """Where it can't be noted that Pulumi runs, it does not."""
+    followed = runner(tmp_path, "time.sleep(60)")
+    (tmp_path / f".running.json.{os.getpid()}").mkdir()
+
+    with pytest.raises(ComposeplatError, match=r"^can't write '.*running\.json\..*': is a directory$"):
+        followed.follow(["up"], lambda _: None, nothing, {})
+
+
 def test_no_interrupt(tmp_path: Path) -> None:
     """A run that nobody interrupts says so."""
     assert not runner(tmp_path, "").follow(["up"], lambda _: None, nothing, {}).interrupted
@@ -330,12 +392,30 @@ def test_interrupts_are_counted(number: signal.Signals) -> None:
     with Interrupts() as interrupts:
         assert (interrupts.count, interrupts.cancelled.is_set()) == (0, False)
         os.kill(os.getpid(), number)
-        os.kill(os.getpid(), number)
         assert comes_true(lambda: interrupts.count)
         counted, cancelled = interrupts.count, interrupts.cancelled.is_set()
 
-    assert (counted, cancelled) == (2, True)
+    assert (counted, cancelled) == (1, True)
     assert before == signal.getsignal(number)
+
+
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_interrupt_breaks(second: signal.Signals) -> None:
+    """The second ends whatever is under way, such as a wait for an answer, at once; a third is only counted."""
+    listening, client = socket.create_server(("127.0.0.1", 0)), socket.socket()
+    with listening, client, Interrupts() as interrupts:
+        client.connect(listening.getsockname())
+        os.kill(os.getpid(), signal.SIGINT)
+        assert comes_true(lambda: interrupts.count)
+        timer = threading.Timer(0.1, os.kill, [os.getpid(), second])
+        timer.start()
+        with pytest.raises(Interrupted, match=r"^interrupted at once$") as caught:
+            client.recv(1)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert comes_true(lambda: interrupts.count == 3)
+
+    assert caught.value.hint == "the next run ends and takes up what was under way"
+    assert caught.value.exit_code == 130
 
 
 def test_interrupts_in_another_thread() -> None:
@@ -422,8 +502,8 @@ def test_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_a_provider_that_was_left(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    """Where the command line is gone and a provider still runs, the provider is ended."""
-    body = "if os.fork():\n    os._exit(0)\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n"
+    """Where the command line is gone and a provider still runs, in a group of its own, the provider is ended."""
+    body = "if os.fork():\n    os._exit(0)\nos.setpgid(0, 0)\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n"
     program = fake(tmp_path / "bin" / "pulumi-resource-kubernetes", body)
     process = subprocess.Popen([program], stdout=subprocess.PIPE, start_new_session=True)
     started.append(process)
@@ -460,6 +540,12 @@ def test_a_run_that_has_ended_meanwhile(tmp_path: Path) -> None:
 def test_no_leftovers(tmp_path: Path) -> None:
     """Without a note no run was cut off."""
     assert not end_leftovers(tmp_path / "running.json")
+    assert noted_group(tmp_path / "running.json") == 0
+
+
+def test_noted_group(tmp_path: Path) -> None:
+    """A note names the group of the run that left it."""
+    assert noted_group(note(tmp_path, 1234, "1")) == 1234
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"group": "x", "at": 1}', '{"group": null, "at": null}'])

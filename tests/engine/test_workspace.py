@@ -23,7 +23,7 @@ from composeplat.cluster.api import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.process import Runner
 from composeplat.engine.target import Target
-from composeplat.engine.workspace import Busy, Workspace, explain
+from composeplat.engine.workspace import Busy, Workspace, broke_off, explain
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER
 from tests.conftest import ROOT
@@ -372,6 +372,37 @@ def test_a_broken_state_without_a_copy(space: Workspace) -> None:
     assert state.with_name("team.json.broken").read_text() == "{"
 
 
+def test_no_room_for_a_copy(space: Workspace) -> None:
+    """Where the state can't be copied nothing is begun, and the state stays as it is."""
+    state = write_state(space, "a")
+    (space.folder / "states").touch()
+
+    with pytest.raises(ComposeplatError, match=r"^can't write '.*/states': file exists$"), space.lock("deploy"):
+        pytest.fail("it was begun")
+
+    assert urns(space) == ["a"]
+    assert state.exists()
+
+
+def test_no_room_for_what_is_put_back(space: Workspace) -> None:
+    """Where the copy can't be put back, the spoiled state stays: none would be taken for that of a new stack."""
+    state = write_state(space, "a")
+    lock_once(space)
+    state.write_text("{")
+    in_the_way = state.with_name(f".{state.name}.{os.getpid()}")
+    in_the_way.mkdir()
+
+    with (
+        pytest.raises(ComposeplatError, match=r"^can't write '.*team\.json\..*': is a directory$"),
+        space.lock("deploy"),
+    ):
+        pytest.fail("it was begun")
+    in_the_way.rmdir()
+    lock_once(space)
+
+    assert urns(space) == ["a"]
+
+
 def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
     """What is not on this machine is not copied."""
     lock_once(elsewhere)
@@ -582,6 +613,27 @@ def test_no_holder(space: Workspace) -> None:
     assert asked(notes) == []
 
 
+def test_a_holder_that_can_not_be_made_out(space: Workspace, dead: int) -> None:
+    """Where not every holder is known, the lock stays."""
+    notes = answering(space)
+
+    assert not space.unlock(locked(f"{HERE} (pid {dead})", "a user@host (pid 1)"))
+    assert asked(notes) == []
+
+
+def test_our_own_lock_under_a_number_given_anew(space: Workspace) -> None:
+    """The lock of a run of ours that was cut off is broken, also where another process has its number by now."""
+    notes = answering(space)
+    (space.folder / "running.json").write_text(json.dumps({"group": os.getpid(), "started": "1", "at": 0}))
+
+    with space.lock("deploy"):
+        broken = space.unlock(locked(f"{HERE} (pid {os.getpid()})"))
+        others = space.unlock(locked(f"{HERE} (pid {os.getpid()})", f"{HERE} (pid 1)"))
+
+    assert (broken, others) == (True, False)
+    assert asked(notes) == ["cancel --yes --stack team"]
+
+
 def test_a_lock_that_can_not_be_broken(space: Workspace, dead: int) -> None:
     """Where Pulumi does not let go of the lock, it is not said to be broken."""
     answering(space, {"cancel --yes": (1, "error: permission denied")})
@@ -606,7 +658,26 @@ PASSPHRASE = (
     "the state is encrypted with another passphrase",
     "set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE to the one it was made with",
 )
-WAIT = "wait until that has ended; if it is gone for good: pulumi cancel"
+WAIT = "wait until that has ended; if it is gone for good: "
+LOCKS = "/state/.pulumi/locks/organization/shop/team"
+#: How Pulumi tells of a request that was not answered.
+MADE = 'resource "urn:x" was not successfully created by the Kubernetes API server: '
+NO_ANSWERS = [
+    pytest.param(MADE + 'Patch "https://10.0.0.1/api/v1/namespaces/a/secrets/b?force=true": unexpected EOF', id="eof"),
+    pytest.param('Get "https://10.0.0.1:6443/api?timeout=32s": net/http: TLS handshake timeout', id="no-handshake"),
+    pytest.param(
+        'Post "https://host/k8s/apis/apps/v1/deployments": dial tcp 10.0.0.1:443: connect: connection refused',
+        id="gone",
+    ),
+    pytest.param(
+        "configured Kubernetes cluster is unreachable: unable to load schema information from the API server:"
+        " unexpected error when reading response body. Please retry. Original error: read tcp 1.2.3.4:1->1.2.3.5:2:"
+        " read: connection reset by peer",
+        id="reset",
+    ),
+    pytest.param(MADE + "the server is currently unable to handle the request", id="unable"),
+    pytest.param(MADE + "etcdserver: request timed out", id="no-storage"),
+]
 LOGIN = (
     MissingPiece,
     "the backend of the state wants a login",
@@ -629,13 +700,43 @@ LOGIN = (
         ),
         pytest.param(
             locked("me@host (pid 1234)"),
-            (Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z", WAIT),
+            (
+                Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
+                f"{WAIT}delete {LOCKS}/0.json",
+            ),
             id="locked",
         ),
         pytest.param(
+            locked("me@host (pid 1234)", "you@host (pid 5678)"),
+            (
+                Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
+                f"{WAIT}delete {LOCKS}/0.json, {LOCKS}/1.json",
+            ),
+            id="locked-twice",
+        ),
+        pytest.param(
+            locked("me@host (pid 1234)").replace("file:///", "s3://bucket/"),
+            (Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z", f"{WAIT}pulumi cancel"),
+            id="locked-elsewhere",
+        ),
+        pytest.param(
             "error: [409] Conflict: ConcurrentUpdate: Another update is in progress.",
-            (Busy, "the stack is locked", WAIT),
+            (Busy, "the stack is locked", f"{WAIT}pulumi cancel"),
             id="locked-at-a-service",
+        ),
+        pytest.param(
+            "error: getting stack configuration: get stack secrets manager: unable to read"
+            " PULUMI_CONFIG_PASSPHRASE_FILE: open /x: no such file or directory\n",
+            (MissingPiece, "the passphrase of the state can't be read: open /x: no such file or directory", ""),
+            id="no-passphrase-file",
+        ),
+        pytest.param(
+            'error: Get "https://a/api?timeout=32s": EOF\n',
+            (
+                MissingPiece, 'the cluster broke off: Get "https://a/api?timeout=32s": EOF',
+                "see whether it answers, then run this again",
+            ),
+            id="no-answer",
         ),
         pytest.param(
             "error: write /state/.pulumi/stacks/shop/team.json: no space left on device\n",
@@ -664,6 +765,38 @@ def test_explain(output: str, expected: tuple[type, str, str]) -> None:
     error = explain(output)
 
     assert expected == (type(error), str(error), error.hint)
+
+
+@pytest.mark.parametrize("output", NO_ANSWERS)
+def test_broke_off(output: str) -> None:
+    """A request that was not answered is told from one that was refused: it may be made again."""
+    assert broke_off(f"error: update failed\n  * {output}\n")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param('admission webhook "a.b" denied the request: no', id="refused"),
+        pytest.param('Deployment.apps "a" is invalid: spec.replicas: must be positive', id="invalid"),
+        pytest.param('Patch "https://10.0.0.1/api/v1/namespaces/a/secrets/b": context canceled', id="interrupted"),
+        pytest.param(
+            'Get "https://10.0.0.1/api": tls: failed to verify certificate: x509: certificate signed by unknown',
+            id="tls",
+        ),
+        pytest.param(
+            "configured Kubernetes cluster is unreachable: unable to load schema information from the API server:"
+            " the server has asked for the client to provide credentials: Unauthorized",
+            id="credentials",
+        ),
+        pytest.param(
+            'failed to push: Put "https://registry/v2/a/manifests/1": dial tcp: connection refused', id="push"
+        ),
+        pytest.param("incorrect passphrase", id="passphrase"),
+    ],
+)
+def test_did_not_break_off(output: str) -> None:
+    """What would be the same the next time, and what is about no cluster, is not tried again."""
+    assert not broke_off(f"error: update failed\n  * {output}\n")
 
 
 def test_explain_at_length() -> None:

@@ -152,7 +152,7 @@ def test_files_whose_names_meet(project: Project) -> None:
 
 
 def test_content_above_the_limit(project: Project) -> None:
-    """Content too large for a ConfigMap makes a derived image, whose contexts are the host paths alone."""
+    """Content too large for a ConfigMap makes a derived image, of the host paths alone."""
     folder = project({"compose.yaml": HOST, "conf/large": b"x" * (MAX_HOST_BYTES + 1)})
 
     reading = folder.read(registry="registry.example.com/team/")
@@ -160,8 +160,8 @@ def test_content_above_the_limit(project: Project) -> None:
     assert reading.plan is not None
     (image,) = reading.plan.images
     assert (image.service, image.reference, image.derived) == ("web", "registry.example.com/team/demo-web", True)
-    assert image.build.additional_contexts == {"host0": str(folder.path / "conf")}
-    assert image.build.dockerfile_inline == 'FROM nginx\nCOPY --from=host0 [".", "/etc/app/"]\n'
+    assert image.contents == (str(folder.path / "conf"),)
+    assert image.build.dockerfile_inline == 'FROM nginx\nCOPY ["0/", "/etc/app/"]\n'
     assert str(reading.container("Deployment", "web")["image"]) == "registry.example.com/team/demo-web"
     assert reading.names == ["Service/web", "Deployment/web"]
 
@@ -174,9 +174,8 @@ def test_one_large_content_carries_the_others(project: Project) -> None:
     plan = folder.read().plan
 
     assert plan is not None
-    assert plan.images[0].build.dockerfile_inline == (
-        'FROM nginx\nCOPY --from=host0 ["large", "/a"]\nCOPY --from=host1 ["small", "/b/small"]\n'
-    )
+    assert plan.images[0].contents == (str(folder.path / "large"), str(folder.path / "small"))
+    assert plan.images[0].build.dockerfile_inline == 'FROM nginx\nCOPY ["0", "/a"]\nCOPY ["1", "/b/small"]\n'
 
 
 def test_images(project: Project) -> None:

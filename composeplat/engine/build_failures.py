@@ -1,0 +1,225 @@
+"""Say why a build failed: from what Pulumi's provider and BuildKit wrote to a sentence, its last lines and a way out.
+
+Pure. Owns the wording of BuildKit's and registries' errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from composeplat.model import Build
+
+#: So many of a step's last lines are kept.
+_LINES = 20
+_NOT_FOUND = 127
+_KILLED = 137
+_SHORTEST_HIDDEN = 4
+_REFUSED = re.compile(
+    r"401|403|unauthorized|denied|forbidden|no basic auth|insufficient_scope|authorization failed", re.IGNORECASE
+)
+_CONFIDENTIAL = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildFailure:
+    """Why a build failed, and what shows it."""
+
+    message: str
+    """Continues a sentence that names the service."""
+    blame: tuple[str, ...] = ("build",)
+    """The part of the service to look at."""
+    hint: str = ""
+    step: str = ""
+    """The step as the Dockerfile has it: ``RUN make``."""
+    lines: tuple[str, ...] = ()
+    """The last lines of the step."""
+
+
+def read_failure(
+    text: str, record: Mapping[str, Any] | None = None, *, hidden: Iterable[str] = (), builder: str = ""
+) -> BuildFailure:
+    """Read the provider's text; ``record`` is what BuildKit's history says of the build, with the step's last lines.
+
+    ``hidden`` are values that are not to be shown.
+    """
+    error = (record or {}).get("Error") or {}
+    plain = _plain(text)
+    for pattern, make in _READERS:
+        found = pattern.search(plain)
+        if found:
+            failure = make(found)
+            break
+    else:
+        failure = BuildFailure(message=f"can't be built: {_short(plain)}")
+    if builder and failure.message.startswith(_BUILDER):
+        failure = replace(failure, message=failure.message.replace(_BUILDER, f"{_BUILDER} '{builder}'", 1))
+    step = _step(error) or failure.step
+    lines = tuple(str(line).rstrip() for line in error.get("Logs") or ())[-_LINES:] or _source(error)
+    if step and failure.step:
+        failure = replace(failure, message=failure.message.replace(failure.step, _short(step), 1))
+    if any("exec: " in line and "no such file or directory" in line for line in lines[-1:]):
+        failure = replace(failure, hint="the image has no such program; one made FROM scratch has not even a shell")
+    return _without(replace(failure, step=step, lines=lines), hidden)
+
+
+def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
+    """What a build is given that must not be shown: arguments whose names tell so, and secrets."""
+    values = [value for name, value in build.args.items() if _CONFIDENTIAL.search(name)]
+    values += [secret.value for secret in build.secrets if secret.value is not None]
+    return tuple(value for value in (*values, *secrets) if len(value) >= _SHORTEST_HIDDEN)
+
+
+def matches(record: Mapping[str, Any], text: str, context: str) -> bool:
+    """Say whether a build in BuildKit's history, as it is told in the root folder, is the one that a text is about."""
+    message = str((record.get("Error") or {}).get("Message") or "")
+    place = str(record.get("Context") or "")
+    return bool(message) and message in text and (not place or context in (place, f"/{place}"))
+
+
+# what BuildKit writes -------------------------------------------------------------------------------------------------
+
+_BUILDER = "can't be built: the builder"
+
+
+def _plain(text: str) -> str:
+    """One line, without what only says that something failed."""
+    flat = " ".join(text.split())
+    return re.sub(r"^(?:(?:rpc error: code = \w+ desc = |failed to solve: |error: |ERROR: ))+", "", flat)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 300 else f"{flat[:299]}…"  # noqa: PLR2004 -- what a person reads
+
+
+def _step(error: Mapping[str, Any]) -> str:
+    """``[builder 2/3] RUN make`` is known to its author as ``RUN make``."""
+    return re.sub(r"^\[[^\]]*\] ", "", str(error.get("Name") or ""))
+
+
+def _source(error: Mapping[str, Any]) -> tuple[str, ...]:
+    """The lines of the Dockerfile that BuildKit points at."""
+    try:
+        text = base64.b64decode(str(error.get("Sources") or ""), validate=True).decode(errors="replace")
+    except ValueError:
+        return ()
+    return tuple(line.rstrip() for line in text.splitlines() if line.strip() and not set(line.strip()) <= {"-"})
+
+
+def _of_process(found: re.Match[str]) -> BuildFailure:
+    command = found["command"].replace('\\"', '"').replace("\\\\", "\\")
+    step = f"RUN {re.sub(r'^/bin/sh -c ', '', command)}"
+    status = int(found["status"])
+    hints = {_NOT_FOUND: "the image has no such program", _KILLED: "it was killed, mostly for want of memory"}
+    message = f"can't be built: a step ended with exit status {status}: {_short(step)}"
+    return BuildFailure(message=message, step=_short(step), hint=hints.get(status, ""))
+
+
+def _of_copy(found: re.Match[str]) -> BuildFailure:
+    path = found["path"].lstrip("/")
+    return BuildFailure(
+        message=f"can't be built: its context has no '{path}'", blame=("build", "context"),
+        hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
+    )  # fmt: skip
+
+
+def _of_base(found: re.Match[str]) -> BuildFailure:
+    said = _of_registry(found["image"], found["why"], "pulled from")
+    if re.search(r": not found\b", found["why"]) or re.search(r"does not exist", found["why"]):
+        return BuildFailure(
+            message=f"can't be built: there is no image '{found['image']}' to build on",
+            hint="correct the name after FROM; for a private image, log in: docker login",
+        )
+    return replace(said, message=f"can't be built on '{found['image']}': {said.message}")
+
+
+def _of_push(found: re.Match[str]) -> BuildFailure:
+    said = _of_registry(found["image"], found["why"], "pushed to")
+    return replace(said, message=f"was built, but can't be pushed as '{found['image']}': {said.message}")
+
+
+def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
+    """What a registry, or the way to it, says no with."""
+    host = _host(image)
+    blame = ("image",) if verb == "pushed to" else ("build",)
+    other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
+    if _REFUSED.search(why):
+        message = f"registry {host} refuses the credentials, or wants some"
+        return BuildFailure(message=message, blame=blame, hint=f"docker login {host}{other}")
+    if "server gave HTTP response to HTTPS client" in why:
+        message = f"registry {host} speaks plain HTTP, and the builder wants HTTPS"
+        return BuildFailure(message=message, blame=blame, hint="allow it in the configuration of the builder")
+    if "x509" in why or "tls:" in why:
+        message = f"registry {host} shows a certificate that the builder does not trust"
+        return BuildFailure(message=message, blame=blame, hint="give its authority to the builder's configuration")
+    if re.search(
+        r"no such host|connection refused|timeout|timed out|unreachable|deadline exceeded|reset by peer|EOF", why
+    ):
+        reason = why.rpartition(": ")[2]
+        message = f"registry {host} can't be reached: {reason}"
+        return BuildFailure(message=message, blame=blame, hint=f"see whether it runs and the name is right{other}")
+    return BuildFailure(message=_short(why), blame=blame)
+
+
+def _host(image: str) -> str:
+    first, slash, _ = image.partition("/")
+    return first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
+
+
+def _of_property(found: re.Match[str]) -> BuildFailure:
+    """The provider's own look at what it is given."""
+    words = re.sub(r"^dockerfile parse error on line (\d+): ", r"line \1 of the Dockerfile: ", found["why"])
+    keys = {"dockerfile": "dockerfile", "context": "context", "cacheFrom": "cache_from", "cacheTo": "cache_to"}
+    key = re.match(r"\w*", found["property"])
+    name = key[0] if key else ""
+    return BuildFailure(message=f"can't be built: {_short(words)}", blame=("build", keys.get(name, name)))
+
+
+def _of_target(found: re.Match[str]) -> BuildFailure:
+    message = f"can't be built: the Dockerfile has no stage '{found['target']}'"
+    return BuildFailure(message=message, blame=("build", "target"), hint="write FROM … AS <name>")
+
+
+def _of_builder(found: re.Match[str]) -> BuildFailure:
+    return BuildFailure(
+        message=f"{_BUILDER} does not answer: {_short(found[0])}",
+        hint="see whether it runs: docker buildx ls; or name another one with --builder",
+    )
+
+
+def _of_credentials(found: re.Match[str]) -> BuildFailure:
+    return BuildFailure(
+        message=f"can't be built: the credentials of Docker's configuration can't be read: {_short(found['why'])}",
+        hint="install that credential helper, or take credsStore out of Docker's config.json",
+    )
+
+
+_READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], BuildFailure]], ...] = (
+    (re.compile(r"^failed to push (?P<image>\S+): (?P<why>.*)"), _of_push),
+    (re.compile(r"failed to resolve source metadata for (?P<image>\S+): (?P<why>.*)"), _of_base),
+    (re.compile(r"(?P<image>\S+): failed to (?:copy|do request|fetch \S+): (?P<why>.*)"), _of_base),
+    (re.compile(r'^process "(?P<command>.*)" did not complete successfully: exit code: (?P<status>\d+)'), _of_process),
+    (re.compile(r'failed to calculate checksum of ref \S+ "(?P<path>[^"]*)": not found'), _of_copy),
+    (re.compile(r'target stage "?(?P<target>[^"\s]+)"? could not be found'), _of_target),
+    (re.compile(r"error listing credentials - err: (?P<why>.*?)(?:, out: .*)?$"), _of_credentials),
+    (re.compile(r"property (?P<property>[\w.\[\]]+) value .*? has a problem: (?P<why>.*)"), _of_property),
+    (re.compile(r"^(?:context deadline exceeded|(?:new builder|loading nodes|creating builder|booting builder): .*"
+                r"|.*Cannot connect to the Docker daemon.*|listing workers.*|failed to dial.*)$"), _of_builder),
+)  # fmt: skip
+
+
+def _without(failure: BuildFailure, hidden: Iterable[str]) -> BuildFailure:
+    def clean(text: str) -> str:
+        for value in sorted(hidden, key=len, reverse=True):
+            text = text.replace(value, "[secret]")
+        return text
+
+    hidden = tuple(hidden)
+    return replace(
+        failure, message=clean(failure.message), step=clean(failure.step), hint=clean(failure.hint),
+        lines=tuple(clean(line) for line in failure.lines),
+    )  # fmt: skip

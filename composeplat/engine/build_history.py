@@ -1,0 +1,57 @@
+"""Ask BuildKit's history for a build that has failed: Pulumi's provider tells its error, and seldom its last lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from composeplat.engine.build_failures import matches
+
+_PATIENCE = 10.0
+_LOOKED_AT = 20
+
+
+def find_record(
+    buildx: Path, builder: str, variables: Mapping[str, str], text: str, context: str
+) -> Mapping[str, Any] | None:
+    """Find the newest failed build of a context with this error; none where the builder can't be asked."""
+    for reference in _failed(buildx, builder, variables):
+        written = _ask(buildx, variables, "inspect", "--format", "json", *_of(builder), reference)
+        try:
+            record = json.loads(written)
+        except ValueError:
+            continue
+        if isinstance(record, dict) and matches(record, text, context):
+            return record
+    return None
+
+
+def _failed(buildx: Path, builder: str, variables: Mapping[str, str]) -> Iterator[str]:
+    lines = _ask(buildx, variables, "ls", "--no-trunc", "--format", "json", *_of(builder)).splitlines()
+    for line in lines[:_LOOKED_AT]:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if str(row.get("status")) == "Error":
+            yield str(row.get("ref")).rpartition("/")[2]
+
+
+def _of(builder: str) -> list[str]:
+    return ["--builder", builder] if builder else []
+
+
+def _ask(buildx: Path, variables: Mapping[str, str], *words: str) -> str:
+    try:
+        done = subprocess.run(
+            [str(buildx), "history", *words], env=dict(variables), capture_output=True, text=True, errors="replace",
+            check=False, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
+            # It tells of folders relative to where it runs.
+            cwd="/",
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

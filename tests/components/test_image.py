@@ -1,0 +1,151 @@
+"""How a build is said to Pulumi's provider, and how host content is laid out for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from composeplat.components.image import lay_out, qualified
+from composeplat.components.stack import ComposeStack
+from tests.components.test_stack import SECRET, run
+from tests.conftest import Folder, Project
+
+DOCKERFILES = {"Dockerfile": "FROM x AS t\n", "api/Dockerfile": "FROM x\n", "common/a": "1", "token.txt": "of the file"}
+
+
+def inputs(project: Project, build: str, rest: str = "", **more: Any) -> dict[str, Any]:
+    """The inputs of the one image that is built."""
+    folder: Folder = project({"compose.yaml": f"services: {{web: {{build: {build}}}}}\n{rest}", **DOCKERFILES, **more})
+    file = folder.path / "compose.yaml"
+    registered = run(lambda: ComposeStack("shop", file=file, registry="localhost", variables={"V": "of it"}))
+    return registered.inputs("Image", "image/web")
+
+
+@pytest.mark.parametrize(
+    ("reference", "full"),
+    [
+        pytest.param("shop", "docker.io/library/shop", id="Docker's own"),
+        pytest.param("team/shop:1", "docker.io/team/shop:1", id="Docker's"),
+        pytest.param("localhost/shop", "localhost/shop", id="this machine's"),
+        pytest.param("localhost:5000/shop", "localhost:5000/shop", id="this machine's, with a port"),
+        pytest.param("registry.example.com/team/shop", "registry.example.com/team/shop", id="another"),
+    ],
+)
+def test_names_in_full(reference: str, full: str) -> None:
+    """An image is named in full, as the provider gives the digest of such a name alone."""
+    assert full == qualified(reference)
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        pytest.param("{context: ., target: t}", {"target": "t"}, id="target"),
+        pytest.param("{context: ., labels: {a: b}}", {"labels": {"a": "b"}}, id="labels"),
+        pytest.param("{context: ., network: host}", {"network": "host"}, id="network"),
+        pytest.param("{context: ., no_cache: true, pull: true}", {"noCache": True, "pull": True}, id="no cache, pull"),
+        pytest.param("{context: ., platforms: [linux/arm64]}", {"platforms": ["linux/arm64"]}, id="platforms"),
+        pytest.param("{context: ., extra_hosts: [a=1.2.3.4]}", {"addHosts": ["a=1.2.3.4"]}, id="hosts"),
+        pytest.param("{context: ., cache_from: [x.io/a]}", {"cacheFrom": [{"raw": "x.io/a"}]}, id="cache from"),
+        pytest.param("{context: ., cache_to: ['type=inline']}", {"cacheTo": [{"raw": "type=inline"}]}, id="cache to"),
+        pytest.param("{context: ., ssh: [default]}", {"ssh": [{"id": "default"}]}, id="the agent of ssh"),
+        pytest.param("{context: ., ssh: ['a=/etc/hosts']}", {"ssh": [{"id": "a", "paths": ["/etc/hosts"]}]}, id="ssh"),
+        pytest.param(
+            "{context: ., tags: [a, x.io/b:1]}",
+            {"tags": ["localhost/shop-web", "docker.io/library/a", "x.io/b:1"]},
+            id="tags",
+        ),
+        pytest.param(
+            "{dockerfile_inline: FROM a}", {"dockerfile": {"inline": "FROM a"}}, id="a Dockerfile in the file"
+        ),
+        pytest.param(
+            "{context: ., additional_contexts: {a: 'docker-image://b'}}",
+            {"context": {"named": {"a": {"location": "docker-image://b"}}}},
+            id="an image as a context",
+        ),
+    ],
+)
+def test_each_key_comes_to_the_provider(build: str, expected: dict[str, Any], project: Project) -> None:
+    """Each key of a build is an input of the resource."""
+    found = inputs(project, build)
+    found["context"].pop("location")
+
+    assert expected == {name: found[name] for name in expected}
+
+
+def test_nothing_is_said_that_is_not_asked(project: Project) -> None:
+    """A plain build says where it is, and no more."""
+    found = inputs(project, ".")
+
+    assert sorted(found) == ["buildOnPreview", "context", "network", "push", "tags"]
+
+
+def test_secrets_are_marked(project: Project) -> None:
+    """Secrets of files and variables are handed on by value, as secrets."""
+    rest = "secrets: {a: {file: token.txt}, b: {environment: V}}"
+
+    found = inputs(project, "{context: ., secrets: [a, {source: b, target: c}]}", rest)
+
+    assert found["secrets"] == {**SECRET, "value": {"a": "of the file", "c": "of it"}}
+
+
+def test_a_base_is_registered_first(project: Project) -> None:
+    """An image that is built on another service's comes after it, whoever waits for whom, and by its digest."""
+    text = (
+        "services:\n  web: {build: {context: ., additional_contexts: {base: 'service:api', b: 'service:plain'}}}\n"
+        "  api: {build: ./api, depends_on: [web]}\n  plain: {image: busybox}\n"
+    )
+    file = project({"compose.yaml": text, **DOCKERFILES}).path / "compose.yaml"
+
+    found = run(lambda: ComposeStack("shop", file=file, registry="localhost", variables={}, waits=False))
+
+    named = found.inputs("Image", "image/web")["context"]["named"]
+    assert named == {
+        "b": {"location": "docker-image://busybox"},
+        "base": {"location": "docker-image://localhost/shop-web@sha256:0123"},
+    }
+    assert [urn.rpartition("::")[2] for urn in found.request("Image", "image/web").dependencies] == ["shop-image/api"]
+
+
+def test_contexts_that_the_provider_would_not_see_change(project: Project) -> None:
+    """Where an ignore file hides other contexts from the provider, an argument that nobody reads tells of them."""
+    build = "{context: ., additional_contexts: {a: ./common}}"
+
+    seen = inputs(project, build)
+    first = inputs(project, build, **{".dockerignore": "*\n"})
+    again = inputs(project, build, **{".dockerignore": "*\n"})
+    changed = inputs(project, build, **{".dockerignore": "*\n", "common/a": "2"})
+
+    assert "buildArgs" not in seen
+    assert list(first["buildArgs"]["value"]) == ["CONTEXTS_FINGERPRINT"]
+    assert first["buildArgs"] == again["buildArgs"] != changed["buildArgs"]
+
+
+def test_host_content_is_laid_out_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files and folders stand under their numbers, with their modes, links followed, and what was there before gone."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path / "cache"))
+    source = tmp_path / "source"
+    (source / "inner").mkdir(parents=True)
+    (source / "inner" / "run").write_text("x")
+    (source / "inner" / "run").chmod(0o755)
+    (source / "link").symlink_to("inner/run")
+    (tmp_path / "one").write_text("1")
+
+    lay_out("localhost/shop-web", (str(tmp_path / "one"), str(tmp_path / "one")))
+    folder = Path(lay_out("localhost/shop-web", (str(source), str(tmp_path / "one"))))
+
+    found = {
+        str(path.relative_to(folder)): path.lstat().st_mode & 0o777 for path in folder.rglob("*") if not path.is_dir()
+    }
+    assert found == {"0/inner/run": 0o755, "0/link": 0o755, "1": (tmp_path / "one").stat().st_mode & 0o777}
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_host_content_that_went_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is not there any more ends the program with a sentence."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
+
+    with pytest.raises(pulumi.RunError, match=r"^host content for image 'localhost/shop' can't be laid out: "):
+        lay_out("localhost/shop", (str(tmp_path / "gone"),))

@@ -1,0 +1,415 @@
+"""Images are built, pushed and run by digest; host content goes into pods; registries are logged in to."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.local.packages import search_path
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import REGISTRY
+from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+
+HEAD = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\n'
+
+DOCKERFILE = "FROM busybox:1.37\nCOPY . /app/\n"
+
+
+def pod_of(environment: Environment, service: str) -> str:
+    (pod,) = environment.pods(service)
+    return str(pod["metadata"]["name"])
+
+
+def read(environment: Environment, service: str, path: str) -> str:
+    return environment.exec(pod_of(environment, service), "cat", path)
+
+
+def image_of(environment: Environment, service: str) -> str:
+    found = environment.get("apps/v1", "Deployment", service)
+    assert found is not None
+    return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def changes(environment: Environment, **shell: str) -> list[str]:
+    """What a deploy would change: ``update Image/web``."""
+    found = environment.platform("preview", "--json", **shell).expect().json
+    return sorted(f"{one['operation']} {one['kind']}/{one['name'].rpartition('/')[2]}" for one in found["changes"])
+
+
+def state_text(environment: Environment) -> str:
+    return json.dumps(environment.state())
+
+
+# by digest ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_changed_is_built_and_rolled(environment: Environment) -> None:
+    """Workloads run by digest; neither a new time nor an ignored file rolls one, and a source rolls its own alone.
+
+    An ignore file of the Dockerfile's own comes before the context's.
+    """
+    api = "{context: api, dockerfile: docker/Api}"
+    environment.write(f"{HEAD}services:\n  web: {{<<: *app, build: ./web}}\n  api: {{<<: *app, build: {api}}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+    environment.write(DOCKERFILE, "api/docker/Api")
+    environment.write("*.log\n", "web/.dockerignore")
+    environment.write("text\n", "api/.dockerignore")
+    environment.write("*.log\ndocker\n.dockerignore\n", "api/docker/Api.dockerignore")
+    for name in ("web", "api"):
+        environment.write("1\n", f"{name}/text")
+        environment.write("1\n", f"{name}/run.log")
+    environment.platform("deploy").expect()
+    before = {name: pod_of(environment, name) for name in ("web", "api")}
+    assert image_of(environment, "web").startswith(f"localhost:{PORTS['registry']}/env-web:latest@sha256:")
+    assert environment.exec(before["web"], "ls", "/app").split() == ["Dockerfile", "text"]
+    assert environment.exec(before["api"], "ls", "-A", "/app").split() == ["text"]
+
+    os.utime(environment.folder / "web" / "text", (1_000_000, 1_000_000))
+    environment.write("2\n", "web/run.log")
+    environment.write("2\n", "api/run.log")
+    assert changes(environment) == []
+
+    environment.write("2\n", "web/text")
+    assert changes(environment) == ["update Deployment/web", "update Image/web"]
+    environment.platform("deploy").expect()
+
+    assert read(environment, "web", "/app/text") == "2\n"
+    assert pod_of(environment, "api") == before["api"]
+
+
+def test_a_build_that_fails_leaves_the_old_version(environment: Environment) -> None:
+    """Where a build fails, what ran goes on running as it was."""
+    environment.write(f"{HEAD}services:\n  web: {{<<: *app, build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+    environment.platform("deploy").expect()
+    before = pod_of(environment, "web")
+
+    environment.write(f"{DOCKERFILE}RUN exit 3\n", "web/Dockerfile")
+    environment.platform("deploy").expect(1)
+
+    assert pod_of(environment, "web") == before
+
+
+# what is said of a build ----------------------------------------------------------------------------------------------
+
+SECRET = {"SECRET": "variable-in-clear"}
+EVERYTHING = (
+    HEAD
+    + """
+services:
+  web:
+    <<: *app
+    build:
+      context: ./web
+      dockerfile_inline: |
+        FROM base AS wanted
+        ARG MODE
+        ARG TOKEN
+        COPY text /all/context
+        COPY --from=shared common /all/shared
+        COPY --from=tools /bin/busybox /all/tools
+        RUN --network=none echo $$MODE > /all/mode
+        RUN test $${#TOKEN} = 17
+        RUN --mount=type=secret,id=file cat /run/secrets/file | wc -c > /all/file
+        RUN --mount=type=secret,id=renamed test "$$(cat /run/secrets/renamed)" = "$$(echo variable)-in-"clear
+        RUN grep -c db.internal /etc/hosts > /all/hosts
+        FROM busybox:1.37 AS unwanted
+        RUN false
+      target: wanted
+      args: {MODE: fast, TOKEN: argument-in-clear}
+      labels: {shop.team: web}
+      additional_contexts:
+        base: service:api
+        shared: ./shared
+        tools: docker-image://busybox:1.37
+      secrets: [file, {source: variable, target: renamed}]
+      extra_hosts: ["db.internal=198.18.7.7"]
+      cache_from: ["REGISTRY/cache"]
+      cache_to: ["type=registry,ref=REGISTRY/cache,mode=max"]
+      network: default
+      tags: ["REGISTRY/shop/web:extra"]
+      no_cache: true
+  api:
+    <<: *app
+    build: ./api
+    depends_on: [web]
+secrets:
+  file: {file: ./secret.txt}
+  variable: {environment: SECRET}
+"""
+)
+
+
+def test_everything_that_buildkit_knows(environment: Environment) -> None:
+    """Each key of a build is heeded, with the image of another service as a base; secrets are not in the state."""
+    registry = f"localhost:{PORTS['registry']}"
+    environment.write(EVERYTHING.replace("REGISTRY", registry))
+    environment.write("FROM busybox:1.37\nRUN mkdir /all && echo base > /all/base\n", "api/Dockerfile")
+    environment.write("context\n", "web/text")
+    environment.write("shared 1\n", "shared/common")
+    environment.write("*\n!text\n", "web/.dockerignore")
+    environment.write("file-in-clear", "secret.txt")
+
+    ran = environment.platform("deploy", **SECRET).expect()
+
+    found = {
+        name: read(environment, "web", f"/all/{name}").strip()
+        for name in ("base", "context", "shared", "mode", "file", "hosts")
+    }
+    assert found == {
+        "base": "base",
+        "context": "context",
+        "shared": "shared 1",
+        "mode": "fast",
+        "file": "13",
+        "hosts": "1",
+    }
+    assert tags("shop/web") == ["extra"]
+    assert tags("cache") == ["latest"]
+    assert labels("env-web")["shop.team"] == "web"
+    assert "in-clear" not in state_text(environment) + ran.stdout + ran.stderr
+
+    # A file that only an additional context has, and that the ignore file of the context would leave out.
+    environment.write("shared 2\n", "shared/common")
+    assert changes(environment, **SECRET) == ["update Deployment/web", "update Image/web"]
+
+    # A base that changes takes along what is built on it.
+    environment.write("FROM busybox:1.37\nRUN mkdir /all && echo base 2 > /all/base\n", "api/Dockerfile")
+    environment.platform("deploy", **SECRET).expect()
+    assert [read(environment, "web", f"/all/{name}") for name in ("base", "shared")] == ["base 2\n", "shared 2\n"]
+
+
+def test_several_platforms_run_by_digest(environment: Environment) -> None:
+    """An image for several platforms is pushed whole, and the node takes its own."""
+    busybox = shutil.which("busybox", path=search_path(os.environ))
+    assert busybox
+    (environment.folder / "web").mkdir()
+    shutil.copy(busybox, environment.folder / "web" / "busybox")
+    environment.write("FROM scratch\nCOPY busybox /bin/sleep\n", "web/Dockerfile")
+    environment.write(
+        "services:\n  web:\n    command: [/bin/sleep, '1000']\n    stop_grace_period: 0\n"
+        "    build: {context: web, platforms: [linux/amd64, linux/arm64]}\n"
+    )
+    environment.platform("deploy").expect()
+
+    platforms = [one["platform"]["architecture"] for one in ask_registry("env-web/manifests/latest")["manifests"]]
+    assert sorted(platforms) == ["amd64", "arm64"]
+    assert "@sha256:" in image_of(environment, "web")
+
+
+def ask_registry(path: str) -> dict[str, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", PORTS["registry"], timeout=10)
+    kinds = ("oci.image.index.v1", "oci.image.manifest.v1", "docker.distribution.manifest.v2")
+    connection.request("GET", f"/v2/{path}", headers={"Accept": ", ".join(f"application/vnd.{k}+json" for k in kinds)})
+    answer: dict[str, Any] = json.load(connection.getresponse())
+    connection.close()
+    return answer
+
+
+def tags(name: str) -> list[str]:
+    found: list[str] = ask_registry(f"{name}/tags/list")["tags"]
+    return found
+
+
+def labels(name: str) -> dict[str, str]:
+    config = ask_registry(f"{name}/manifests/latest")["config"]["digest"]
+    found: dict[str, str] = ask_registry(f"{name}/blobs/{config}")["config"]["Labels"]
+    return found
+
+
+# host content ---------------------------------------------------------------------------------------------------------
+
+HOST = """
+services:
+  web:
+    image: busybox:1.37
+    command: %s
+    stop_grace_period: 0
+    ports: ["8080"]
+    volumes: [%s]
+"""
+
+
+def test_one_file_of_an_image_is_replaced(environment: Environment) -> None:
+    """A server's configuration file is the project's, and what the image has beside it stays."""
+    command = "sh -c 'trap exit TERM; httpd -p 8080 -c /etc/httpd.conf -h /; while :; do sleep 0.2; done'"
+    environment.write(HOST % (f'"{command}"', '"./httpd.conf:/etc/httpd.conf:ro"'))
+    environment.write("E404:/etc/group\n", "httpd.conf")
+    environment.deploy().expect()
+    before = pod_of(environment, "web")
+
+    assert environment.exec(before, "ls", "/etc").split().count("passwd") == 1
+    assert environment.exec(before, "cat", "/etc/httpd.conf") == "E404:/etc/group\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "images"), [pytest.param(100, [], id="small"), pytest.param(2_000_000, ["Image/web"], id="large")]
+)
+def test_a_folder_is_laid_over_the_image(size: int, images: list[str], environment: Environment) -> None:
+    """Files keep their bytes and modes, in nested folders too, through a ConfigMap as through an image of their own."""
+    content = bytes(range(256)) * (size // 256 + 1)
+    folder = environment.folder / "site"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "data.bin").write_bytes(content)
+    (folder / "inner" / "run.sh").write_text("#!/bin/sh\necho $0\n")
+    (folder / "inner" / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("inner/run.sh")
+    (folder / ".dockerignore").write_text("*\n")
+    environment.write("beside\n", "other.txt")
+    environment.deploy(HOST % (f'"{SLEEP}"', '"./site:/etc", "./other.txt:/etc/other.txt"')).expect()
+    pod = pod_of(environment, "web")
+
+    script = (
+        "sha256sum < /etc/data.bin; stat -Lc %a /etc/inner/run.sh /etc/data.bin; /etc/inner/run.sh; cat /etc/other.txt"
+    )
+    assert environment.exec(pod, "sh", "-c", f"{script}; ls /etc/passwd; cat /etc/link | wc -l").splitlines() == [
+        f"{hashlib.sha256(content).hexdigest()}  -", "755", "644", "/etc/inner/run.sh", "beside", "/etc/passwd", "2",
+    ]  # fmt: skip
+    assert changes(environment) == []
+    assert built(environment) == images
+
+    (folder / "inner" / "run.sh").write_text("#!/bin/sh\necho again\n")
+    environment.deploy().expect()
+    assert pod != pod_of(environment, "web")
+    assert environment.exec(pod_of(environment, "web"), "/etc/inner/run.sh") == "again\n"
+
+
+def built(environment: Environment) -> list[str]:
+    found = (one["urn"] for one in environment.state()["resources"] if one["type"].startswith("docker-build:index:"))
+    return [f"Image/{urn.rpartition('/')[2]}" for urn in found]
+
+
+@pytest.mark.parametrize(
+    ("volume", "refused"),
+    [
+        pytest.param("./out:/data", "'./out:/data' [refused-path]", id="a link out of the project"),
+        pytest.param("./large:/data", "'./large:/data' [refused-path]", id="a link in a large folder"),
+        pytest.param("/var/run/docker.sock:/s", "'/var/run/docker.sock:/s' [refused-path]", id="the engine's socket"),
+    ],
+)
+def test_what_must_not_leave_this_machine(volume: str, refused: str, environment: Environment) -> None:
+    """A link that leads out of the project and the socket of the engine are refused before anything changes."""
+    (environment.folder / "out").symlink_to("/etc/hostname")
+    (environment.folder / "large").mkdir()
+    (environment.folder / "large" / "a.bin").write_bytes(bytes(2_000_000))
+    (environment.folder / "large" / "z").symlink_to("/etc/hostname")
+
+    ran = environment.deploy(HOST % (f'"{SLEEP}"', f'"{volume}"')).expect(3)
+
+    assert refused in ran.stderr
+    assert environment.names() == set()
+
+
+# registries -----------------------------------------------------------------------------------------------------------
+
+USER, PASSWORD = "shop", "pass-word-1"
+#: The password's, by bcrypt.
+HASH = "$2b$04$u7zcRFxdZz7Ol1rJqZuAWuxDh777ZrTsQLnE.I2IERDsdpkQ20hkS"
+
+
+@pytest.fixture
+def private_registry(tmp_path: Path) -> Iterator[str]:
+    """A registry of its own, which wants a name and a password for all it does."""
+    folder = tmp_path / "private"
+    folder.mkdir()
+    port = PORTS["api"] + 10
+    settings = {
+        "version": "0.1", "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{port}"},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "auth": {"htpasswd": {"realm": "test", "path": str(folder / "users")}},
+    }  # fmt: skip
+    (folder / "users").write_text(f"{USER}:{HASH}\n")
+    (folder / "settings.yaml").write_text(json.dumps(settings))
+    program = Toolchain(os.environ).need(REGISTRY).path
+    process = subprocess.Popen([program, "serve", folder / "settings.yaml"], stderr=subprocess.DEVNULL)
+    until(lambda: answers(port))
+    yield f"localhost:{port}"
+    process.terminate()
+    process.wait()
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+def docker_folder(environment: Environment, config: dict[str, Any]) -> Path:
+    """A Docker configuration of the user's, with a builder and a credential helper that knows the password."""
+    folder = environment.folder.parent / "docker"
+    (folder / "buildx" / "instances").mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    socket_path = environment.cluster.layout.buildkit_socket
+    node = {"Name": "mine0", "Endpoint": f"unix://{socket_path}", "Platforms": None, "DriverOpts": None, "Flags": None,
+            "Files": None}  # fmt: skip
+    instance = {"Name": "mine", "Driver": "remote", "Nodes": [node], "Dynamic": False}
+    (folder / "buildx" / "instances" / "mine").write_text(json.dumps(instance))
+    helper = environment.folder.parent / "bin" / "docker-credential-mine"
+    helper.parent.mkdir()
+    helper.write_text(
+        f'#!/bin/sh\nif [ "$1" = list ]; then echo \'{{"localhost:{PORTS["api"] + 10}":"{USER}"}}\'; exit; fi\n'
+        f'echo \'{{"ServerURL":"","Username":"{USER}","Secret":"{PASSWORD}"}}\'\n'
+    )
+    helper.chmod(0o755)
+    environment.variables["DOCKER_CONFIG"] = str(folder)
+    environment.variables["PATH"] = f"{helper.parent}{os.pathsep}{environment.variables['PATH']}"
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def login(registry: str, password: str) -> dict[str, Any]:
+    return {"auths": {registry: {"auth": base64.b64encode(f"{USER}:{password}".encode()).decode()}}}
+
+
+@pytest.mark.parametrize("way", ["config", "helper"])
+def test_credentials_of_docker(way: str, environment: Environment, private_registry: str) -> None:
+    """A private registry is pushed to with what Docker knows, by the user's builder; neither is changed, nor told."""
+    helpers = {"credHelpers": {private_registry: "mine"}}
+    folder = docker_folder(environment, login(private_registry, PASSWORD) if way == "config" else helpers)
+    before = contents(folder)
+    environment.write("services: {web: {build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+
+    ran = environment.platform("build", "--registry", f"{private_registry}/team", "--builder", "mine").expect()
+
+    assert ran.stdout.startswith(f"{private_registry}/team/env-web:latest@sha256:")
+    assert contents(folder) == before
+    assert PASSWORD not in state_text(environment) + ran.stdout + ran.stderr
+
+
+def test_wrong_credentials(environment: Environment, private_registry: str) -> None:
+    """A password that a registry refuses ends the build with one message."""
+    docker_folder(environment, login(private_registry, "nonsense"))
+    environment.write("services: {web: {build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+
+    ran = environment.platform("build", "--registry", f"{private_registry}/team").expect(1)
+
+    assert ran.stderr.count("error:") == 1
+    assert "nonsense" not in state_text(environment) + ran.stdout + ran.stderr
+
+
+def test_an_unknown_builder(environment: Environment) -> None:
+    """A builder that buildx does not know is said so, with those that it does know."""
+    docker_folder(environment, {})
+    environment.write("services: {web: {build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+
+    ran = environment.platform("build", "--builder", "yours").expect(4)
+
+    assert "error: buildx has no builder 'yours'\n  hint: builders are: mine\n" in ran.stderr

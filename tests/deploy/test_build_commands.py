@@ -1,0 +1,120 @@
+"""Which images are built when: by ``platform build``, and by ``platform deploy`` with and without its flags."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.deploy.conftest import SLEEP, Environment
+
+TEXT = f"""
+x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}
+services:
+  web: {{<<: *app, build: ./web}}
+  api: {{<<: *app, build: ./api, depends_on: [db]}}
+  db: {{<<: *app, image: 'busybox:1.37'}}
+"""
+DOCKERFILE = "FROM busybox:1.37\nCOPY text /text\n"
+
+
+@pytest.fixture
+def built(environment: Environment) -> Environment:
+    """Two services that are built, and one that is not."""
+    environment.write(TEXT)
+    for name in ("web", "api"):
+        environment.write(DOCKERFILE, f"{name}/Dockerfile")
+        environment.write(f"{name} 1\n", f"{name}/text")
+    return environment
+
+
+def pod(environment: Environment, service: str) -> str:
+    (one,) = environment.pods(service)
+    return str(one["metadata"]["name"])
+
+
+def image(environment: Environment, service: str) -> str:
+    found = environment.get("apps/v1", "Deployment", service)
+    assert found is not None
+    return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def test_build_then_deploy(built: Environment) -> None:
+    """`platform build` makes images and nothing else; the deploy after it builds none and runs them by digest."""
+    ran = built.platform("build").expect()
+    web, api = ran.stdout.split()
+
+    assert "@sha256:" in web
+    assert "/env-web:latest@" in web
+    assert "/env-api:latest@" in api
+    assert built.names() == set()
+
+    deployed = built.deploy().expect()
+    assert "building" not in deployed.stderr
+    assert (image(built, "web"), image(built, "api")) == (web, api)
+    assert built.exec(pod(built, "web"), "cat", "/text") == "web 1\n"
+
+    built.write("web 2\n", "web/text")
+    before = pod(built, "web")
+    (again,) = built.platform("build", "web").expect().stdout.split()
+    assert again != web
+    assert (pod(built, "web"), image(built, "web")) == (before, web)
+
+    assert "no image changed" in built.platform("build").expect().stderr
+    assert "built 2 images" in built.platform("build", "--force").expect().stderr
+
+
+def test_which_are_built(built: Environment) -> None:
+    """A deploy builds what changed; --no-build nothing, --build all; only what has another image rolls."""
+    built.deploy().expect()
+    pods = {name: pod(built, name) for name in ("web", "api", "db")}
+    built.write("web 2\n", "web/text")
+
+    built.deploy("", "--no-build").expect()
+    assert {name: pod(built, name) for name in pods} == pods
+
+    ran = built.deploy().expect()
+    assert "web: built\n" in ran.stderr
+    assert "api: built\n" not in ran.stderr
+    assert built.exec(pod(built, "web"), "cat", "/text") == "web 2\n"
+    assert {name: pod(built, name) for name in ("api", "db")} == {name: pods[name] for name in ("api", "db")}
+
+    ran = built.deploy("", "--build").expect()
+    assert {"web: built", "api: built"} <= set(ran.stderr.splitlines())
+    assert {name: pod(built, name) for name in ("api", "db")} == {name: pods[name] for name in ("api", "db")}
+
+
+def test_nothing_is_deployed_where_a_build_fails(built: Environment) -> None:
+    """One failing build, and no other service is made or changed either; what was there goes on."""
+    built.write(f"{DOCKERFILE}RUN echo no such thing; exit 7\n", "web/Dockerfile")
+    ran = built.deploy().expect(1)
+
+    assert "error: services.web" in ran.stderr
+    assert built.names() == set()
+
+    built.write(DOCKERFILE, "web/Dockerfile")
+    built.deploy().expect()
+    before = {name: pod(built, name) for name in ("web", "api", "db")}
+    built.write(f"{DOCKERFILE}RUN exit 7\n", "web/Dockerfile")
+    built.write("api 2\n", "api/text")
+    built.deploy().expect(1)
+    assert {name: pod(built, name) for name in before} == before
+
+
+def test_never_built(built: Environment) -> None:
+    """Without an image there is nothing to run, so --no-build is refused before anything changes."""
+    ran = built.deploy("", "--no-build").expect(1)
+
+    assert "the image of service '" in ran.stderr
+    assert "has never been built here" in ran.stderr
+    assert built.names() == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(("db",), "service 'db' has nothing to build", id="no-build-section"),
+        pytest.param(("wbe",), "there is no service 'wbe'", id="unknown"),
+    ],
+)
+def test_nothing_to_build(built: Environment, words: tuple[str, ...], message: str) -> None:
+    """A service that is not built is named."""
+    assert message in built.platform("build", *words).expect(1).stderr

@@ -1,0 +1,121 @@
+"""Which builder is used, and that a user's own stay as they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from composeplat.cluster.api import Access
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.home import Home
+from composeplat.engine.target import Target
+from composeplat.local.layout import Layout, make_layout
+
+INSTANCE = {"Name": "mine", "Driver": "remote", "Nodes": [], "Dynamic": False}
+
+
+def target(layout: Layout | None = None) -> Target:
+    return Target(access=Access(host="127.0.0.1", port=1), kubeconfig="", layout=layout)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> dict[str, str]:
+    """A user without Docker, whose local cluster would be in a folder that is not there."""
+    return {"HOME": str(tmp_path / "user"), "COMPOSEPLAT_CLUSTER": str(tmp_path / "none")}
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    """The user's builders."""
+    folder = tmp_path / "user" / ".docker" / "buildx"
+    (folder / "instances").mkdir(parents=True)
+    (folder / "instances" / "mine").write_text(json.dumps(INSTANCE))
+    (folder / "current").write_text('{"Key": "unix:///x", "Name": "mine"}')
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_one_that_is_named(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+    """A user's builder serves from a copy, on a local cluster too; what is there stays."""
+    before = contents(users)
+
+    found = builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(make_layout(shell)), Home(tmp_path / "data"))
+
+    assert found == {BUILDER: "mine", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx-user")}
+    assert contents(tmp_path / "data" / "buildx-user") == before
+    assert contents(users) == before
+
+
+def test_a_builder_that_is_gone_from_the_user_is_gone_from_the_copy(
+    shell: dict[str, str], users: Path, tmp_path: Path
+) -> None:
+    """The copy has no builder that the user has removed."""
+    home = Home(tmp_path / "data")
+    (users / "instances" / "old").write_text(json.dumps(INSTANCE))
+    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), home)
+    (users / "instances" / "old").unlink()
+
+    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), home)
+
+    assert [path.name for path in (tmp_path / "data" / "buildx-user" / "instances").iterdir()] == ["mine"]
+
+
+def test_the_one_in_use(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+    """Where none is named, the builder that the user works with is left for buildx to choose."""
+    assert users.exists()
+
+    assert builder_variables(shell, target(), Home(tmp_path / "data"))[BUILDER] == ""
+
+
+def test_the_local_clusters(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+    """On a local cluster it is that one's, as only it knows the registry there."""
+    assert users.exists()
+    layout = make_layout(shell)
+
+    found = builder_variables(shell, target(layout), Home(tmp_path / "data"))
+
+    assert found == {BUILDER: "composeplat", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx")}
+    (instance,) = (tmp_path / "data" / "buildx" / "instances").iterdir()
+    assert json.loads(instance.read_text())["Nodes"][0]["Endpoint"] == f"unix://{layout.buildkit_socket}"
+
+
+def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+    """An unknown name is told, with those that are known."""
+    assert users.exists()
+
+    with pytest.raises(MissingPiece, match=r"^buildx has no builder 'yours'$") as caught:
+        builder_variables({**shell, "BUILDX_BUILDER": "yours"}, target(), Home(tmp_path / "data"))
+
+    assert caught.value.hint == "builders are: mine"
+
+
+def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
+    """Without builders, Docker and local cluster, it is said what would help."""
+    with pytest.raises(MissingPiece, match=r"^nothing is there that builds images"):
+        builder_variables(shell, target(), Home(tmp_path / "data"), docker_socket=tmp_path / "none")
+
+
+def test_docker_with_none_of_its_own(shell: dict[str, str], tmp_path: Path) -> None:
+    """With Docker alone, it is left to the provider, in a folder of ours."""
+    shell["DOCKER_HOST"] = "tcp://127.0.0.1:1"
+
+    found = builder_variables(shell, target(), Home(tmp_path / "data"), docker_socket=tmp_path / "none")
+
+    assert found == {BUILDER: "", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx-user")}
+
+
+def test_a_context_of_docker(shell: dict[str, str], tmp_path: Path) -> None:
+    """A context of Docker may be named for a builder, as with buildx."""
+    meta = tmp_path / "user" / ".docker" / "contexts" / "meta" / "0123" / "meta.json"
+    meta.parent.mkdir(parents=True)
+    meta.write_text('{"Name": "far"}')
+
+    found = builder_variables({**shell, "BUILDX_BUILDER": "far"}, target(), Home(tmp_path / "data"))
+
+    assert found[BUILDER] == "far"

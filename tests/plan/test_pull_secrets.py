@@ -1,0 +1,42 @@
+"""Pods are given the user's logins for their registries, where that is asked for."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from tests.conftest import Project
+
+TEXT = """\
+services:
+  web: {image: 'r.example.com/web:1'}
+  db: {image: postgres}
+"""
+CONFIG = json.dumps({"auths": {"r.example.com": {"auth": base64.b64encode(b"ann:s3cret").decode()}}})
+
+
+def objects(project: Project, **asked: Any) -> dict[str, dict[str, Any]]:
+    made = project({"compose.yaml": TEXT, "docker/config.json": CONFIG})
+    plan = project({}, DOCKER_CONFIG=str(made.path / "docker")).read(**asked).plan
+    assert plan is not None
+    return {f"{one.kind}/{one.name}": one.manifest for one in plan.objects}
+
+
+def test_made_for_whom_it_is_needed(project: Project) -> None:
+    """Each service whose registry the user is logged in to gets a Secret of its own, and its pods name it."""
+    made = objects(project, pull_secret=True)
+
+    secret = made["Secret/web-pull"]
+    assert secret["type"] == "kubernetes.io/dockerconfigjson"
+    login = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))["auths"]["r.example.com"]
+    assert (login["username"], login["password"]) == ("ann", "s3cret")
+    pods = {name: one["spec"]["template"]["spec"] for name, one in made.items() if name.startswith("Deployment/")}
+    assert pods["Deployment/web"]["imagePullSecrets"] == [{"name": "web-pull"}]
+    assert "imagePullSecrets" not in pods["Deployment/db"]
+    assert "Secret/db-pull" not in made
+
+
+def test_only_when_asked(project: Project) -> None:
+    """Without being asked for, no login is read, and none is given."""
+    assert "Secret/web-pull" not in objects(project)
