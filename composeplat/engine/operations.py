@@ -18,12 +18,12 @@ from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
 from composeplat.cluster.patience import Patience
-from composeplat.cluster.watching import Watcher, last_lines, port_answers
+from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.events import Change, Events
+from composeplat.engine.events import KEEP, Change, Events
 from composeplat.engine.monitor import Listener, Monitor
 from composeplat.engine.preflight import (
     CLAIM,
@@ -42,7 +42,7 @@ from composeplat.engine.preflight import (
 )
 from composeplat.engine.process import Ended, Interrupted, Interrupts
 from composeplat.engine.target import Target
-from composeplat.engine.workspace import Workspace, explain
+from composeplat.engine.workspace import Workspace, broke_off, explain
 from composeplat.load.contexts import check_builds
 from composeplat.names import MANAGED_BY
 from composeplat.plan.desired import ImageBuild, Plan, ServicePlan
@@ -56,6 +56,9 @@ _PORT_GRACE = 30.0
 _ENOUGH = 0.1
 _JOB = "kubernetes:batch/v1:Job"
 _IMAGE = "docker-build:index:Image"
+#: So often Pulumi is run where something comes in between that passes by itself.
+_MOST_RUNS = 10
+_LONGEST_REFUSAL = 60.0
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -110,9 +113,13 @@ class Operator:
     listener: Listener = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
     interrupts: Interrupts = field(default_factory=Interrupts)
+    pulse: Pulse = field(init=False)
     _space: Workspace | None = None
     _build_lines: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The last lines of builds that failed, by service."""
+
+    def __post_init__(self) -> None:
+        self.pulse = Pulse(self.target.access, self.plan.namespace, self.say)
 
     @property
     def space(self) -> Workspace:
@@ -137,7 +144,7 @@ class Operator:
         started = time.monotonic()
         with self.interrupts:
             self._prepare()
-            with self.space.lock("preview"), Api(self.target.access) as api:
+            with self.space.lock("preview"), self.pulse, Api(self.target.access) as api:
                 self.plan.chosen(options.services)
                 present = self._check(api, options)
                 self.space.make_stack()
@@ -157,9 +164,9 @@ class Operator:
         return Outcome(changes=events.changing, counts=events.counted(), seconds=time.monotonic() - started,
                        kept=_kept(events), notes=notes, urls=_urls(self.plan, self.target))  # fmt: skip
 
-    def _stop_if_interrupted(self) -> None:
+    def _stop_if_interrupted(self, events: Events | None = None) -> None:
         if self.interrupts.count:
-            raise Interrupted("interrupted")
+            raise Interrupted("interrupted", self._interrupted_hint(events) if events else "")
 
     # build
 
@@ -176,7 +183,7 @@ class Operator:
         monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen, only_images=True)
         with self.interrupts:
             self._prepare()
-            with self.space.lock("build"):
+            with self.space.lock("build"), self.pulse:
                 self.space.make_stack()
                 self._check_cluster()
                 state = self.space.read_state() or {}
@@ -201,7 +208,7 @@ class Operator:
         started = time.monotonic()
         with self.interrupts:
             self._prepare()
-            with self.space.lock("deploy"), Api(self.target.access) as api:
+            with self.space.lock("deploy"), self.pulse, Api(self.target.access) as api:
                 outcome = self._deploy(api, options)
         outcome.seconds = time.monotonic() - started
         return outcome
@@ -214,14 +221,16 @@ class Operator:
         if not present.namespace:
             self._make_namespace(api)
         self._until_gone(api, [key for key in keys_of(self.plan.objects) if _is_ending(present, key)], "of before")
+        self.space.make_stack()
+        state = self.space.read_state() or {}
+        self.space.drop_pending(state)
+        if any(replaced.values()):
+            self._prove(options, present)
         for name, has_to_be in replaced.items():
             if has_to_be:
                 self._remove_volume(api, name)
             else:
                 self.say(f"volume {name} stays as it is: the file does not change it")
-        self.space.make_stack()
-        state = self.space.read_state() or {}
-        self.space.drop_pending(state)
         self._clear_the_way(api, present, state)
         drifted = bool(missing_from_cluster(state, present)) or any(replaced.values())
         chosen = self.plan.chosen(options.services)
@@ -237,6 +246,7 @@ class Operator:
             events, ended = self._run(
                 words, chosen, gate=gate, more=more, monitor=monitor, watcher=watcher, patience=patience
             )
+            self._stop_if_interrupted(events)
             outcome = Outcome(
                 changes=events.changing, counts=events.counted(), urls=_urls(self.plan, self.target), kept=_kept(events)
             )
@@ -250,11 +260,18 @@ class Operator:
             outcome.failures = self._failures(api, monitor)
         finally:
             watcher.stop()
-        if self.interrupts.count:
-            raise Interrupted("interrupted", self._interrupted_hint(events))
+        self._stop_if_interrupted(events)
         if not options.services and not outcome.failures:
             outcome.removed = self._prune(api)
         return outcome
+
+    def _prove(self, options: Options, present: Present) -> None:
+        """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
+        words = ["preview", *self._words(options, present)]
+        events, ended = self._run(words, self.plan.chosen(options.services))
+        self._stop_if_interrupted()
+        if ended.status:
+            raise _failed(ended, events)
 
     def _interrupted_hint(self, events: Events) -> str:
         done = len([urn for urn in events.done if urn in {change.urn for change in events.changing}])
@@ -471,22 +488,41 @@ class Operator:
         tick: Callable[[], None] = lambda: None,
         more: Mapping[str, str] = _NOTHING,
     ) -> tuple[Events, Ended]:
-        """Run an operation; a lock that a dead process left is broken once."""
-        for attempt in (1, 2):
-            events = Events()
+        """Run an operation, and go on with it where what came in between has passed."""
+        events = Events()
 
-            def on_event(event: dict[str, Any], events: Events = events) -> None:
-                urn = events.take(event)
-                if urn:
-                    take(urn, events)
+        def on_event(event: dict[str, Any]) -> None:
+            urn = events.take(event)
+            if urn:
+                take(urn, events)
 
-            ended = self.space.runner.follow(words, on_event, tick, more)
-            is_locked = bool(ended.status) and "is currently locked" in ended.output
-            if attempt == 1 and is_locked and not self.interrupts.count and self.space.unlock(ended.output):
-                self.say("broke the lock of a process that is gone")
-                continue
-            break
+        def on_tick() -> None:
+            self.pulse.check()
+            tick()
+
+        for _ in range(_MOST_RUNS):
+            before, events = events, Events()
+            ended = self.space.runner.follow(words, on_event, on_tick, more)
+            _add_done(events, before)
+            if not ended.status or self.interrupts.count or not self._has_passed(events, ended):
+                break
         return events, ended
+
+    def _has_passed(self, events: Events, ended: Ended) -> bool:
+        """Say whether what was in the way is so no more: a dead process's lock, or a cluster that broke off."""
+        if "is currently locked" in ended.output:
+            if self.space.unlock(ended.output):
+                self.say("broke the lock of a process that is gone")
+                return True
+            return False
+        if not broke_off("\n".join([ended.output, *_texts(events)])):
+            return False
+        self.say("the cluster broke off; going on once it answers")
+        self.pulse.doubt()
+        while self.pulse.silence and not self.interrupts.count:
+            self.pulse.check()
+            time.sleep(_ENOUGH)
+        return True
 
     # after it
 
@@ -510,6 +546,20 @@ class Operator:
             else:
                 cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}")
             monitor.fail(name, cause)
+        if ended.status:
+            self._note_dependents(monitor)
+
+    def _note_dependents(self, monitor: Monitor) -> None:
+        """Pulumi passes over what depends on one that failed, without a word."""
+        while held := [
+            edge
+            for edge in self.plan.edges
+            if edge.dependency in monitor.causes
+            and edge.service in monitor.chosen - monitor.causes.keys() - monitor.applied.keys()
+        ]:
+            for edge in held:
+                message = f"waits for {edge.dependency}, which failed"
+                monitor.fail(edge.service, Cause(code="dependency", message=message))
 
     def _cause_of_build(self, image: ImageBuild, text: str) -> Cause:
         """Say why a build failed, and keep its last lines."""
@@ -537,7 +587,9 @@ class Operator:
                         words = f"is not ready after {patience.seconds:.0f} s: {standing.words}"
                         monitor.fail(name, Cause(code="timeout", message=words, hint="give it longer with --timeout"))
                 return
-            if watcher.unreachable and time.monotonic() - watcher.unreachable_since > 60:  # noqa: PLR2004 -- a minute
+            self.pulse.check()
+            refused_for = time.monotonic() - watcher.unreachable_since
+            if watcher.unreachable and not self.pulse.silence and refused_for > _LONGEST_REFUSAL:
                 raise MissingPiece(watcher.unreachable, "what was deployed is noted; run 'platform deploy' again")
             time.sleep(_ENOUGH)
 
@@ -607,7 +659,7 @@ class Operator:
         started = time.monotonic()
         with self.interrupts:
             self.space.prepare(builds=False)
-            with self.space.lock("destroy"), Api(self.target.access) as api:
+            with self.space.lock("destroy"), self.pulse, Api(self.target.access) as api:
                 outcome = self._destroy(api, volumes=volumes, wait=wait)
         outcome.seconds = time.monotonic() - started
         return outcome
@@ -665,6 +717,7 @@ class Operator:
                 self.say(f"waiting until {len(pods)} pods have ended")
                 told = time.monotonic()
             time.sleep(_ENOUGH)
+        self._stop_if_interrupted()
 
     # refresh
 
@@ -673,7 +726,7 @@ class Operator:
         started = time.monotonic()
         with self.interrupts:
             self.space.prepare(builds=False)
-            with self.space.lock("refresh"):
+            with self.space.lock("refresh"), self.pulse:
                 state = self.space.read_state()
                 if not state or not state.get("resources"):
                     raise ComposeplatError(
@@ -708,8 +761,21 @@ def _load_ahead(plan: Plan) -> None:
     load({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
+def _texts(events: Events) -> list[str]:
+    return [text for texts in events.messages.values() for text in texts]
+
+
+def _add_done(events: Events, before: Events) -> None:
+    """Count what the run before did as well: this one finds it done."""
+    for urn, change in before.changes.items():
+        known = events.changes.get(urn)
+        if urn in before.done and change.operation != KEEP and (known is None or known.operation == KEEP):
+            events.changes[urn] = change
+            events.done.add(urn)
+
+
 def _failed(ended: Ended, events: Events) -> ComposeplatError:
-    texts = [text for texts in events.messages.values() for text in texts]
+    texts = _texts(events)
     return explain("\n".join(texts) if texts and "is currently locked" not in ended.output else ended.output)
 
 

@@ -753,6 +753,15 @@ LOGIN = (
             id="not-allowed",
         ),
         pytest.param(
+            "error: 2 errors occurred:\n\t1) open /state/x: read-only file system\n\t2) Unknown\n",
+            (
+                ComposeplatError,
+                "the state can't be written: 2 errors occurred: 1) open /state/x: read-only file system 2) Unknown",
+                "",
+            ),
+            id="read-only",
+        ),
+        pytest.param(
             'error: unable to open state directory\n\n  error: stat "/x":\n  no such file\n',
             (ComposeplatError, 'Pulumi failed: unable to open state directory stat "/x": no such file', ""),
             id="anything-else",
