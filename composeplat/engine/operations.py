@@ -225,7 +225,7 @@ class Operator:
         state = self.space.read_state() or {}
         self.space.drop_pending(state)
         if any(replaced.values()):
-            self._prove(options, present)
+            self._prove(api, options, present, [name for name, has_to_be in replaced.items() if has_to_be])
         for name, has_to_be in replaced.items():
             if has_to_be:
                 self._remove_volume(api, name)
@@ -265,10 +265,15 @@ class Operator:
             outcome.removed = self._prune(api)
         return outcome
 
-    def _prove(self, options: Options, present: Present) -> None:
+    def _prove(self, api: Api, options: Options, present: Present, losing: Collection[str]) -> None:
         """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
         words = ["preview", *self._words(options, present)]
-        events, ended = self._run(words, self.plan.chosen(options.services))
+        whole = self.plan
+        self.plan = rename_replaced(whole, api.items(kind_path("v1", "Service", whole.namespace)), losing)
+        try:
+            events, ended = self._run(words, whole.chosen(options.services))
+        finally:
+            self.plan = whole
         self._stop_if_interrupted()
         if ended.status:
             raise _failed(ended, events)

@@ -741,15 +741,17 @@ def test_after_a_failed_deploy(environment: Environment) -> None:
 
 def test_what_depends_on_something_refused(environment: Environment) -> None:
     """What depends on a service that the API server refuses is not waited for, and is told after it."""
-    text = HEAD + (
-        "  bad: {<<: *app, x-node-selector: {'a/b/c': x}}\n  web: {<<: *app, depends_on: [bad]}\n"
-        "  shop: {<<: *app, depends_on: [web]}\n"
-    )
+    quota = {"kind": "ResourceQuota", "spec": {"hard": {"count/deployments.apps": "0"}}}
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        api.apply({"apiVersion": "v1", **quota, "metadata": {"name": "none", "namespace": environment.namespace}})
+    text = HEAD + "  bad: *app\n  web: {<<: *app, depends_on: [bad]}\n  shop: {<<: *app, depends_on: [web]}\n"
     ran = environment.deploy(text).expect(1)
 
-    told = [line for line in ran.stderr.splitlines() if ": error: " in line]
-    assert "error: services.bad: Deployment 'bad' could not be made: " in told[0]
-    assert sorted(line.partition(": error: ")[2] for line in told[1:]) == [
+    told = [line.partition(": error: ")[2] for line in ran.stderr.splitlines() if ": error: " in line]
+    assert told[0].startswith("services.bad: Deployment 'bad' could not be made: ")
+    assert "exceeded quota: none" in told[0]
+    assert sorted(told[1:]) == [
         "services.shop: waits for web, which failed [deploy-failed]",
         "services.web: waits for bad, which failed [deploy-failed]",
     ]
