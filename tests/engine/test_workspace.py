@@ -677,6 +677,7 @@ NO_ANSWERS = [
     ),
     pytest.param(MADE + "the server is currently unable to handle the request", id="unable"),
     pytest.param(MADE + "etcdserver: request timed out", id="no-storage"),
+    pytest.param(MADE + "Internal error occurred: failed to allocate a serviceIP: range is full", id="has-just-begun"),
 ]
 LOGIN = (
     MissingPiece,
