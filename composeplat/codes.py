@@ -167,4 +167,9 @@ CODES: dict[str, Code] = {
         "See the reason given, and the lines below it.",
         many=True,
     ),
+    "no-sync-path": Code(
+        _E,
+        "A service was to be developed that has no host volume, so that nothing says which files are meant.",
+        "Add a host volume, such as .:/app.",
+    ),
 }

@@ -1,6 +1,6 @@
-"""Credentials for registries, out of the user's Docker configuration: read, and never changed.
+"""Names of registries, and credentials for them, out of the user's Docker configuration: read, and never changed.
 
-Owns the file's shape and the protocol of the credential helpers.
+Owns how a registry is told from an image's name, the configuration's shape and the protocol of the credential helpers.
 Must not know what the credentials are for.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,37 @@ class Login:
     address: str
     """As the Docker configuration and Kubernetes name it."""
     user: str
-    password: str
+    password: str = field(repr=False)
 
 
 def registry_of(image: str) -> str:
     """The registry that an image comes from."""
+    host = qualified(image).partition("/")[0]
+    return DOCKER_HUB if host == "index.docker.io" else host
+
+
+def qualified(image: str) -> str:
+    """An image's name in full: what stands in front of its path is a registry only where it looks like a host."""
     first, slash, _ = image.partition("/")
-    is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    return first if is_host and first not in ("index.docker.io", DOCKER_HUB) else DOCKER_HUB
+    if slash and ("." in first or ":" in first or first == "localhost"):
+        return image
+    return f"{DOCKER_HUB}/{image}" if slash else f"{DOCKER_HUB}/library/{image}"
+
+
+def read_logins(entries: Iterable[Mapping[str, str]]) -> dict[str, Login]:
+    """Logins as a program or Pulumi's configuration gives them, by registry."""
+    found: dict[str, Login] = {}
+    for entry in entries:
+        missing = [key for key in ("address", "username", "password") if not entry.get(key)]
+        if missing:
+            raise ComposeplatError(
+                f"an entry of 'registries' has no '{missing[0]}'", "give address, username and password of each"
+            )
+        host = re.sub(r"^\w+://", "", str(entry["address"])).partition("/")[0]
+        registry = registry_of(f"{host}/image") if host != "registry-1.docker.io" else DOCKER_HUB
+        address = _HUB_ADDRESS if registry == DOCKER_HUB else registry
+        found[registry] = Login(address=address, user=str(entry["username"]), password=str(entry["password"]))
+    return found
 
 
 def find_login(registry: str, environment: Mapping[str, str]) -> Login | None:

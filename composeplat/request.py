@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from composeplat.registries import Login
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -35,5 +37,7 @@ class Request:
     registry: str = ""
     pull_secret: bool = False
     """Whether pods are given the user's logins for the registries they pull from."""
+    logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
+    """Logins that are given, by registry; they come before those of the Docker configuration."""
     standard_input: bytes | None = None
     """What ``-`` stands for, where it is not the process's own standard input."""

@@ -48,6 +48,8 @@ CLUSTER_MESSAGES = {
     " 'demo' already and belongs to someone else [foreign-object]",
     "volume-change": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
     " the file changes its size from 1Gi to 100Mi [volume-change]",
+    "no-sync-path": "compose.yaml:2:3: error: services.web has no host volume, so there is nothing to develop it with"
+    " [no-sync-path]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from composeplat.diagnostics import Report
-from composeplat.load.contexts import check_builds
+from composeplat.load.contexts import check_builds, secrets_of_files
+from composeplat.model import Build, BuildSecret
 from tests.conftest import Project, lines
 
 DOCKERFILE = "FROM busybox AS base\nFROM --platform=linux/amd64 \\\n  base as Test\nFROM busybox\n"
@@ -119,3 +122,13 @@ def test_secrets(project: Project) -> None:
         "services.web.build.secrets[1] reads a file that is no text",
         "services.web.build.secrets[2] reads a variable that is not set: C [required-variable]",
     ]
+
+
+def test_secrets_of_files(tmp_path: Path) -> None:
+    """The secrets that are in files are read, to be hidden; one that is no text, or not there, is passed over."""
+    (tmp_path / "token").write_text("s3cret\n")
+    (tmp_path / "bin").write_bytes(b"\xff")
+    secrets = [BuildSecret(name=name, file=str(tmp_path / name)) for name in ("token", "bin", "gone")]
+    secrets.append(BuildSecret(name="b", variable="B", value="of a variable"))
+
+    assert secrets_of_files(Build(secrets=tuple(secrets))) == ("s3cret\n",)

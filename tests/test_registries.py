@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.registries import Login, find_login, registry_of
+from composeplat.registries import Login, find_login, qualified, read_logins, registry_of
 
 
 @pytest.fixture
@@ -53,6 +53,21 @@ def encoded(text: str) -> str:
 def test_registry_of(image: str, registry: str) -> None:
     """An image's registry is what stands in front of its path, if that is a host, and Docker's own if not."""
     assert registry == registry_of(image)
+
+
+@pytest.mark.parametrize(
+    ("reference", "full"),
+    [
+        pytest.param("shop", "docker.io/library/shop", id="Docker's own"),
+        pytest.param("team/shop:1", "docker.io/team/shop:1", id="Docker's"),
+        pytest.param("localhost/shop", "localhost/shop", id="this machine's"),
+        pytest.param("localhost:5000/shop", "localhost:5000/shop", id="this machine's, with a port"),
+        pytest.param("registry.example.com/team/shop", "registry.example.com/team/shop", id="another"),
+    ],
+)
+def test_names_in_full(reference: str, full: str) -> None:
+    """An image is named in full, with the registry that goes without saying."""
+    assert full == qualified(reference)
 
 
 @pytest.mark.parametrize(
@@ -164,3 +179,37 @@ def test_a_broken_file(tmp_path: Path, environment: dict[str, str], config: obje
 
     with pytest.raises(ComposeplatError, match=message):
         find_login("r.example.com", environment)
+
+
+# given ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "registry", "named"),
+    [
+        pytest.param("r.example.com", "r.example.com", "r.example.com", id="host"),
+        pytest.param("https://r.example.com/v2/", "r.example.com", "r.example.com", id="address"),
+        pytest.param("localhost:5000", "localhost:5000", "localhost:5000", id="port"),
+        pytest.param("docker.io", "docker.io", "https://index.docker.io/v1/", id="dockers-own"),
+        pytest.param("https://index.docker.io/v1/", "docker.io", "https://index.docker.io/v1/", id="dockers-address"),
+    ],
+)
+def test_given_logins(address: str, registry: str, named: str) -> None:
+    """A login that is given is known by its registry, however that is written."""
+    given = read_logins([{"address": address, "username": "ann", "password": "s3cret"}])
+
+    assert given == {registry: login("ann", "s3cret", named)}
+
+
+@pytest.mark.parametrize("missing", ["address", "username", "password"])
+def test_half_a_login(missing: str) -> None:
+    """One without an address, a name or a password is refused, and says which."""
+    whole = {"address": "r.example.com", "username": "ann", "password": "s3cret"}
+
+    with pytest.raises(ComposeplatError, match=f"^an entry of 'registries' has no '{missing}'$"):
+        read_logins([{**whole, missing: ""}])
+
+
+def test_a_password_is_not_shown() -> None:
+    """What Python shows of a login has no password."""
+    assert "s3cret" not in repr(login("ann", "s3cret"))

@@ -244,6 +244,110 @@ def deploy(
     raise typer.Exit(int(status))
 
 
+def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Without a service, what stands behind ``--`` is the command all the same: the parser drops the dashes."""
+    words = [service, *command]
+    if "--" in sys.argv and sys.argv[sys.argv.index("--") + 1 :] == words:
+        return "", tuple(words)
+    return service, tuple(command)
+
+
+@app.command()
+def up(
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]...", help="What to run; else its own command, or a shell."),
+    ] = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    domain: opt.Domain = "",
+    registry: opt.Registry = "",
+    builder: opt.Builder = "",
+    deploy_first: Annotated[
+        bool, typer.Option("--deploy", help="Deploy first, even if the environment is there.")
+    ] = False,
+    forward: Annotated[
+        list[str] | None,
+        typer.Option("--forward", metavar="[HERE:]PORT", help="Lead a port here to one of the container; may repeat."),
+    ] = None,
+    reverse: Annotated[
+        list[str] | None,
+        typer.Option("--reverse", metavar="[THERE:]PORT", help="Lead a port of the container to one here; may repeat."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="Set a variable of the session; may repeat."),
+    ] = None,
+    helper_image: Annotated[
+        str,
+        typer.Option("--helper-image", metavar="IMAGE", help="An image with the agent, instead of building one."),
+    ] = "",
+    volume_size: Annotated[
+        str, typer.Option("--volume-size", metavar="SIZE", help="Room for what is synced, when it is made.")
+    ] = "5Gi",
+    timeout: opt.Timeout = 300,
+    take_over: Annotated[bool, typer.Option("--take-over", help="End another 'platform up' of this service.")] = False,
+    down_on_exit: Annotated[
+        bool, typer.Option("--down-on-exit", help="Give the service back when the session ends.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say little.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write events as JSON to standard error.")] = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, domain=domain, registry=registry, builder=builder, strict=strict, verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        service, words = _split_at_dashes(service, command or [])
+        options = UpOptions(
+            service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
+            reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
+            timeout=timeout, take_over=take_over, down_on_exit=down_on_exit, quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        status = run(choice, options)
+    raise typer.Exit(status)
+
+
+@app.command()
+def down(
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete what was synced, too.")] = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """End the development of a service: what was deployed runs again, as it was."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.up import down as run  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, service, volumes=volumes)
+    raise typer.Exit(int(status))
+
+
 @app.command()
 def build(
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -9,12 +9,13 @@ from composeplat.cli.console import show_result, table, tell
 from composeplat.diagnostics import Exit
 from composeplat.local.packages import install_packages, missing_packages
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, SIMULATION_TOOLS
+from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS, SIMULATION_TOOLS, Tool
 
 
 def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     toolchain = Toolchain(os.environ)
-    tools = (*DEPLOY_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS) if cluster else DEPLOY_TOOLS
+    tools: tuple[Tool, ...] = (*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS)
+    tools += (*CLUSTER_TOOLS, *SIMULATION_TOOLS) if cluster else ()
     if check:
         rows = toolchain.report(dict.fromkeys(tools))
         packages = sorted(missing_packages(os.environ)) if cluster else []

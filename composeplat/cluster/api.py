@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import socket
 import ssl
 import tempfile
 import time
@@ -168,6 +169,23 @@ class Api:
         """A body that is not JSON, such as ``/readyz`` or a log."""
         return self._answer("GET", path, None, "").decode("utf-8", "replace")
 
+    def lines(self, path: str) -> Iterator[str]:
+        """The lines of a body that goes on until its other end has no more, such as a log that is followed."""
+        connection = self._connect(timeout=_TIMEOUT)
+        try:
+            connection.request("GET", self.access.prefix + path, headers=self._headers(accept="*/*"))
+            answer = connection.getresponse()
+            if answer.status != http.client.OK:
+                raise _refusal(answer.status, answer.read(), self.access)
+            if connection.sock is not None:
+                _keep_alive(connection.sock)
+            while line := answer.readline():
+                yield line.decode("utf-8", "replace").rstrip("\n")
+        except (OSError, http.client.HTTPException) as error:
+            raise ApiError(0, _unreachable(self.access, error)) from None
+        finally:
+            connection.close()
+
     def watch(self, path: str, version: str, *, seconds: int = 60) -> Iterator[dict[str, Any]]:
         """Events after a resource version, until the server ends the watch."""
         connection = self._connect(timeout=seconds + _TIMEOUT)
@@ -296,6 +314,15 @@ def _refusal(status: int, body: bytes, access: Access) -> ApiError:
         who = f"context '{access.context}'" if access.context else "the kubeconfig"
         message = f"the API server at {access.address} does not accept the credentials of {who}"
     return ApiError(status, message or f"the API server answered {status}")
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Let the system find out that a connection is dead: nothing may be said on it for hours."""
+    sock.settimeout(None)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _pause(answer: http.client.HTTPResponse) -> float:

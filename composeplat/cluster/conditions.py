@@ -207,6 +207,12 @@ def _containers(pod: Object) -> list[Object]:
     return found
 
 
+def _before(pod: Object) -> list[Object]:
+    """The containers that run before the others."""
+    found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []
+    return found
+
+
 def _is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
 
@@ -268,7 +274,7 @@ def _pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | No
         if growing or snapshot.age(f"unscheduled/{uid}") < UNSCHEDULABLE_FOR:
             return None
         return _unschedulable(unscheduled, name)
-    for container in _containers(pod):
+    for container in (*_before(pod), *_containers(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
             return cause

@@ -5,9 +5,12 @@ Owns how a build is said to Pulumi's provider for builds, and the folder that ho
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -20,8 +23,11 @@ from composeplat import files
 from composeplat.files import MAX_BUILD_SECRET
 from composeplat.model import Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
+from composeplat.registries import Login, qualified
 from composeplat.toolchain.cache import cache_folder
 
+#: Host content that was not deployed for so long is laid out anew when it is.
+_KEPT_FOR = 7 * 24 * 3600.0
 #: No Dockerfile asks for it: with it, contexts that the provider does not see change are built again.
 _FINGERPRINT = "CONTEXTS_FINGERPRINT"
 
@@ -32,30 +38,30 @@ def build_image(
     builder: str,
     opts: pulumi.ResourceOptions,
     bases: Mapping[str, pulumi.Input[str]] | None = None,
+    logins: Mapping[str, Login] | None = None,
 ) -> pulumi.CustomResource:
-    """Register a build; its ``ref`` names the image by digest. ``bases`` are images it is built on, by context."""
+    """Register a build; its ``ref`` names the image by digest. ``bases`` are images it is built on, by context.
+
+    ``logins`` are those that are given, by registry; without any, the provider takes the Docker configuration's.
+    """
     build = image.build
     if image.derived:
-        build = replace(build, context=lay_out(image.reference, image.contents))
+        # Stacks of one environment in several namespaces may be at it at the same time.
+        owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{image.reference}"
+        build = replace(build, context=lay_out(owner, image.contents))
     module: Any = import_module("pulumi_docker_build")
     made: pulumi.CustomResource = module.Image(
         name,
+        # Only of a name in full the provider gives the digest.
         tags=[qualified(image.reference), *map(qualified, build.tags)],
         push=True,
         build_on_preview=False,
+        registries=[_registry(name, login) for name, login in (logins or {}).items()] or None,
         builder={"name": builder} if builder else None,
         opts=opts,
         **_arguments(build, bases or {}),
     )
     return made
-
-
-def qualified(reference: str) -> str:
-    """Name an image in full: only then does the provider give its digest."""
-    first, slash, _ = reference.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
-        return reference
-    return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
 
 
 def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
@@ -77,6 +83,10 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str
         "pull": build.pull, "platforms": list(build.platforms), "add_hosts": list(build.extra_hosts),
     }  # fmt: skip
     return {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
+
+
+def _registry(name: str, login: Login) -> dict[str, pulumi.Input[str]]:
+    return {"address": name, "username": login.user, "password": pulumi.Output.secret(login.password)}
 
 
 def _dockerfile(build: Build) -> dict[str, str]:
@@ -136,12 +146,13 @@ def _add_to(digest: Any, path: str, name: str) -> None:
 # host content ---------------------------------------------------------------------------------------------------------
 
 
-def lay_out(reference: str, contents: Iterable[str]) -> str:
+def lay_out(owner: str, contents: Iterable[str]) -> str:
     """Lay host content out as the context of a build: each path's under its number, links followed; gives the folder.
 
     It is apart from where it comes from, so that nothing beside it is read, and no ``.dockerignore`` in it counts.
+    ``owner`` is what tells this image from all others; its folder is the same each time, as Pulumi keeps the name.
     """
-    name = hashlib.sha256(reference.encode()).hexdigest()[:16]
+    name = hashlib.sha256(owner.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / "content" / name
     aside = folder.with_name(f".{name}.{os.getpid()}")
     try:
@@ -155,11 +166,34 @@ def lay_out(reference: str, contents: Iterable[str]) -> str:
                 _link(source, target)
         shutil.rmtree(folder, ignore_errors=True)
         aside.replace(folder)
+        _hold(folder)
     except OSError as error:
-        raise pulumi.RunError(f"host content for image '{reference}' can't be laid out: {error}") from None
+        raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+    _forget_old(folder.parent)
     return str(folder)
+
+
+def _hold(folder: Path) -> None:
+    """Let others see that a folder is in use, until this process ends."""
+    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    fcntl.flock(held, fcntl.LOCK_SH)
+
+
+def _forget_old(place: Path) -> None:
+    """Remove what nobody has laid out in a long time and nobody uses; leavings of killed runs are among it."""
+    before = time.time() - _KEPT_FOR
+    for folder in place.iterdir():
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime >= before:
+                continue
+            held = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(held)
 
 
 def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -38,8 +38,10 @@ def declare(
 ) -> ComposeStack:
     """What ``platform deploy`` runs: a plan that is made already; of its images, those named are what all waits for."""
     stack = ComposeStack(
-        plan.environment, plan=plan, gate=gate, waits=True, builder=builder, building=building, opts=_options(cluster)
-    )
+        plan.environment, plan=plan, gate=gate, waits=True, builder=builder, building=building,
+        # Where only images are built there is no cluster to speak of.
+        opts=_options(cluster) if plan.objects else None,
+    )  # fmt: skip
     pulumi.export("urls", stack.urls)
     return stack
 
@@ -57,6 +59,7 @@ def declare_configured(folder: Path) -> ComposeStack:
         file=[folder / path for path in written if path],
         environment_name=pulumi.get_project(),
         namespace=config.get("namespace") or pulumi.get_stack(),
+        registries=_registries(config),
         pull_secret=config.get_bool("pullSecret") or False,
         env_files=[folder / path for path in config.get_object("envFiles") or ()],
         waits=True,
@@ -65,6 +68,14 @@ def declare_configured(folder: Path) -> ComposeStack:
     )
     pulumi.export("urls", stack.urls)
     return stack
+
+
+def _registries(config: pulumi.Config) -> list[dict[str, str]]:
+    """Logins for registries: their passwords are to be secrets of the configuration."""
+    written = config.get_object("registries") or []
+    if not isinstance(written, list) or not all(isinstance(one, dict) for one in written):
+        raise pulumi.RunError("composeplat:registries must be a list, each with address, username and password")
+    return written
 
 
 def _ambient_cluster() -> str:

@@ -18,12 +18,14 @@ from composeplat.cluster.watching import Watcher
 from composeplat.components.bind import bind
 from composeplat.components.gate import Gate
 from composeplat.components.image import build_image
+from composeplat.components.image_ports import ImagePorts
 from composeplat.components.kinds import register
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.load import load_definition
 from composeplat.load.contexts import check_builds
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
+from composeplat.registries import Login, read_logins
 from composeplat.request import Request
 
 STACK = "composeplat:index:ComposeStack"
@@ -68,6 +70,7 @@ class ComposeStack(pulumi.ComponentResource):
         env_files: Sequence[str | Path] = (),
         variables: Mapping[str, str] | None = None,
         builder: str = "",
+        registries: Sequence[Mapping[str, str]] = (),
         plan: Plan | None = None,
         gate: Gate | None = None,
         building: Collection[str] | None = None,
@@ -75,6 +78,7 @@ class ComposeStack(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(STACK, name, None, opts)
+        logins = _logins(registries)
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
             shell = dict(os.environ) if variables is None else dict(variables)
@@ -82,6 +86,7 @@ class ComposeStack(pulumi.ComponentResource):
                 files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
                 namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
                 gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
+                logins=logins,
                 env_files=tuple(str(one) for one in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )  # fmt: skip
@@ -90,14 +95,22 @@ class ComposeStack(pulumi.ComponentResource):
             waits = self.get_provider(_OF_KUBERNETES) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan)
-        self._register(name, plan, gate if waits else None, builder, building, awaits=not waits)
+        self._register(name, plan, gate if waits else None, builder, building, logins, awaits=not waits)
 
     def _register(
-        self, name: str, plan: Plan, gate: Gate | None, builder: str, building: Collection[str] | None, *, awaits: bool
+        self,
+        name: str,
+        plan: Plan,
+        gate: Gate | None,
+        builder: str,
+        building: Collection[str] | None,
+        logins: Mapping[str, Login],
+        *,
+        awaits: bool,
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
         made: dict[str, pulumi.Resource] = {}
-        maker = _Maker(name, plan, made, awaits=awaits)
+        maker = _Maker(name, plan, made, logins, awaits=awaits)
         self.services = {one.name: ComposeService(name, one, maker, child) for one in plan.services}
         for image in plan.images:
             # Each after those it is built on, which services that wait for each other may have in another order.
@@ -116,7 +129,9 @@ class ComposeStack(pulumi.ComponentResource):
 class _Maker:
     """Registers the objects of the plan, each after those it needs."""
 
-    def __init__(self, stack: str, plan: Plan, made: dict[str, pulumi.Resource], *, awaits: bool) -> None:
+    def __init__(
+        self, stack: str, plan: Plan, made: dict[str, pulumi.Resource], logins: Mapping[str, Login], *, awaits: bool
+    ) -> None:
         self.stack = stack
         self.confidential = plan.confidential
         self.made = made
@@ -126,6 +141,9 @@ class _Maker:
         """The builds, by service."""
         self.first: list[pulumi.Resource] = []
         """What every object comes after."""
+        self.logins = logins
+        self.ports = ImagePorts(logins)
+        self.ports.begin(plan.objects)
 
     def make(
         self,
@@ -142,6 +160,7 @@ class _Maker:
             parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None, delete_before_replace=True
         )
         manifest = bind(desired.manifest, self.images, self.confidential, awaits=self.awaits)
+        self.ports.put_into(manifest, desired.ports_of, self.images)
         made = register(f"{self.stack}-{desired.key}", manifest, opts)
         self.made[desired.key] = made
         return made
@@ -176,7 +195,9 @@ class ComposeService(pulumi.ComponentResource):
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
         # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
-        made = build_image(f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases)
+        made = build_image(
+            f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases, self._maker.logins
+        )
         built[self._plan.name] = made.ref  # type: ignore[attr-defined]
         self._maker.built[self._plan.name] = made
 
@@ -186,8 +207,7 @@ class ComposeService(pulumi.ComponentResource):
         for desired in plan.objects:
             is_workload = desired.key.startswith("workload/")
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
-            made = self._maker.make(desired, self, hooks)
-        self.workload = made
+            self.workload = self._maker.make(desired, self, hooks)
         self.register_outputs({})
 
 
@@ -218,6 +238,13 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
     return plan.with_confidential(loaded.confidential)
+
+
+def _logins(registries: Sequence[Mapping[str, str]]) -> dict[str, Login]:
+    try:
+        return read_logins(registries)
+    except ComposeplatError as error:
+        raise pulumi.RunError(_with_hint(error)) from None
 
 
 def _with_hint(told: Diagnostic | ComposeplatError) -> str:

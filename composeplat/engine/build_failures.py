@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from composeplat.model import Build
+from composeplat.registries import registry_of
 
 #: So many of a step's last lines are kept.
 _LINES = 20
@@ -69,8 +70,11 @@ def read_failure(
 def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
     """What a build is given that must not be shown: arguments whose names tell so, and secrets."""
     values = [value for name, value in build.args.items() if _CONFIDENTIAL.search(name)]
-    values += [secret.value for secret in build.secrets if secret.value is not None]
-    return tuple(value for value in (*values, *secrets) if len(value) >= _SHORTEST_HIDDEN)
+    whole = [*(secret.value for secret in build.secrets if secret.value is not None), *secrets]
+    # A step that prints a secret of several lines prints each in a line of its own; and what is told of one that has
+    # a name in front (TOKEN=…) may be the value alone.
+    parts = {part.strip() for text in whole for line in text.splitlines() for part in (line, line.partition("=")[2])}
+    return tuple(value for value in sorted({*values, *whole, *parts}) if len(value) >= _SHORTEST_HIDDEN)
 
 
 def matches(record: Mapping[str, Any], text: str, context: str) -> bool:
@@ -144,7 +148,7 @@ def _of_push(found: re.Match[str]) -> BuildFailure:
 
 def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     """What a registry, or the way to it, says no with."""
-    host = _host(image)
+    host = registry_of(image)
     blame = ("image",) if verb == "pushed to" else ("build",)
     other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
     if _REFUSED.search(why):
@@ -163,11 +167,6 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
         message = f"registry {host} can't be reached: {reason}"
         return BuildFailure(message=message, blame=blame, hint=f"see whether it runs and the name is right{other}")
     return BuildFailure(message=_short(why), blame=blame)
-
-
-def _host(image: str) -> str:
-    first, slash, _ = image.partition("/")
-    return first if slash and ("." in first or ":" in first or first == "localhost") else "docker.io"
 
 
 def _of_property(found: re.Match[str]) -> BuildFailure:
@@ -191,6 +190,23 @@ def _of_builder(found: re.Match[str]) -> BuildFailure:
     )
 
 
+def _of_engine(found: re.Match[str]) -> BuildFailure:
+    """Docker's own builder can't push; the provider then starts another one in a container."""
+    why = re.sub(r"^.*\b(?:runc create failed|create shim task): ", "", found["why"])
+    return BuildFailure(
+        message=f"can't be built: Docker can't start a builder in a container: {_short(why)}",
+        hint="see what docker buildx create --bootstrap says, or name another builder with --builder",
+    )
+
+
+def _of_network(found: re.Match[str]) -> BuildFailure:
+    return BuildFailure(
+        message=f"can't be built: the builder does not allow its steps the network '{found['network']}'",
+        blame=("build", "network"),
+        hint=f'allow it in the builder\'s configuration: insecure-entitlements = ["network.{found["network"]}"]',
+    )
+
+
 def _of_credentials(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
         message=f"can't be built: the credentials of Docker's configuration can't be read: {_short(found['why'])}",
@@ -205,6 +221,8 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], BuildFailure]],
     (re.compile(r'^process "(?P<command>.*)" did not complete successfully: exit code: (?P<status>\d+)'), _of_process),
     (re.compile(r'failed to calculate checksum of ref \S+ "(?P<path>[^"]*)": not found'), _of_copy),
     (re.compile(r'target stage "?(?P<target>[^"\s]+)"? could not be found'), _of_target),
+    (re.compile(r"^Error response from daemon: (?P<why>.*)"), _of_engine),
+    (re.compile(r"granting entitlement network\.(?P<network>\w+) is not allowed"), _of_network),
     (re.compile(r"error listing credentials - err: (?P<why>.*?)(?:, out: .*)?$"), _of_credentials),
     (re.compile(r"property (?P<property>[\w.\[\]]+) value .*? has a problem: (?P<why>.*)"), _of_property),
     (re.compile(r"^(?:context deadline exceeded|(?:new builder|loading nodes|creating builder|booting builder): .*"

@@ -42,8 +42,9 @@ from composeplat.engine.preflight import (
 )
 from composeplat.engine.process import Ended, Interrupted, Interrupts
 from composeplat.engine.target import Target
+from composeplat.engine.twins import ORIGINAL, held_back_in, hold_back, is_twin, original_in, twins_by_service
 from composeplat.engine.workspace import Workspace, broke_off, explain
-from composeplat.load.contexts import check_builds
+from composeplat.load.contexts import check_builds, secrets_of_files
 from composeplat.names import MANAGED_BY
 from composeplat.plan.desired import ImageBuild, Plan, ServicePlan
 from composeplat.toolchain.setup import Toolchain
@@ -154,7 +155,10 @@ class Operator:
                 losing = [name for name, has_to_be in replaced.items() if has_to_be]
                 notes = [_lost(self.plan, name) for name in losing]
                 live = api.items(kind_path("v1", "Service", self.plan.namespace))
-                self.plan = rename_replaced(self.plan, live, losing)
+                twins = twins_by_service(present, self.plan.environment)
+                self.plan = rename_replaced(
+                    hold_back(self.plan, held_back_in(self.space.read_state() or {}, twins)), live, losing
+                )
                 if self._has_drift(present):
                     words.append("--refresh")
                 events, ended = self._run(words, self.plan.chosen(options.services))
@@ -179,6 +183,8 @@ class Operator:
             which = f"service '{next(iter(services))}' has" if services else "no service has"
             raise ComposeplatError(f"{which} nothing to build", "say what with 'build'")
         self._check_builds(images)
+        # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
+        self.plan = self.plan.images_alone
         chosen = frozenset(image.service for image in images)
         monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen, only_images=True)
         with self.interrupts:
@@ -190,7 +196,7 @@ class Operator:
                 self.space.drop_pending(state)
                 urns = sorted(self._image_urn(image) for image in images)
                 words = ["up", "--yes", "--skip-preview", "--continue-on-error", "--stack", self.plan.namespace,
-                         "--suppress-outputs", *_each("--target", [*urns, *self._parents(images)]),
+                         "--suppress-outputs", *_each("--exclude", self._apart_from(urns, state)),
                          *_each("--replace", sorted(set(urns) & built_images(state)) if force else ())]  # fmt: skip
                 events, ended = self._run(words, chosen, monitor=monitor)
         self._stop_if_interrupted()
@@ -231,6 +237,7 @@ class Operator:
                 self._remove_volume(api, name)
             else:
                 self.say(f"volume {name} stays as it is: the file does not change it")
+        self._heed_twins(api, present)
         self._clear_the_way(api, present, state)
         drifted = bool(missing_from_cluster(state, present)) or any(replaced.values())
         chosen = self.plan.chosen(options.services)
@@ -265,6 +272,35 @@ class Operator:
             outcome.removed = self._prune(api)
         return outcome
 
+    def _heed_twins(self, api: Api, present: Present) -> None:
+        """Let the pods of services under development stay away, and tell their twins how many there are to be."""
+        twins = twins_by_service(present, self.plan.environment)
+        for service in self.plan.services:
+            if service.cluster_name in twins:
+                path = _path("Deployment", self.plan.namespace, twins[service.cluster_name])
+                api.patch(path, {"metadata": {"annotations": {ORIGINAL: original_in(service).to_text()}}})
+                self.say(
+                    f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
+                )
+        self.plan = hold_back(self.plan, twins)
+
+    def note_given_back(self, service: str) -> None:
+        """Where the state has no pods for a service that was under development, read anew how many there are."""
+        with self.interrupts:
+            self.space.prepare(builds=False)
+            with self.space.lock("down"), self.pulse:
+                urns = held_back_in(self.space.read_state() or {}, {service})
+                if not urns:
+                    return
+                self.space.make_stack()
+                self._check_cluster()
+                words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local", "--yes",
+                         "--skip-preview", *_each("--target", urns.values())]  # fmt: skip
+                events, ended = self._follow(words)
+        self._stop_if_interrupted()
+        if ended.status:
+            raise _failed(ended, events)
+
     def _prove(self, api: Api, options: Options, present: Present, losing: Collection[str]) -> None:
         """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
         words = ["preview", *self._words(options, present)]
@@ -298,17 +334,20 @@ class Operator:
             words += _each("--replace", (self._urn("Service", f"workload/{name}", _JOB) for name in jobs))
         if options.build is not None:
             built = built_images(state)
-            images = {image.service: self._image_urn(image) for image in part.images}
-            unbuilt = [service for service, urn in images.items() if urn not in built]
-            if options.build:
-                words += _each("--replace", sorted(set(images.values()) & built))
-            elif unbuilt:
-                raise ComposeplatError(
-                    f"the image of service '{unbuilt[0]}' has never been built here", "leave --no-build out once"
-                )
-            else:
-                words += _each("--exclude", sorted(images.values()))
+            images = {self._image_urn(image) for image in part.images}
+            words += _each("--replace", sorted(images & built)) if options.build else _each("--exclude", sorted(images))
         return words
+
+    def _apart_from(self, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
+        """What stays as it is when only images are built: all that the cluster has, other images, what is gone."""
+        yield from ("**$kubernetes:**", "**::pulumi:providers:kubernetes::**")
+        stack = self.plan.environment
+        registered = {f"{stack}-service/{one.cluster_name}" for one in self.plan.services}
+        registered |= {f"{stack}-endpoints/{one.name}" for one in self.plan.endpoints}
+        known = {str(one["urn"]) for one in state.get("resources") or ()}
+        ours = {urn for urn in known if "::composeplat:index:ComposeStack$" in urn and "$kubernetes:" not in urn}
+        others = {urn for urn in ours if urn.rpartition("::")[2] not in registered}
+        yield from sorted((others | {self._image_urn(one) for one in self.plan.images}) - set(images))
 
     def _parents(self, images: Iterable[ImageBuild]) -> Iterable[str]:
         """What has to be there for images to be: the components they are children of."""
@@ -353,9 +392,20 @@ class Operator:
             check_present(self.plan, present, self.origins, report, replaced_volumes=options.replaced_volumes)
             if report.errors:
                 raise Refused(report)
-        if options.build is not False:
+        if options.build is False:
+            self._check_built(self.plan.only(options.services).images)
+        else:
             self._check_builds(self.plan.only(options.services).images)
         return present
+
+    def _check_built(self, images: Iterable[ImageBuild]) -> None:
+        """See that there are images to run, where none is to be built."""
+        built = built_images(self.space.read_state() or {})
+        unbuilt = [image.service for image in images if self._image_urn(image) not in built]
+        if unbuilt:
+            raise ComposeplatError(
+                f"the image of service '{unbuilt[0]}' has never been built here", "leave --no-build out once"
+            )
 
     def _check_builds(self, images: Collection[ImageBuild]) -> None:
         """See that builds can begin, and that images have a place to go."""
@@ -572,7 +622,8 @@ class Operator:
         buildx = Toolchain(self.environment).find(BUILDX)
         variables = self.space.runner.variables
         record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
-        failure = read_failure(text, record, hidden=confidential(image.build), builder=builder)
+        hidden = confidential(image.build, secrets_of_files(image.build))
+        failure = read_failure(text, record, hidden=hidden, builder=builder)
         self._build_lines[image.service] = failure.lines
         blame = ("image",) if image.derived else failure.blame
         return Cause(code="build", message=failure.message, hint=failure.hint, blame=blame)
@@ -653,7 +704,8 @@ class Operator:
         removed = []
         for kind, name in present.ours(self.plan.environment):
             head = present.heads[kind, name]
-            if kind != CLAIM and (kind, name) not in wanted and "deletionTimestamp" not in head["metadata"]:
+            is_wanted = kind == CLAIM or (kind, name) in wanted or is_twin(head)
+            if not is_wanted and "deletionTimestamp" not in head["metadata"]:
                 api.delete(_path(kind, self.plan.namespace, name))
                 removed.append(f"{kind}/{name}")
         return removed

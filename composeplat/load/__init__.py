@@ -90,7 +90,7 @@ def _find_logins(project: Project, settings: Settings, request: Request) -> dict
     registries = {registry_of(image) for image in images}
     if settings.registry:
         registries.add(registry_of(f"{settings.registry}/image"))
-    found = {registry: find_login(registry, request.shell) for registry in sorted(registries)}
+    found = {one: request.logins.get(one) or find_login(one, request.shell) for one in sorted(registries)}
     return {registry: login for registry, login in found.items() if login is not None}
 
 

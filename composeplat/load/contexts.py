@@ -6,6 +6,7 @@ It is asked before a build alone; a definition can be read and rendered where it
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -29,6 +30,16 @@ def check_builds(builds: Mapping[str, Build], origins: Origins, report: Report) 
     """Report what is missing, at its place in the definition; ``builds`` are those of services, by name."""
     for service, build in builds.items():
         _Checker(service, build, origins, report).check()
+
+
+def secrets_of_files(build: Build) -> tuple[str, ...]:
+    """What the secrets of a build are whose values are in files; one that can't be read is passed over."""
+    found = []
+    for secret in build.secrets:
+        if secret.file:
+            with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
+                found.append(files.read_bytes(Path(secret.file), limit=files.MAX_BUILD_SECRET).decode())
+    return tuple(found)
 
 
 class _Checker:

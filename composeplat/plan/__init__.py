@@ -23,7 +23,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
-from composeplat.plan.images import image_of, plan_images
+from composeplat.plan.images import built_references, exposing_image, image_of, plan_images
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
@@ -48,6 +48,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     shared = shared_volumes(project)
     mounted = project.mounted_volumes
     ordered = in_order(project.services)
+    built = built_references(ordered, settings)
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)
@@ -55,7 +56,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
-        services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ())) for s in ordered),
+        services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ()), built) for s in ordered),
         endpoints=plan_endpoints(checker, settings, identity),
         images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
@@ -63,7 +64,12 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
 
 
 def _plan_service(
-    service: Service, project: Project, identity: Identity, settings: Settings, shared: tuple[str, ...]
+    service: Service,
+    project: Project,
+    identity: Identity,
+    settings: Settings,
+    shared: tuple[str, ...],
+    built: frozenset[str],
 ) -> ServicePlan:
     name = clean(service.name)
     image = image_of(service, settings)
@@ -85,7 +91,8 @@ def _plan_service(
         objects.append(Desired(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
     if login is not None:
         objects.append(Desired(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
-    objects.append(Desired(key=f"service/{name}", manifest=plan_cluster_service(service, identity)))
+    exposing = exposing_image(service, built, settings)
+    objects.append(Desired(key=f"service/{name}", manifest=plan_cluster_service(service, identity), ports_of=exposing))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
     needs += [f"claim/{claim}" for claim in storage.claims]

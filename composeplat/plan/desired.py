@@ -40,6 +40,8 @@ class Desired:
     manifest: Manifest
     needs: tuple[str, ...] = ()
     """Keys of objects that must be there before."""
+    ports_of: ImageOf | str = ""
+    """The image whose own ports a cluster service is to list, where they can be read; none where it names its own."""
 
     @property
     def kind(self) -> str:
@@ -154,6 +156,13 @@ class Plan:
             if image.service in wanted:
                 wanted |= {base.service for base in image.bases.values() if isinstance(base, ImageOf)}
         return tuple(one for one in self.images if one.service in wanted)
+
+    @property
+    def images_alone(self) -> Plan:
+        """The plan for a build: its images, and no object of a cluster."""
+        services = tuple(replace(one, objects=()) for one in self.services)
+        endpoints = tuple(replace(one, objects=()) for one in self.endpoints)
+        return replace(self, services=services, endpoints=endpoints, volumes=())
 
     @property
     def own_builds(self) -> dict[str, Build]:

@@ -78,6 +78,20 @@ def image_of(service: Service, settings: Settings) -> ImageOf | str:
     return ImageOf(service.name, image_reference(service, settings)) if _is_built(service) else service.image
 
 
+def built_references(services: Iterable[Service], settings: Settings) -> frozenset[str]:
+    """The names under which images of the environment are pushed."""
+    return frozenset(image_reference(service, settings) for service in services if _is_built(service))
+
+
+def exposing_image(service: Service, built: frozenset[str], settings: Settings) -> ImageOf | str:
+    """The image whose ports a service's name is to list: none where the service names ports itself.
+
+    One that another service builds is left out: it is read before that build, and might be another after it.
+    """
+    image = image_of(service, settings)
+    return "" if service.ports or image in built else image
+
+
 def _is_built(service: Service) -> bool:
     return service.build is not None or carries_content_in_image(service)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from composeplat.blame import Checker
 from composeplat.diagnostics import PathKey
 from composeplat.model import Port, Service
@@ -41,6 +43,15 @@ def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
     if ports:
         spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
     return {"apiVersion": "v1", "kind": "Service", "metadata": identity.metadata(name, name), "spec": spec}
+
+
+def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:
+    """List what an image exposes; the name goes on leading to the pods themselves.
+
+    A service with an address of its own would be deleted and made anew whenever an image begins to expose a port.
+    """
+    listed = [_service_port(number, Port(target=number, protocol=protocol)) for number, protocol in ports]
+    return {**spec, "ports": listed} if listed else spec
 
 
 def _service_port(number: int, port: Port) -> Manifest:

@@ -98,6 +98,7 @@ def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> N
     settings = {
         **environment,
         "CGO_ENABLED": "1" if tool.cgo else "0",
+        **({"GOOS": tool.goos, "GOARCH": tool.goarch} if tool.goos else {}),
         "GOTOOLCHAIN": "local",
         "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false",
         "GOWORK": "off",

@@ -6,11 +6,18 @@ Adding a program is a row here and a folder in ``pins/``.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import platform
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
 PINS = Path(str(files("composeplat.toolchain") / "pins"))
+
+
+def architecture() -> str:
+    """This machine's processor, as Go and Kubernetes name it."""
+    machine = platform.machine().lower()
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +32,9 @@ class Tool:
     """The Go variable that holds the program's version: without it, it calls itself something else."""
     more_stamps: tuple[tuple[str, str], ...] = ()
     cgo: bool = False
+    goos: str = ""
+    goarch: str = ""
+    """Built for another system than this one; empty means this one."""
     ask: tuple[str, ...] = ()
     """Arguments that make the program print its version; none means PATH is not looked at."""
     fits: tuple[str, ...] = ()
@@ -53,9 +63,11 @@ class Tool:
     @property
     def fingerprint(self) -> str:
         """A hash of all that decides what is built: cached programs of other pins are left alone."""
-        digest = hashlib.sha256(f"{self.package} {self.flags} {self.cgo}".encode())
-        for path in sorted(self.folder.iterdir()):
-            digest.update(path.name.encode() + path.read_bytes())
+        system = f" {self.goos}/{self.goarch}" if self.goos else ""
+        digest = hashlib.sha256(f"{self.package} {self.flags} {self.cgo}{system}".encode())
+        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            if not path.name.endswith("_test.go"):
+                digest.update(str(path.relative_to(self.folder)).encode() + path.read_bytes())
         return digest.hexdigest()[:12]
 
 
@@ -142,8 +154,25 @@ REGISTRY = Tool(
     minutes=2,
 )
 FRONTDOOR = Tool(name="frontdoor", version="0.1.0", module="frontdoor", package=".", minutes=0.2)
+LINK = Tool(name="platform-link", version="0.1.0", module="link", package="./platform-link", minutes=2)
+AGENT = Tool(
+    name="platform-agent",
+    version="0.1.0",
+    module="link",
+    package="./agent",
+    goos="linux",
+    goarch=architecture(),
+    minutes=0.7,
+)
+
+
+def agent_for(processor: str) -> Tool:
+    """The agent that runs in containers on nodes with such a processor."""
+    return replace(AGENT, goarch=processor)
+
 
 DEPLOY_TOOLS = (PULUMI, KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER, BUILDKITD, BUILDX)
+DEVELOPMENT_TOOLS = (LINK, AGENT)
 CLUSTER_TOOLS = (KUBE, COREDNS, REGISTRY, FRONTDOOR)
 SIMULATION_TOOLS = (KUBE, KWOK)
-TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))
+TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))

@@ -513,6 +513,19 @@ def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hi
     assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)))
 
 
+def test_a_container_that_runs_before_fails() -> None:
+    """An image that can't be pulled is told of a container that only prepares the pod, too."""
+    made = deployment()
+    owner = replica_set(made)
+    one = pod(owner, state=waiting("PodInitializing"))
+    one["status"]["initContainerStatuses"] = [
+        {"name": "seed", "image": IMAGE, "restartCount": 0, "state": waiting("ImagePullBackOff", f"{IMAGE}: not found")}
+    ]
+    standing = judge("Deployment", "web", snapshot(made, owner, one))
+    assert standing.cause is not None
+    assert (standing.cause.code, standing.cause.container) == ("image-not-pulled", "seed")
+
+
 def test_long_words_are_shortened() -> None:
     """Words that nobody would read to the end are cut, and kept on one line."""
     cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200))).cause

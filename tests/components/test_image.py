@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 
-from composeplat.components.image import lay_out, qualified
+from composeplat.components.image import lay_out
+from composeplat.components.program import declare
 from composeplat.components.stack import ComposeStack
 from tests.components.test_stack import SECRET, run
 from tests.conftest import Folder, Project
@@ -22,21 +27,6 @@ def inputs(project: Project, build: str, rest: str = "", **more: Any) -> dict[st
     file = folder.path / "compose.yaml"
     registered = run(lambda: ComposeStack("shop", file=file, registry="localhost", variables={"V": "of it"}))
     return registered.inputs("Image", "image/web")
-
-
-@pytest.mark.parametrize(
-    ("reference", "full"),
-    [
-        pytest.param("shop", "docker.io/library/shop", id="Docker's own"),
-        pytest.param("team/shop:1", "docker.io/team/shop:1", id="Docker's"),
-        pytest.param("localhost/shop", "localhost/shop", id="this machine's"),
-        pytest.param("localhost:5000/shop", "localhost:5000/shop", id="this machine's, with a port"),
-        pytest.param("registry.example.com/team/shop", "registry.example.com/team/shop", id="another"),
-    ],
-)
-def test_names_in_full(reference: str, full: str) -> None:
-    """An image is named in full, as the provider gives the digest of such a name alone."""
-    assert full == qualified(reference)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +81,70 @@ def test_secrets_are_marked(project: Project) -> None:
     assert found["secrets"] == {**SECRET, "value": {"a": "of the file", "c": "of it"}}
 
 
+def test_images_alone(project: Project) -> None:
+    """For a build nothing of the cluster is registered, not even its provider."""
+    text = "services: {web: {build: ., ports: ['80:8080'], volumes: ['data:/data']}}\nvolumes: {data: {}}\n"
+    plan = project({"compose.yaml": text, **DOCKERFILES}).read(name="shop", registry="localhost").plan
+    assert plan is not None
+
+    registered = run(lambda: declare(plan.images_alone, cluster="one", gate=None, builder=""))
+
+    assert registered.names == [
+        ("composeplat:index:ComposeStack", "shop"),
+        ("composeplat:index:EndpointSet", "shop-endpoints/web"),
+        ("composeplat:index:Service", "shop-service/web"),
+        ("docker-build:index:Image", "shop-image/web"),
+    ]
+
+
+def test_logins_that_are_given(project: Project) -> None:
+    """Logins come to the provider by registry, their passwords as secrets, and are in no other input."""
+    folder = project({"compose.yaml": "services: {web: {build: .}}", **DOCKERFILES})
+    given = [
+        {"address": "https://r.example.com", "username": "ann", "password": "s3cret"},
+        {"address": "docker.io", "username": "bob", "password": "hidden"},
+    ]
+
+    registered = run(
+        lambda: ComposeStack(
+            "shop", file=folder.path / "compose.yaml", registry="r.example.com", variables={}, registries=given
+        )
+    )
+
+    found = registered.inputs("Image", "image/web")
+    assert found.pop("registries") == [
+        {"address": "r.example.com", "username": "ann", "password": {**SECRET, "value": "s3cret"}},
+        {"address": "docker.io", "username": "bob", "password": {**SECRET, "value": "hidden"}},
+    ]
+    assert "s3cret" not in str(found)
+    assert "s3cret" not in str(registered.inputs("Deployment", "web"))
+
+
+def test_logins_that_are_given_are_the_pods_too(project: Project) -> None:
+    """With a pull secret asked for, pods are given that login, as a secret."""
+    folder = project({"compose.yaml": "services: {web: {image: r.example.com/web}}"})
+    given = [{"address": "r.example.com", "username": "ann", "password": "s3cret"}]
+
+    registered = run(
+        lambda: ComposeStack(
+            "shop", file=folder.path / "compose.yaml", variables={}, registries=given, pull_secret=True, waits=False
+        )
+    )
+
+    data = registered.inputs("Secret", "pull/web")["data"]
+    assert {key: data[key] for key in SECRET} == SECRET
+    config = json.loads(base64.b64decode(data["value"][".dockerconfigjson"]))
+    assert config["auths"]["r.example.com"]["password"] == "s3cret"  # noqa: S105 -- a test's
+
+
+def test_a_login_without_a_password(project: Project) -> None:
+    """A login that is not whole ends the program with a sentence."""
+    file = project({"compose.yaml": "services: {web: {image: x}}"}).path / "compose.yaml"
+
+    with pytest.raises(pulumi.RunError, match=r"^an entry of 'registries' has no 'password'"):
+        run(lambda: ComposeStack("shop", file=file, registries=[{"address": "x", "username": "ann"}], waits=False))
+
+
 def test_a_base_is_registered_first(project: Project) -> None:
     """An image that is built on another service's comes after it, whoever waits for whom, and by its digest."""
     text = (
@@ -141,6 +195,22 @@ def test_host_content_is_laid_out_apart(tmp_path: Path, monkeypatch: pytest.Monk
     }
     assert found == {"0/inner/run": 0o755, "0/link": 0o755, "1": (tmp_path / "one").stat().st_mode & 0o777}
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_host_content_that_nobody_lays_out_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was laid out long ago is removed, leavings of killed runs too, but for what is in use."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
+    (tmp_path / "one").write_text("1")
+    old, held, fresh = (Path(lay_out(name, (str(tmp_path / "one"),))) for name in ("old", "held", "fresh"))
+    left = old.with_name(".0123.999")
+    other = shutil.copytree(old, old.with_name("other"))
+    left.mkdir()
+    for folder in (held, left, other):
+        os.utime(folder, (1_000_000, 1_000_000))
+
+    lay_out("another", (str(tmp_path / "one"),))
+
+    assert [folder.exists() for folder in (held, fresh, left, other)] == [True, True, False, False]
 
 
 def test_host_content_that_went_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -20,7 +21,7 @@ from composeplat.local.base_images import push_busybox
 from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE
+from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
 from tests.conftest import Project
 
 #: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
@@ -170,26 +171,27 @@ def until(done: Callable[[], Any], *, seconds: float = 60) -> Any:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("cluster")
     made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS)
-    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
+    Toolchain(os.environ).need_all((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS))
     made.start()
     push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
     yield made
     made.delete()
 
 
-@pytest.fixture
-def environment(cluster: LocalCluster, project: Project, tmp_path: Path) -> Iterator[Environment]:
+@contextlib.contextmanager
+def an_environment(cluster: LocalCluster, folder: Path, private: Path) -> Iterator[Environment]:
+    """An environment for a folder's Compose file, with a namespace and a data folder of its own."""
     namespace = f"case-{next(_NUMBERS)}"
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PULUMI_", "COMPOSE", "PLATFORM_", "KUBE"))}
     variables = {
         **clean,
         "COMPOSEPLAT_CLUSTER": str(cluster.layout.folder.parent),
-        "COMPOSEPLAT_DATA": str(tmp_path / "data"),
+        "COMPOSEPLAT_DATA": str(private / "data"),
         "KUBECONFIG": str(cluster.layout.kubeconfig),
-        "HOME": str(tmp_path / "home"),
+        "HOME": str(private / "home"),
         "COMPOSEPLAT_CACHE": str(Toolchain(os.environ).cache.folder),
     }
-    made = Environment(project({}).path, namespace, variables, cluster)
+    made = Environment(folder, namespace, variables, cluster)
     yield made
     for process in made.started:
         if process.poll() is None:
@@ -197,3 +199,9 @@ def environment(cluster: LocalCluster, project: Project, tmp_path: Path) -> Iter
         process.communicate()
     with Api(cluster.access) as api:
         api.delete(f"/api/v1/namespaces/{namespace}")
+
+
+@pytest.fixture
+def environment(cluster: LocalCluster, project: Project, tmp_path: Path) -> Iterator[Environment]:
+    with an_environment(cluster, project({}).path, tmp_path) as made:
+        yield made

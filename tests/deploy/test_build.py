@@ -1,16 +1,16 @@
-"""Images are built, pushed and run by digest; host content goes into pods; registries are logged in to."""
+"""Images are built as their sections say, and run by digest; host content goes into pods."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from composeplat.local.packages import search_path
-from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import REGISTRY
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
+from tests.deploy.docker import users_builder
+from tests.deploy.test_embedded import fetch
+from tests.registry import Answer, Registry, serving
 
 HEAD = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\n'
 
@@ -89,17 +90,65 @@ def test_only_what_changed_is_built_and_rolled(environment: Environment) -> None
     assert pod_of(environment, "api") == before["api"]
 
 
-def test_a_build_that_fails_leaves_the_old_version(environment: Environment) -> None:
-    """Where a build fails, what ran goes on running as it was."""
-    environment.write(f"{HEAD}services:\n  web: {{<<: *app, build: ./web}}\n")
-    environment.write(DOCKERFILE, "web/Dockerfile")
+def test_from_source_to_answer(environment: Environment) -> None:
+    """What is built answers at its address; a changed source answers anew, and a build that fails leaves the old."""
+    command = "sh -c 'trap exit TERM; httpd -p 8080 -h /app; while :; do sleep 0.2; done'"
+    environment.write(
+        f'services:\n  web: {{build: ./web, command: "{command}", ports: ["8080:8080"], stop_grace_period: 0}}\n'
+        f'  api: {{build: ./api, command: "{SLEEP}", stop_grace_period: 0}}\n'
+    )
+    for name in ("web", "api"):
+        environment.write(DOCKERFILE, f"{name}/Dockerfile")
+        environment.write(f"{name} 1\n", f"{name}/index.html")
+    url = environment.platform("deploy").expect().stdout.strip().rpartition(":")[0]
+    until(lambda: says(environment, url, "web 1\n"))
+    before = pod_of(environment, "api")
+
+    environment.write("web 2\n", "web/index.html")
     environment.platform("deploy").expect()
-    before = pod_of(environment, "web")
+    until(lambda: says(environment, url, "web 2\n"))
+    assert pod_of(environment, "api") == before
 
+    runs = pod_of(environment, "web")
+    environment.write("web 3\n", "web/index.html")
     environment.write(f"{DOCKERFILE}RUN exit 3\n", "web/Dockerfile")
+    environment.write("api 2\n", "api/index.html")
     environment.platform("deploy").expect(1)
+    assert says(environment, url, "web 2\n")
+    assert (pod_of(environment, "web"), pod_of(environment, "api")) == (runs, before)
 
-    assert pod_of(environment, "web") == before
+
+def says(environment: Environment, url: str, text: str) -> bool:
+    """Say whether an address answers with a text; while a pod is ended at once, it may answer nothing at all."""
+    with contextlib.suppress(OSError):
+        return fetch(environment, url) == text
+    return False
+
+
+def test_side_by_side(environment: Environment) -> None:
+    """Builds go on at the same time, each with its progress: here none ends before both are under way."""
+    both, goes_on = threading.Barrier(2), threading.Event()
+    asked: list[str] = []
+
+    def gate(path: str, _: str) -> Answer:
+        asked.append(path)
+        both.wait(60)
+        return (200, {}, b"") if goes_on.wait(60) else (500, {}, b"")
+
+    environment.write("services: {web: {build: ./web}, api: {build: ./api}}\n")
+    with serving(Registry(gate=gate)) as meeting:
+        for name in ("web", "api"):
+            environment.write(f"FROM busybox:1.37\nRUN wget -qO- http://{meeting.host}/{name}\n", f"{name}/Dockerfile")
+        process = environment.start("build")
+        assert process.stderr is not None
+        told = sorted(process.stderr.readline() for _ in range(2))
+        until(lambda: len(asked) == 2)
+        goes_on.set()
+        _, rest = process.communicate(timeout=100)
+
+    assert process.returncode == 0, rest
+    assert told == ["api: building\n", "web: building\n"]
+    assert {"api: built", "web: built"} <= set(rest.splitlines())
 
 
 # what is said of a build ----------------------------------------------------------------------------------------------
@@ -180,6 +229,13 @@ def test_everything_that_buildkit_knows(environment: Environment) -> None:
     assert tags("cache") == ["latest"]
     assert labels("env-web")["shop.team"] == "web"
     assert "in-clear" not in state_text(environment) + ran.stdout + ran.stderr
+    environment.write(EVERYTHING.replace("REGISTRY", registry).replace("argument-in-clear", "argument-2-in-clear"))
+    environment.write("file-2-in-clear", "secret.txt")
+    shown = environment.platform("preview", "--diff", SECRET="variable-2-in-clear").expect()  # noqa: S106 -- a test's
+    assert "buildArgs" in shown.stdout
+    assert "in-clear" not in shown.stdout + shown.stderr
+    environment.write(EVERYTHING.replace("REGISTRY", registry))
+    environment.write("file-in-clear", "secret.txt")
 
     # A file that only an additional context has, and that the ignore file of the context would leave out.
     environment.write("shared 2\n", "shared/common")
@@ -227,6 +283,77 @@ def labels(name: str) -> dict[str, str]:
     config = ask_registry(f"{name}/manifests/latest")["config"]["digest"]
     found: dict[str, str] = ask_registry(f"{name}/blobs/{config}")["config"]["Labels"]
     return found
+
+
+# keys and networks ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[str]:
+    """An agent of ssh with one key; gives its socket."""
+    path = tmp_path / "agent.sock"
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
+    until(path.exists)
+    make_key(tmp_path / "agents")
+    variables = {**os.environ, "SSH_AUTH_SOCK": str(path)}
+    subprocess.run(["ssh-add", "-q", tmp_path / "agents"], env=variables, check=True, stderr=subprocess.DEVNULL)
+    yield str(path)
+    process.terminate()
+    process.wait()
+
+
+def make_key(path: Path) -> None:
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
+    subprocess.run(words, check=True)
+
+
+def fingerprint(key: Path) -> str:
+    listed = subprocess.run(["ssh-keygen", "-l", "-f", f"{key}.pub"], capture_output=True, text=True, check=True)
+    return listed.stdout.split()[1]
+
+
+def copy_with_libraries(program: str, folder: Path) -> None:
+    """Copy a program of this machine, with what it needs to run, below a folder."""
+    path = shutil.which(program)
+    assert path
+    listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    for source in (path, *re.findall(r"(/\S+) \(0x", listed)):
+        target = folder / source.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def test_ssh(environment: Environment, agent: str) -> None:
+    """A step may ask the user's agent, and one that is made of a key beside the file; neither key is in the image."""
+    copy_with_libraries("ssh-add", environment.folder / "web" / "tools")
+    make_key(environment.folder / "own")
+    environment.write(
+        "FROM busybox:1.37\nCOPY tools/ /\nRUN --mount=type=ssh ssh-add -l >/agents\n"
+        'RUN --mount=type=ssh,id=one ssh-add -l >/own\nRUN test -z "$SSH_AUTH_SOCK"\n',
+        "web/Dockerfile",
+    )
+    environment.write(f"{HEAD}services:\n  web: {{<<: *app, build: {{context: web, ssh: [default, one=own]}}}}\n")
+
+    environment.platform("deploy", SSH_AUTH_SOCK=agent).expect()
+
+    shown = [read(environment, "web", f"/{name}").split()[1] for name in ("agents", "own")]
+    assert shown == [fingerprint(environment.folder.parent / "agents"), fingerprint(environment.folder / "own")]
+    key = (environment.folder / "own").read_text().splitlines()[2]
+    assert key not in state_text(environment)
+
+
+def test_networks(environment: Environment) -> None:
+    """With `host` a step reaches what listens on the builder's own loopback, and with `none` nothing at all."""
+    address = f"http://127.0.0.1:{PORTS['registry']}/v2/"
+    text = "services:\n  web: {build: {context: web, network: %s}}\n"
+    environment.write(f"FROM busybox:1.37\nRUN wget -qO- {address}\n", "web/Dockerfile")
+
+    environment.write(text % "host")
+    environment.platform("build").expect()
+    environment.write(text % "none")
+    ran = environment.platform("build", "--force").expect(1)
+
+    assert f"a step ended with exit status 1: RUN wget -qO- {address}" in ran.stderr
 
 
 # host content ---------------------------------------------------------------------------------------------------------
@@ -312,104 +439,26 @@ def test_what_must_not_leave_this_machine(volume: str, refused: str, environment
     assert environment.names() == set()
 
 
-# registries -----------------------------------------------------------------------------------------------------------
-
-USER, PASSWORD = "shop", "pass-word-1"
-#: The password's, by bcrypt.
-HASH = "$2b$04$u7zcRFxdZz7Ol1rJqZuAWuxDh777ZrTsQLnE.I2IERDsdpkQ20hkS"
-
-
-@pytest.fixture
-def private_registry(tmp_path: Path) -> Iterator[str]:
-    """A registry of its own, which wants a name and a password for all it does."""
-    folder = tmp_path / "private"
-    folder.mkdir()
-    port = PORTS["api"] + 10
-    settings = {
-        "version": "0.1", "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{port}"},
-        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "auth": {"htpasswd": {"realm": "test", "path": str(folder / "users")}},
-    }  # fmt: skip
-    (folder / "users").write_text(f"{USER}:{HASH}\n")
-    (folder / "settings.yaml").write_text(json.dumps(settings))
-    program = Toolchain(os.environ).need(REGISTRY).path
-    process = subprocess.Popen([program, "serve", folder / "settings.yaml"], stderr=subprocess.DEVNULL)
-    until(lambda: answers(port))
-    yield f"localhost:{port}"
-    process.terminate()
-    process.wait()
-
-
-def answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
-
-
-def docker_folder(environment: Environment, config: dict[str, Any]) -> Path:
-    """A Docker configuration of the user's, with a builder and a credential helper that knows the password."""
-    folder = environment.folder.parent / "docker"
-    (folder / "buildx" / "instances").mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config))
-    socket_path = environment.cluster.layout.buildkit_socket
-    node = {"Name": "mine0", "Endpoint": f"unix://{socket_path}", "Platforms": None, "DriverOpts": None, "Flags": None,
-            "Files": None}  # fmt: skip
-    instance = {"Name": "mine", "Driver": "remote", "Nodes": [node], "Dynamic": False}
-    (folder / "buildx" / "instances" / "mine").write_text(json.dumps(instance))
-    helper = environment.folder.parent / "bin" / "docker-credential-mine"
-    helper.parent.mkdir()
-    helper.write_text(
-        f'#!/bin/sh\nif [ "$1" = list ]; then echo \'{{"localhost:{PORTS["api"] + 10}":"{USER}"}}\'; exit; fi\n'
-        f'echo \'{{"ServerURL":"","Username":"{USER}","Secret":"{PASSWORD}"}}\'\n'
-    )
-    helper.chmod(0o755)
-    environment.variables["DOCKER_CONFIG"] = str(folder)
-    environment.variables["PATH"] = f"{helper.parent}{os.pathsep}{environment.variables['PATH']}"
-    return folder
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def login(registry: str, password: str) -> dict[str, Any]:
-    return {"auths": {registry: {"auth": base64.b64encode(f"{USER}:{password}".encode()).decode()}}}
-
-
-@pytest.mark.parametrize("way", ["config", "helper"])
-def test_credentials_of_docker(way: str, environment: Environment, private_registry: str) -> None:
-    """A private registry is pushed to with what Docker knows, by the user's builder; neither is changed, nor told."""
-    helpers = {"credHelpers": {private_registry: "mine"}}
-    folder = docker_folder(environment, login(private_registry, PASSWORD) if way == "config" else helpers)
-    before = contents(folder)
-    environment.write("services: {web: {build: ./web}}\n")
-    environment.write(DOCKERFILE, "web/Dockerfile")
-
-    ran = environment.platform("build", "--registry", f"{private_registry}/team", "--builder", "mine").expect()
-
-    assert ran.stdout.startswith(f"{private_registry}/team/env-web:latest@sha256:")
-    assert contents(folder) == before
-    assert PASSWORD not in state_text(environment) + ran.stdout + ran.stderr
-
-
-def test_wrong_credentials(environment: Environment, private_registry: str) -> None:
-    """A password that a registry refuses ends the build with one message."""
-    docker_folder(environment, login(private_registry, "nonsense"))
-    environment.write("services: {web: {build: ./web}}\n")
-    environment.write(DOCKERFILE, "web/Dockerfile")
-
-    ran = environment.platform("build", "--registry", f"{private_registry}/team").expect(1)
-
-    assert ran.stderr.count("error:") == 1
-    assert "nonsense" not in state_text(environment) + ran.stdout + ran.stderr
+# builders -------------------------------------------------------------------------------------------------------------
 
 
 def test_an_unknown_builder(environment: Environment) -> None:
     """A builder that buildx does not know is said so, with those that it does know."""
-    docker_folder(environment, {})
+    users_builder(environment)
     environment.write("services: {web: {build: ./web}}\n")
     environment.write(DOCKERFILE, "web/Dockerfile")
 
     ran = environment.platform("build", "--builder", "yours").expect(4)
 
     assert "error: buildx has no builder 'yours'\n  hint: builders are: mine\n" in ran.stderr
+
+
+def test_an_engine_that_does_not_run(environment: Environment) -> None:
+    """Docker's own engine may be named for a builder, and where it does not run that is said."""
+    environment.write("services: {web: {build: ./web}}\n")
+    environment.write(DOCKERFILE, "web/Dockerfile")
+
+    ran = environment.platform("build", "--builder", "default", DOCKER_HOST="tcp://127.0.0.1:9").expect(1)
+
+    assert ran.stderr.count(": error: ") == 1
+    assert "services.web: can't be built: the builder 'default' does not answer" in ran.stderr

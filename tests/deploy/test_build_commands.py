@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.cluster.api import ApiError
 from tests.deploy.conftest import SLEEP, Environment
 
 TEXT = f"""
@@ -105,7 +106,8 @@ def test_never_built(built: Environment) -> None:
 
     assert "the image of service '" in ran.stderr
     assert "has never been built here" in ran.stderr
-    assert built.names() == set()
+    with built.api() as api, pytest.raises(ApiError, match="not found"):
+        api.get(f"/api/v1/namespaces/{built.namespace}")
 
 
 @pytest.mark.parametrize(
@@ -118,3 +120,37 @@ def test_never_built(built: Environment) -> None:
 def test_nothing_to_build(built: Environment, words: tuple[str, ...], message: str) -> None:
     """A service that is not built is named."""
     assert message in built.platform("build", *words).expect(1).stderr
+
+
+def test_a_build_leaves_the_rest(built: Environment) -> None:
+    """A build after a deploy touches nothing but images: neither objects, nor the state's word of them, nor the URLs.
+
+    Nor does it what has left the file since: that is for a deploy to delete.
+    """
+    built.write(
+        f"{TEXT}  store: {{<<: *app, image: 'busybox:1.37', volumes: ['data:/data', '/cache'], ports: ['9000:9000']}}\n"
+        "volumes: {data: {}}\nendpoints: [{path: /, service: store, port: 9000}]\n"
+    )
+    built.deploy("", "--no-wait").expect()
+    before = resources(built)
+    objects = built.names()
+
+    built.write(
+        f"{TEXT}  new: {{<<: *app, build: ./api}}\n".replace("  db: {<<: *app, image: 'busybox:1.37'}\n", "").replace(
+            ", depends_on: [db]", ""
+        )
+    )
+    built.write("web 2\n", "web/text")
+    built.platform("build", "web").expect()
+
+    assert before - resources(built) == set()
+    assert {urn.rpartition("/")[2] for urn in resources(built) - before} <= {"new"}
+    assert [urn for urn in resources(built) if "kubernetes:" in urn and urn.endswith("new")] == []
+    assert built.names() == objects
+    built.platform("deploy", "--no-wait").expect()
+    assert built.names() - objects == {"Deployment/new", "Service/new"}
+    assert not [urn for urn in resources(built) if urn.endswith(("/db", "/store"))]
+
+
+def resources(environment: Environment) -> set[str]:
+    return {str(one["urn"]) for one in environment.state()["resources"]}

@@ -68,6 +68,22 @@ def test_why(dockerfile: str, more: str, message: str, environment: Environment)
     assert message in build(environment, dockerfile, more)
 
 
+def test_a_step_that_prints_secrets(environment: Environment) -> None:
+    """Secrets of files and variables are hidden where a failing step prints them, whole or by the line."""
+    environment.write("//r.example.com/:_authToken=t0ken-of-file\nsecond-line\n", "npmrc")
+    environment.variables["TOKEN"] = "t0ken-of-variable"  # noqa: S105 -- a test's
+    steps = "RUN --mount=type=secret,id=npmrc --mount=type=secret,id=token"
+
+    told = build(
+        environment,
+        f"FROM busybox:1.37\n{steps} cat /run/secrets/*; cut -d= -f2 /run/secrets/npmrc; exit 3\n",
+        "      secrets: [npmrc, token]\nsecrets: {npmrc: {file: ./npmrc}, token: {environment: TOKEN}}\n",
+    )
+
+    assert [word for word in ("t0ken-of-file", "second-line", "t0ken-of-variable") if word in told] == []
+    assert "    [secret]\n" in told
+
+
 def test_an_image_without_a_registry(environment: Environment) -> None:
     """A name that leads to Docker's own images is said to have no registry, before anything changes."""
     environment.write("FROM busybox:1.37\n", "web/Dockerfile")

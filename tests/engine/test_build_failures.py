@@ -46,6 +46,35 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a program that is not there",
         ),
         pytest.param(
+            'Error response from daemon: Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io:'
+            " no such host\n",
+            BuildFailure(
+                message="can't be built: Docker can't start a builder in a container:"
+                ' Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host',
+                hint="see what docker buildx create --bootstrap says, or name another builder with --builder",
+            ),
+            id="an engine that can not have a builder's image",
+        ),
+        pytest.param(
+            "Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed:"
+            " unable to start container process: unable to apply caps: operation not permitted: unknown\n",
+            BuildFailure(
+                message="can't be built: Docker can't start a builder in a container:"
+                " unable to start container process: unable to apply caps: operation not permitted: unknown",
+                hint="see what docker buildx create --bootstrap says, or name another builder with --builder",
+            ),
+            id="an engine that can not run a builder",
+        ),
+        pytest.param(
+            "granting entitlement network.host is not allowed by build daemon configuration\n",
+            BuildFailure(
+                message="can't be built: the builder does not allow its steps the network 'host'",
+                blame=("build", "network"),
+                hint='allow it in the builder\'s configuration: insecure-entitlements = ["network.host"]',
+            ),
+            id="a network that is not allowed",
+        ),
+        pytest.param(
             "failed to solve: busybox:9.99: failed to resolve source metadata for docker.io/library/busybox:9.99:"
             " docker.io/library/busybox:9.99: not found\n",
             BuildFailure(
@@ -217,6 +246,17 @@ def test_values_that_are_not_to_be_seen() -> None:
 
     assert (found.step, found.lines) == ("RUN curl [secret]", ("no [secret]",))
     assert found.message == "can't be built: a step ended with exit status 2: RUN curl [secret]"
+
+
+def test_secrets_of_several_lines() -> None:
+    """A secret of a file is hidden line by line, and so is what stands behind a name in it; short words stay."""
+    hidden = confidential(Build(), ["//r.example.com/:_authToken=t0ken-1\nalways-auth=yes\n"])
+    text = "//r.example.com/:_authToken=t0ken-1"
+    lines = [text, "the token is t0ken-1", "always-auth=yes", "yes"]
+
+    found = read_failure(RUN, record("", Name="RUN x", Logs=lines), hidden=hidden)
+
+    assert found.lines == ("[secret]", "the token is [secret]", "[secret]", "yes")
 
 
 @pytest.mark.parametrize(

@@ -60,3 +60,13 @@ def test_an_unknown_service(plan: Plan) -> None:
     with pytest.raises(ComposeplatError, match="there is no service 'wbe'") as caught:
         plan.chosen(["wbe"])
     assert caught.value.hint == "services are: api, db, other, web"
+
+
+def test_for_a_build_alone(plan: Plan) -> None:
+    """What is left for a build is its images and the names of all else, without an object."""
+    part = plan.images_alone
+
+    assert part.images == plan.images
+    assert part.objects == ()
+    assert [one.name for one in part.services] == [one.name for one in plan.services]
+    assert [one.urls for one in part.endpoints] == [one.urls for one in plan.endpoints]

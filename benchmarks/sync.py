@@ -1,0 +1,354 @@
+"""Measure how soon files that are saved here are in a development container, beside tar over exec.
+
+Owns the tree that is synced, the moments that are timed, and the limits.
+A real local cluster, one service, `platform up` without a terminal.
+A saved file counts as there when a program in the container has read it and its answer has come back, so each figure
+has the way back in it, to our cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from composeplat.cluster.api import Api, kind_path
+from composeplat.local.base_images import push_busybox
+from composeplat.local.choice import local_cluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
+
+PORTS = {"api": 25843, "registry": 25900, "https": 25844, "http": 25880}
+NAMESPACE = "bench"
+FILES, SIZE = 10_000, 4096
+SWITCHED = 1000
+SAVES = 50
+IDLE = 20.0
+
+SAVED_MEDIAN, SAVED_P95 = 0.3, 1.0
+SWITCH_WITHIN = 3.0
+OVER_TAR = 1.5
+IDLE_SHARE = 0.01
+"""Of one core, here."""
+
+COMPOSE = """\
+services:
+  app:
+    image: busybox:1.37
+    command: sleep 100000
+    stop_grace_period: 0
+    volumes: ['./src:/app']
+"""
+#: Prints the content of a file each time that it changes.
+READER = (
+    'last=; while :; do read -r now < /app/saved; [ "$now" = "$last" ] || echo "$now"; last=$now; usleep 2000; done'
+)
+
+
+class Failed(Exception):
+    """The container did not come to have what it must."""
+
+
+@dataclass
+class Ground:
+    folder: Path
+    variables: dict[str, str]
+    kubectl: list[str]
+    api: Api
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "src"
+
+    def platform(self, *words: str) -> list[str]:
+        return [
+            str(Path(sys.executable).with_name("platform")),
+            *words[:1],
+            "--name",
+            "bench",
+            "-n",
+            NAMESPACE,
+            *words[1:],
+        ]
+
+    def run(self, *words: str) -> None:
+        done = subprocess.run(
+            self.platform(*words), cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise Failed(f"platform {words[0]}: {done.stderr[-800:]}")
+
+    def in_container(self, *words: str) -> str:
+        (pod,) = [one["metadata"]["name"] for one in self.pods() if "platform-up" in one["metadata"]["name"]]
+        done = subprocess.run([*self.kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def pods(self) -> list[dict[str, Any]]:
+        found = self.api.items(kind_path("v1", "Pod", NAMESPACE))
+        return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+
+
+@dataclass
+class Up:
+    """A run of `platform up`, and what it has told."""
+
+    ground: Ground
+    words: Sequence[str]
+    process: subprocess.Popen[str] = field(init=False)
+    began: float = field(init=False)
+    events: list[tuple[float, Mapping[str, Any]]] = field(default_factory=list)
+    lines: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.began = time.monotonic()
+        self.process = subprocess.Popen(
+            self.ground.platform("up", "--json", "app", "--", *self.words), cwd=self.ground.folder,
+            env=self.ground.variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE,
+        )  # fmt: skip
+        for stream, take in ((self.process.stdout, self._line), (self.process.stderr, self._event)):
+            threading.Thread(target=_follow, args=(stream, take), daemon=True).start()
+
+    def _line(self, text: str) -> None:
+        self.lines.append((time.monotonic(), text))
+
+    def _event(self, text: str) -> None:
+        if text.startswith("{"):
+            self.events.append((time.monotonic(), json.loads(text)))
+
+    def at(self, name: str, **wanted: object) -> float:
+        """When an event was told first."""
+        found = until(lambda: [t for t, e in self.events if e["event"] == name and wanted.items() <= e.items()], 120)
+        return float(found[0])
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def _follow(stream: IO[str] | None, take: Callable[[str], None]) -> None:
+    for line in stream or ():
+        take(line.rstrip("\n"))
+
+
+def until(done: Callable[[], Any], seconds: float) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = done()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise Failed("it did not come to be in time")
+
+
+def make_tree(folder: Path) -> None:
+    for number in range(FILES):
+        path = folder / f"d{number // 100:03}" / f"f{number:05}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(SIZE))
+
+
+def first_sync(ground: Ground) -> float:
+    """From the connection to everything being there, on a volume that has nothing yet."""
+    up = Up(ground, ("sleep", "100000"))
+    seconds = up.at("synced", first=True) - up.at("connected")
+    count = int(ground.in_container("sh", "-c", "find /app -type f | wc -l"))
+    up.end()
+    ground.run("down", "app", "--volumes")
+    if count < FILES:
+        raise Failed(f"only {count} files are in the container")
+    return seconds
+
+
+def tar_over_exec(ground: Ground) -> float:
+    (pod,) = [one["metadata"]["name"] for one in ground.pods()]
+    began = time.monotonic()
+    with subprocess.Popen(
+        [str(shutil.which("tar")), "-C", str(ground.source), "-cf", "-", "."], stdout=subprocess.PIPE
+    ) as tar:
+        subprocess.run(
+            [*ground.kubectl, "exec", "-i", pod, "--", "sh", "-c", "mkdir -p /copy && tar -C /copy -xf -"],
+            stdin=tar.stdout, check=True,
+        )  # fmt: skip
+    seconds = time.monotonic() - began
+    ground_count = subprocess.run(
+        [*ground.kubectl, "exec", pod, "--", "sh", "-c", "find /copy -type f | wc -l; rm -rf /copy"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    if int(ground_count.stdout) < FILES:
+        raise Failed("tar has not brought all files")
+    return seconds
+
+
+def saves(ground: Ground) -> list[float]:
+    (ground.source / "saved").write_text("start\n")
+    up = Up(ground, ("sh", "-c", READER))
+    until(lambda: up.lines, 120)
+    times = []
+    for number in range(SAVES):
+        time.sleep(0.3)
+        text = f"save-{number}"
+        began = time.monotonic()
+        aside = ground.source / ".saved.tmp"
+        aside.write_text(f"{text}\n")
+        aside.replace(ground.source / "saved")
+        found = until(lambda text=text: [at for at, line in up.lines if line == text], 30)
+        times.append(float(found[0]) - began)
+    up.end()
+    return times
+
+
+def switch(ground: Ground) -> float:
+    """A thousand files change at once, as another branch is checked out."""
+    up = Up(ground, ("sleep", "100000"))
+    up.at("synced", first=False) if not up.events else None
+    until(lambda: [e for _, e in up.events if e["event"] in ("synced", "connected")], 120)
+    time.sleep(3)
+    changed = sorted(path for path in ground.source.rglob("f*") if path.is_file())[:SWITCHED]
+    contents = [os.urandom(SIZE) for _ in changed]
+    before = len(up.events)
+    began = time.monotonic()
+    for path, content in zip(changed, contents, strict=True):
+        path.write_bytes(content)
+    until(lambda: sum(e.get("to_container", 0) for _, e in up.events[before:]) >= SWITCHED, 60)
+    seconds = up.events[-1][0] - began
+    script = "cd {} && find . -name 'f*' -type f | LC_ALL=C sort | xargs cat | md5sum"
+    there = ground.in_container("sh", "-c", script.format("/app"))
+    shell = str(shutil.which("sh"))
+    here = subprocess.run(
+        [shell, "-c", script.format(ground.source)], capture_output=True, text=True, check=True
+    ).stdout
+    up.end()
+    if there != here:
+        raise Failed("the trees are not the same after the switch")
+    return seconds
+
+
+def idle(ground: Ground) -> tuple[float, float]:
+    """The share of a core that is used where nothing happens: here, and in the container."""
+    up = Up(ground, ("sleep", "100000"))
+    up.at("connected")
+    time.sleep(5)
+    before = {name: ticks(name) for name in ("platform-link", "platform-agent")}
+    time.sleep(IDLE)
+    shares = [(ticks(name) - before[name]) / os.sysconf("SC_CLK_TCK") / IDLE for name in before]
+    up.end()
+    return shares[0], shares[1]
+
+
+def ticks(name: str) -> int:
+    """What all processes of a name have used of the processors."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        try:
+            if (entry / "comm").read_text().strip() != name[:15]:
+                continue
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        except OSError:
+            continue
+    return total
+
+
+def measure(ground: Ground, rounds: int) -> dict[str, Any]:
+    firsts, tars = [], []
+    for number in range(rounds):
+        tars.append(tar_over_exec(ground))
+        firsts.append(first_sync(ground))
+        print(f"  round {number + 1}: first sync {firsts[-1]:.2f} s, tar over exec {tars[-1]:.2f} s", file=sys.stderr)
+    saved = sorted(saves(ground))
+    print(f"  saves: median {statistics.median(saved):.3f} s", file=sys.stderr)
+    switched = switch(ground)
+    here, there = idle(ground)
+    return {
+        "first_sync": statistics.median(firsts), "tar_over_exec": statistics.median(tars),
+        "saved_median": statistics.median(saved), "saved_p95": saved[int(len(saved) * 0.95)],
+        "switch": switched, "idle_here": here, "idle_in_container": there,
+    }  # fmt: skip
+
+
+def missed(figures: Mapping[str, float]) -> list[str]:
+    """The limits that are not held."""
+    limits = {
+        "a save, median": (figures["saved_median"], SAVED_MEDIAN),
+        "a save, 95 of 100": (figures["saved_p95"], SAVED_P95),
+        f"{SWITCHED} files at once": (figures["switch"], SWITCH_WITHIN),
+        "first sync, times tar over exec": (figures["first_sync"] / figures["tar_over_exec"], OVER_TAR),
+        "idle, share of a core here": (figures["idle_here"], IDLE_SHARE),
+    }
+    return [f"{name}: {value:.3f}, at most {most}" for name, (value, most) in limits.items() if value > most]
+
+
+def show(figures: Mapping[str, float]) -> str:
+    ratio = figures["first_sync"] / figures["tar_over_exec"]
+    rows = [
+        ("a saved file is there, median", f"{figures['saved_median'] * 1000:.0f} ms", "300 ms"),
+        ("the same, 95 of 100", f"{figures['saved_p95'] * 1000:.0f} ms", "1 s"),
+        (f"{SWITCHED} files change at once", f"{figures['switch']:.2f} s", "3 s"),
+        (
+            f"first sync of {FILES} files of 4 KiB",
+            f"{figures['first_sync']:.2f} s ({ratio:.2f} times tar)",
+            "1.5 times",
+        ),
+        ("tar over exec, the same files", f"{figures['tar_over_exec']:.2f} s", ""),
+        ("nothing happens, share of a core here", f"{figures['idle_here'] * 100:.2f} %", "1 %"),
+        ("the same in the container", f"{figures['idle_in_container'] * 100:.2f} %", ""),
+    ]
+    return "\n".join(["| What | Measured | Limit |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Give 0 where all limits are held, else 1."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3, help="first syncs, each beside one tar")
+    parser.add_argument("--json", metavar="FILE", help="write the figures here too")
+    options = parser.parse_args(words)
+    work = Path(tempfile.mkdtemp(prefix="composeplat-sync-"))
+    cluster = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(work / "cluster")}, ports=PORTS)
+    try:
+        toolchain = Toolchain(os.environ)
+        toolchain.need_all((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS))
+        cluster.start()
+        push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
+        config = str(cluster.layout.kubeconfig)
+        variables = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("PULUMI_", "COMPOSE", "PLATFORM_"))},
+            "COMPOSEPLAT_CLUSTER": str(work / "cluster"), "COMPOSEPLAT_DATA": str(work / "data"), "KUBECONFIG": config,
+            "COMPOSEPLAT_CACHE": str(toolchain.cache.folder),
+        }  # fmt: skip
+        kubectl = [str(toolchain.need(KUBE).path), "kubectl", f"--kubeconfig={config}", "-n", NAMESPACE]
+        folder = work / "project"
+        folder.mkdir()
+        (folder / "compose.yaml").write_text(COMPOSE)
+        (folder / "src").mkdir()
+        (folder / "src" / "saved").write_text("start\n")
+        with Api(cluster.access) as api:
+            ground = Ground(folder, variables, kubectl, api)
+            ground.run("deploy")
+            make_tree(ground.source)
+            figures = measure(ground, options.rounds)
+    finally:
+        cluster.delete()
+        shutil.rmtree(work, ignore_errors=True)
+    print(show(figures))
+    if options.json:
+        Path(options.json).write_text(json.dumps(figures, indent=2) + "\n")
+    too_slow = missed(figures)
+    for line in too_slow:
+        print(f"limit missed: {line}", file=sys.stderr)
+    return 1 if too_slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+"""``platform up``: develop a service inside the cluster, with the files and the terminal of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import click
+import typer
+
+from composeplat.cli.console import show_report, tell
+from composeplat.cli.deploy import run as run_deploy
+from composeplat.cli.operating import Choice, Mask, Planned, operator_for, plan_for
+from composeplat.cli.progress import Screen
+from composeplat.dev.development import Development, Wishes
+from composeplat.dev.link import Event, Session
+from composeplat.dev.paths import sync_paths
+from composeplat.diagnostics import ComposeplatError, Exit, Report, printable
+from composeplat.engine.operations import Options
+from composeplat.model import Service
+from composeplat.plan.desired import ServicePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    service: str = ""
+    command: tuple[str, ...] = ()
+    deploy: bool = False
+    forwards: tuple[str, ...] = ()
+    reverse: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    helper: str = ""
+    size: str = "5Gi"
+    timeout: float = 300.0
+    take_over: bool = False
+    down_on_exit: bool = False
+    quiet: bool = False
+    as_json: bool = False
+
+
+def run(choice: Choice, options: UpOptions) -> int:
+    forwards = [read_ports(text, "--forward") for text in options.forwards]
+    reverse = [read_ports(text, "--reverse") for text in options.reverse]
+    planned = plan_for(choice, start=True)
+    if planned is None:
+        return int(Exit.INVALID)
+    service = _choose(planned, options.service)
+    speaker = Speaker(Mask(planned.plan.confidential), as_json=options.as_json, quiet=options.quiet)
+    development = development_for(planned, service, speaker)
+    if not development.paths:
+        return _without_paths(planned, service, choice)
+    if options.deploy or not development.is_deployed():
+        deployed = run_deploy(choice, Options(timeout=options.timeout), as_json=False, quiet=options.quiet)
+        if deployed is not Exit.DONE:
+            return int(deployed)
+    session = Session(
+        command=options.command or _command(service),
+        environment=_variables(options.variables),
+        terminal=sys.stdin.isatty() and sys.stdout.isatty(),
+        forwards=tuple(dict.fromkeys((*_mapped(service), *forwards))),
+        reverse=tuple(dict.fromkeys(reverse)),
+    )
+    wishes = Wishes(
+        session=session, helper=options.helper, registry=planned.loaded.settings.registry, size=options.size,
+        timeout=options.timeout, take_over=options.take_over,
+    )  # fmt: skip
+    speaker.raw = session.terminal
+    try:
+        status = development.up(wishes, speaker.event)
+    finally:
+        speaker.raw = False
+        if options.down_on_exit:
+            give_back(development, planned, volumes=False, say=speaker.say)
+    if not options.down_on_exit:
+        speaker.say(f"{service.name} stays under development; 'platform down {service.name}' gives it back")
+    return status
+
+
+def development_for(planned: Planned, service: Service, speaker: Speaker) -> Development:
+    return Development(
+        plan=planned.plan, service=_plan_of(planned, service.name), paths=sync_paths(service), target=planned.target,
+        environment={**os.environ, **({"BUILDX_BUILDER": planned.builder} if planned.builder else {})},
+        say=speaker.say,
+    )  # fmt: skip
+
+
+def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
+    there = development.down(volumes=volumes)
+    if there:
+        with Screen(quiet=True) as screen:
+            operator_for(planned, screen).note_given_back(development.service.cluster_name)
+        say(f"{development.service.name} is as it was deployed again")
+    return there
+
+
+def _plan_of(planned: Planned, name: str) -> ServicePlan:
+    return next(one for one in planned.plan.services if one.name == name)
+
+
+def _choose(planned: Planned, name: str) -> Service:
+    """The service that is meant: the one named, else the only one that has host volumes, else one is asked for."""
+    services = planned.loaded.project.services
+    if name:
+        if name not in services:
+            raise ComposeplatError(f"there is no service '{name}'", f"services are: {', '.join(sorted(services))}")
+        return services[name]
+    fit = [service for service in services.values() if sync_paths(service)]
+    if len(fit) == 1:
+        return fit[0]
+    names = ", ".join(service.name for service in fit)
+    if not fit:
+        raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_ONE)
+    if not sys.stdin.isatty():
+        raise ComposeplatError(f"several services can be developed: {names}", "name one of them: platform up SERVICE")
+    for number, service in enumerate(fit, start=1):
+        tell(f"  {number}  {service.name}\n")
+    picked = typer.prompt("Which one", type=click.IntRange(1, len(fit)), default=1, err=True)
+    return fit[int(picked) - 1]
+
+
+_ADD_ONE = "add one, such as '.:/app' under 'volumes'"
+
+
+def _without_paths(planned: Planned, service: Service, choice: Choice) -> int:
+    report = Report()
+    path = ("services", service.name)
+    message = f"services.{service.name} has no host volume, so there is nothing to develop it with"
+    report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, _ADD_ONE)
+    show_report(report, as_json=choice.json_diagnostics)
+    return int(Exit.FAILED)
+
+
+def _command(service: Service) -> tuple[str, ...]:
+    return (*(service.entrypoint or ()), *(service.command or ()))
+
+
+def _mapped(service: Service) -> list[tuple[int, int]]:
+    return [
+        (port.published, port.target) for port in service.ports if port.published is not None and port.protocol == "tcp"
+    ]
+
+
+_HIGHEST_PORT = 65535
+
+
+def read_ports(text: str, option: str) -> tuple[int, int]:
+    """``8080:80``, or ``8080`` for both."""
+    first, colon, second = text.partition(":")
+    numbers = [int(part) if part.isascii() and part.isdigit() else 0 for part in (first, second if colon else first)]
+    if not all(0 < number <= _HIGHEST_PORT for number in numbers):
+        raise ComposeplatError(f"{option} wants ports such as 8080 or 8080:80, not '{printable(text)}'")
+    return numbers[0], numbers[1]
+
+
+def _variables(assignments: tuple[str, ...]) -> dict[str, str]:
+    made = {"TERM": os.environ["TERM"]} if os.environ.get("TERM") else {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise ComposeplatError(f"--env wants NAME=VALUE, not '{printable(text)}'")
+        made[name] = value if equals else os.environ.get(name, "")
+    return made
+
+
+class Speaker:
+    """Says what happens beside the session: little while a program has the terminal."""
+
+    def __init__(self, mask: Mask, *, as_json: bool, quiet: bool) -> None:
+        self._mask = mask
+        self._as_json = as_json
+        self._quiet = quiet
+        self.raw = False
+        """The terminal is the program's: a line has to go back to its first column."""
+
+    def say(self, text: str) -> None:
+        if self._as_json:
+            tell(json.dumps({"event": "note", "text": self._mask.clean(text)}) + "\n")
+        elif not self._quiet:
+            tell(f"{self._mask.clean(text)}{self._end}")
+
+    @property
+    def _end(self) -> str:
+        return "\r\n" if self.raw else "\n"
+
+    def event(self, event: Event) -> None:
+        if self._as_json:
+            tell(json.dumps(event) + "\n")
+            return
+        words = words_of(event)
+        if words and (not self._quiet or event.get("event") in _WEIGHTY):
+            tell(f"{printable(self._mask.clean(words))}{self._end}")
+
+
+_WEIGHTY = ("conflict", "guard", "failed", "problem")
+
+_WORDS = {
+    "again": "connected again, to {pod}",
+    "anew": "connected again, to {pod}; its program starts anew",
+    "lost": "lost the connection ({why}); trying again, Ctrl-C ends it",
+    "forwarding": "{listen} leads to port {port}",
+    "taken": "{listen} is taken on this machine; {offered} is used instead",
+    "first": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
+    "conflict": "changed on both sides: {path}; the container's is kept as {kept}",
+    "left": "a file on one side and a folder on the other, left alone: {path}",
+    "guard": "the container has deleted {deletions} of {of} files: nothing was deleted here, and this folder is not"
+    " synced any more; start 'platform up' again when it is right",
+    "problem": "can't sync {path} ({side}): {why}",
+    "failed": "{why}",
+}
+
+
+def words_of(event: Event) -> str:
+    """An event of the link as a person is told it; nothing for those that are no news."""
+    match event.get("event"):
+        case "connected":
+            kind = "" if not event.get("again") else "anew" if event.get("session") == "new" else "again"
+        case "synced":
+            kind = "first" if event.get("first") else ""
+        case "conflict":
+            kind = "conflict" if event.get("kept") else "left"
+        case other:
+            kind = str(other)
+    try:
+        return _WORDS.get(kind, "").format_map(event)
+    except (KeyError, ValueError):
+        return ""
+
+
+def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
+    planned = plan_for(choice, start=False, needs_domain=False)
+    if planned is None:
+        return Exit.INVALID
+    service = _choose(planned, name)
+    speaker = Speaker(Mask(planned.plan.confidential), as_json=False, quiet=False)
+    development = development_for(planned, service, speaker)
+    if not give_back(development, planned, volumes=volumes, say=speaker.say):
+        tell(f"{service.name} is not under development\n")
+    return Exit.DONE

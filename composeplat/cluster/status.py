@@ -1,0 +1,133 @@
+"""How each service of an environment stands, as rows for people and programs. Pure: a view comes in.
+
+Owns what is worth a column, and how the last problem is put into words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from composeplat.cluster.conditions import Object, Snapshot, State, judge
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_SHORT = 12
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+#: What a state is called in a column.
+WORDS = {
+    State.ABSENT: "absent",
+    State.WAITING: "starting",
+    State.STARTED: "started",
+    State.READY: "ready",
+    State.COMPLETED: "completed",
+    State.FAILED: "failing",
+}
+ASLEEP, DEVELOPED = "asleep", "developed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A service that is asked about."""
+
+    name: str
+    cluster_name: str
+    kind: str
+    urls: tuple[str, ...] = ()
+    twin: str = ""
+    """The Deployment that stands in for it while it is developed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    service: str
+    kind: str
+    state: str
+    ready: int
+    wanted: int
+    restarts: int
+    image: str
+    """The digest that runs; several where pods differ."""
+    created: str
+    """When its workload was made, as the cluster writes it."""
+    urls: tuple[str, ...]
+    problem: str
+    hint: str
+    pods: tuple[str, ...]
+
+
+def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -> list[Row]:
+    return [_row(service, snapshot, now) for service in services]
+
+
+def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
+    kind, name = ("Deployment", service.twin) if service.twin else (service.kind, service.cluster_name)
+    standing = judge(kind, name, snapshot)
+    workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
+    pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in standing.pods]
+    state = WORDS[standing.state]
+    if service.twin:
+        state = DEVELOPED
+    elif standing.state is State.READY and workload["spec"].get("replicas") == 0:
+        state = ASLEEP
+    problem = standing.words if standing.state in (State.FAILED, State.WAITING, State.STARTED) else _last_end(pods, now)
+    return Row(
+        service=service.name, kind=service.kind, state=state, ready=standing.ready, wanted=standing.wanted,
+        restarts=sum(one.get("restartCount", 0) for pod in pods for one in _containers(pod)), image=_images(pods),
+        created=str(workload["metadata"].get("creationTimestamp", "")), urls=service.urls, problem=problem,
+        hint=standing.cause.hint if standing.cause else "", pods=standing.pods,
+    )  # fmt: skip
+
+
+def _containers(pod: Object) -> list[Object]:
+    found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
+    return found
+
+
+def _images(pods: Iterable[Object]) -> str:
+    """The digests of what runs; the kubelet knows them, a tag says nothing."""
+    found: dict[str, None] = {}
+    for pod in pods:
+        for one in _containers(pod)[:1]:
+            digest = _DIGEST.search(str(one.get("imageID", "")))
+            found[digest[0] if digest else str(one.get("image", ""))] = None
+    return ", ".join(found)
+
+
+def short_image(image: str) -> str:
+    """Digests cut to what tells them apart."""
+    return _DIGEST.sub(lambda match: match[0][: len("sha256:") + _SHORT], image)
+
+
+def _last_end(pods: Iterable[Object], now: datetime) -> str:
+    """How a container that runs again ended the last time, in words."""
+    ends = [
+        one["lastState"]["terminated"]
+        for pod in pods
+        for one in _containers(pod)
+        if (one.get("lastState") or {}).get("terminated")
+    ]
+    last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)
+    if last is None:
+        return ""
+    reason = "was killed for want of memory" if last.get("reason") == "OOMKilled" else f"ended with {_status(last)}"
+    return f"{reason}, {age(str(last.get('finishedAt') or ''), now)} ago"
+
+
+def _status(end: Mapping[str, object]) -> str:
+    return f"signal {end['signal']}" if end.get("signal") else f"exit status {end.get('exitCode')}"
+
+
+def age(moment: str, now: datetime) -> str:
+    """How long ago something was, in one unit: ``40s``, ``5m``, ``3h``, ``2d``."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return "?"
+    seconds = max(0, int((now - then.astimezone(UTC)).total_seconds()))
+    for unit, letter in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        if seconds >= unit * 2 or (unit == _MINUTE and seconds >= unit):
+            return f"{seconds // unit}{letter}"
+    return f"{seconds}s"

@@ -1,0 +1,59 @@
+"""The ports that an image names itself, put into the cluster service of a service that names none.
+
+They are read while Pulumi runs, as only then it is known which image a build has given: so they are those of the very
+image that is deployed, through every door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from composeplat.environ import Variables
+from composeplat.exposed import Exposed, Ports
+from composeplat.plan.desired import Desired, ImageOf, Manifest
+from composeplat.plan.services import with_image_ports
+from composeplat.registries import Login
+from composeplat.toolchain.cache import cache_folder
+
+#: Where it is false, no registry is asked.
+FLAG = "PLATFORM_IMAGE_PORTS"
+
+
+class ImagePorts:
+    def __init__(self, logins: Mapping[str, Login]) -> None:
+        wanted = Variables.of(os.environ, {}, {}).flag(FLAG, default=True)
+        self._exposed = Exposed(cache_folder(os.environ) / "ports", os.environ, logins) if wanted else None
+
+    def begin(self, objects: tuple[Desired, ...]) -> None:
+        """Begin to read what is known by name, all side by side."""
+        if self._exposed:
+            for desired in objects:
+                if desired.ports_of and isinstance(desired.ports_of, str):
+                    self._exposed.ask(desired.ports_of)
+
+    def put_into(self, bound: Manifest, image: ImageOf | str, built: Mapping[str, pulumi.Input[str]]) -> None:
+        if self._exposed and image:
+            bound["spec"] = pulumi.Output.from_input(self._spec(self._exposed, bound["spec"], image, built))
+
+    async def _spec(
+        self, exposed: Exposed, spec: Manifest, image: ImageOf | str, built: Mapping[str, pulumi.Input[str]]
+    ) -> Manifest:
+        if isinstance(image, str):
+            return with_image_ports(spec, await _wait(exposed, image) or ())
+        reference: pulumi.Output[Any] = pulumi.Output.from_input(built[image.service])
+        # One that a preview does not build yet exposes what it did the last time, as far as can be said.
+        known = str(await reference.future()) if await reference.is_known() else ""
+        ports = await _wait(exposed, known or image.name)
+        if known and ports is not None:
+            exposed.remember(image.name, ports)
+        return with_image_ports(spec, ports or ())
+
+
+async def _wait(exposed: Exposed, reference: str) -> Ports | None:
+    """Wait as long as there is time; what is read is for others too, who may wait for it still."""
+    return await asyncio.shield(asyncio.wrap_future(exposed.ask(reference)))

@@ -1,0 +1,223 @@
+"""One service under development: from the deployed service to a session in its container, and back.
+
+Owns the order: see that nobody else is at it, put the twin in place, link, keep all of it so, and give it back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.watching import Watcher
+from composeplat.dev.helper import architectures, helper_image
+from composeplat.dev.link import Event, Link, Place, Session
+from composeplat.dev.swap import Swap
+from composeplat.dev.twin import Wanted, selector
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.home import find_home, writing
+from composeplat.engine.process import start_time
+from composeplat.engine.target import Target
+from composeplat.plan.desired import Identity, Plan, ServicePlan
+from composeplat.sync import SyncPath
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import LINK
+
+_RENEWED_EVERY = 8.0
+_LOOKED_EVERY = 3.0
+_OLD_ENDS_WITHIN = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What a user may choose of a development container."""
+
+    session: Session
+    helper: str = ""
+    registry: str = ""
+    size: str = "5Gi"
+    timeout: float = 300.0
+    take_over: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Development:
+    plan: Plan
+    service: ServicePlan
+    paths: tuple[SyncPath, ...]
+    target: Target
+    environment: Mapping[str, str]
+    say: Callable[[str], None]
+    _id: str = field(default_factory=lambda: secrets.token_hex(8))
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _taken_over: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(environment=self.plan.environment, namespace=self.plan.namespace)
+
+    def is_deployed(self) -> bool:
+        with Api(self.target.access) as api:
+            return self._swap(api).workload() is not None
+
+    def _swap(self, api: Api) -> Swap:
+        return Swap(
+            api=api, namespace=self.plan.namespace, environment=self.plan.environment,
+            kind=self.service.workload_kind, name=self.service.cluster_name, say=self.say,
+        )  # fmt: skip
+
+    # up
+
+    def up(self, wishes: Wishes, on_event: Callable[[Event], None]) -> int:
+        """Develop until the session ends; gives the status it ends with."""
+        toolchain = Toolchain(self.environment)
+        link = toolchain.need(LINK)
+        with Api(self.target.access) as api:
+            swap = self._swap(api)
+            self._see_to_holder(swap, take_over=wishes.take_over)
+            wanted = self._wanted(api, toolchain, swap, wishes)
+            swap.take_place(wanted)
+            swap.hold(self._holder())
+            self._wait(swap, wishes.timeout)
+        keeper = threading.Thread(target=self._keep, args=(wanted,), daemon=True)
+        keeper.start()
+        running = Link(link.path, self._place(), self.paths, wishes.session)
+        try:
+            with _interrupts_left_to(running):
+                status = running.run(self.environment, on_event)
+        finally:
+            self._ended.set()
+            keeper.join(timeout=5)
+            self._let_go()
+        if self._taken_over:
+            raise ComposeplatError(f"{self.service.name} was taken over by {self._taken_over}")
+        return status
+
+    def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, wishes: Wishes) -> Wanted:
+        helper = wishes.helper or helper_image(
+            toolchain, self.target, find_home(self.environment), wishes.registry, architectures(api)
+        )
+        return Wanted(
+            identity=self.identity, service=self.service.cluster_name, paths=self.paths, helper=helper,
+            claims=swap.claims(), size=wishes.size,
+        )  # fmt: skip
+
+    def _wait(self, swap: Swap, timeout: float) -> None:
+        watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
+        try:
+            swap.until_ready(watcher, timeout, lambda words: self.say(f"{self.service.name}: {words}"))
+        finally:
+            watcher.stop()
+
+    def _place(self) -> Place:
+        home = find_home(self.environment)
+        cluster = self.target.identity()
+        key = f"{cluster}\0{self.plan.namespace}\0{self.plan.environment}\0{self.service.cluster_name}"
+        state = home.folder / "up" / hashlib.sha256(key.encode()).hexdigest()[:16]
+        with writing(state):
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Place(
+            namespace=self.plan.namespace, selector=selector(self.identity, self.service.cluster_name),
+            container=self.service.cluster_name, state=state, kubeconfig=self.target.kubeconfig_for(state),
+        )  # fmt: skip
+
+    # who is at it
+
+    def _holder(self) -> dict[str, Any]:
+        return {
+            "id": self._id, "host": socket.gethostname(), "pid": os.getpid(), "began": start_time(os.getpid()),
+            "user": self.environment.get("USER", ""),
+        }  # fmt: skip
+
+    def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
+        held = swap.holder()
+        if held is None or not _lives(held):
+            return
+        who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
+        if not take_over:
+            raise ComposeplatError(
+                f"service '{self.service.name}' is being developed already, by {who}", "--take-over ends that one"
+            )
+        self.say(f"taking {self.service.name} over from {who}")
+        if held.get("host") == socket.gethostname():
+            _end(int(held["pid"]), str(held.get("began")))
+
+    def _keep(self, wanted: Wanted) -> None:
+        """Renew our claim, and put the twin in place again where someone has deployed meanwhile."""
+        renewed = time.monotonic()
+        with Api(self.target.access) as api:
+            swap = self._swap(api)
+            while not self._ended.wait(_LOOKED_EVERY):
+                try:
+                    if time.monotonic() - renewed > _RENEWED_EVERY:
+                        held = swap.holder()
+                        if held is not None and held.get("id") != self._id:
+                            self._taken_over = f"{held.get('user') or 'someone'} on {held.get('host')}"
+                            return
+                        swap.hold(self._holder())
+                        renewed = time.monotonic()
+                    if swap.is_behind():
+                        self.say(f"{self.service.name} was deployed anew; its development container follows")
+                        swap.take_place(wanted)
+                except ComposeplatError:
+                    # The link says of a cluster that can't be reached; here the next round sees to it.
+                    continue
+
+    def _let_go(self) -> None:
+        with contextlib.suppress(ApiError), Api(self.target.access) as api:
+            swap = self._swap(api)
+            held = swap.holder()
+            if held is not None and held.get("id") == self._id:
+                swap.let_go()
+
+    # down
+
+    def down(self, *, volumes: bool) -> bool:
+        with Api(self.target.access) as api:
+            swap = self._swap(api)
+            held = swap.holder()
+            if held is not None and held.get("host") == socket.gethostname() and _lives(held):
+                _end(int(held["pid"]), str(held.get("began")))
+            return swap.give_back(volumes=volumes)
+
+
+def _lives(held: Mapping[str, Any]) -> bool:
+    """Say whether a holder may be at it still: of this machine's own that can be known."""
+    if held.get("host") != socket.gethostname():
+        return True
+    pid = int(held.get("pid") or 0)
+    return pid != os.getpid() and start_time(pid) == held.get("began")
+
+
+def _end(pid: int, began: str) -> None:
+    """Ask the other run on this machine to end, and wait until it has."""
+    if pid == os.getpid() or start_time(pid) != began:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _OLD_ENDS_WITHIN
+    while time.monotonic() < deadline and start_time(pid) == began:
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _interrupts_left_to(link: Link) -> Iterator[None]:
+    """Ctrl-C is the program's in the container; a wish to end is passed on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: link.end())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

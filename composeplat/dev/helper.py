@@ -1,0 +1,83 @@
+"""The helper image: what brings the agent into a pod, whatever the user's image holds.
+
+Owns how it is built and pushed; its only content is one static program for each kind of processor.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.builder import BUILDER, builder_variables
+from composeplat.engine.home import Home
+from composeplat.engine.target import Target
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import BUILDX, agent_for, architecture
+
+_DOCKERFILE = "FROM scratch\nARG TARGETARCH\nCOPY $TARGETARCH/platform-agent /platform-agent\n"
+_LAST_LINES = 5
+_WITHIN = 300
+
+
+def architectures(api: Api) -> tuple[str, ...]:
+    """The processors of a cluster's nodes; where they may not be asked, this machine's."""
+    try:
+        nodes = api.heads(kind_path("v1", "Node"))
+    except ApiError:
+        nodes = []
+    found = {node["metadata"].get("labels", {}).get("kubernetes.io/arch", "") for node in nodes}
+    return tuple(sorted(found - {""})) or (architecture(),)
+
+
+def helper_image(
+    toolchain: Toolchain, target: Target, home: Home, registry: str, architectures: Collection[str]
+) -> str:
+    """Build and push the helper image, and give its name by digest; what is there already costs a question."""
+    if not registry:
+        raise MissingPiece(
+            "a development container needs a registry, for the image that brings the agent",
+            "give --registry or set PLATFORM_REGISTRY; or name an image that has it, with --helper-image",
+        )
+    agents = {architecture: toolchain.need(agent_for(architecture)) for architecture in architectures}
+    buildx = toolchain.need(BUILDX)
+    variables = builder_variables(toolchain.environment, target, home)
+    tag = next(iter(agents.values())).tool.fingerprint
+    with tempfile.TemporaryDirectory() as folder:
+        for architecture, found in agents.items():
+            place = Path(folder) / architecture
+            place.mkdir()
+            shutil.copy2(found.path, place / "platform-agent")
+        (Path(folder) / "Dockerfile").write_text(_DOCKERFILE, encoding="utf-8")
+        metadata = Path(folder) / "metadata.json"
+        command = [
+            str(buildx.path), "build", "--push", "--provenance=false", "--progress=plain",
+            "--platform", ",".join(f"linux/{one}" for one in agents), "--metadata-file", str(metadata),
+            *(["--builder", variables[BUILDER]] if variables[BUILDER] else []),
+            "--tag", f"{registry}/platform-agent:{tag}", folder,
+        ]  # fmt: skip
+        _run(command, {**toolchain.environment, **variables}, registry)
+        digest = json.loads(metadata.read_text(encoding="utf-8"))["containerimage.digest"]
+    return f"{registry}/platform-agent@{digest}"
+
+
+def _run(command: list[str], variables: Mapping[str, str], registry: str) -> None:
+    try:
+        done = subprocess.run(
+            command, env={**variables, "NO_COLOR": "1"}, capture_output=True, text=True, errors="replace",
+            check=False, timeout=_WITHIN, stdin=subprocess.DEVNULL, cwd=os.sep,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ComposeplatError(f"pushing the helper image to {registry} takes longer than {_WITHIN} s") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()][-_LAST_LINES:]
+        raise ComposeplatError(
+            f"the helper image can't be pushed to {registry}: {' | '.join(lines)}",
+            "see that the registry answers and that you are logged in to it",
+        )

@@ -1,0 +1,39 @@
+"""What the disk says of sync paths: which are folders, and what their ignore files hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from composeplat import files
+from composeplat.diagnostics import ComposeplatError
+from composeplat.model import HOST, Service
+from composeplat.sync import DOCKERIGNORE, FILE, FOLDER, STIGNORE, SyncPath, plan_sync, with_ignore_files
+
+_LONGEST_IGNORE_FILE = 1024 * 1024
+
+
+def sync_paths(service: Service) -> tuple[SyncPath, ...]:
+    """The sync paths of a service, as they lie on this disk; sockets and other things of the system are none."""
+    kinds = {mount.source: _kind(Path(mount.source)) for mount in service.mounts if mount.kind == HOST}
+    return tuple(_with_ignores(path) for path in plan_sync(service, kinds))
+
+
+def _kind(path: Path) -> str:
+    if files.is_system_path(path):
+        return ""
+    return FOLDER if path.is_dir() else FILE if path.is_file() else ""
+
+
+def _with_ignores(path: SyncPath) -> SyncPath:
+    if path.is_file:
+        return path
+    texts = {}
+    for name in (DOCKERIGNORE, STIGNORE):
+        try:
+            texts[name] = files.read_bytes(Path(path.local) / name, limit=_LONGEST_IGNORE_FILE).decode(
+                "utf-8", "replace"
+            )
+        except files.Unreadable as error:
+            if not error.missing:
+                raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from None
+    return with_ignore_files(path, texts)

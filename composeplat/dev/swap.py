@@ -1,0 +1,235 @@
+"""Put a twin in the place of a workload, and give the original back.
+
+Owns the order of it, in which a kill at any moment leaves something that :func:`give_back` can set right: the twin,
+which remembers the original, is there before the original is touched, and goes last.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.watching import Watcher
+from composeplat.dev.twin import (
+    HELD_BY,
+    Object,
+    Wanted,
+    claim_name,
+    fingerprint,
+    make_claim,
+    make_twin,
+    original_of,
+    template_of,
+    twin_name,
+)
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.preflight import CLAIM, KINDS, is_ours
+from composeplat.engine.twins import Original, is_twin, replicas_of, scaled
+
+_GONE_WITHIN = 120.0
+_ENOUGH = 0.2
+_TRIES = 10
+#: A holder that has not been heard of for so long has gone.
+HOLDER_GONE_AFTER = 30.0
+
+
+class Failed(ComposeplatError):
+    """The development container does not come up."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(f"the development container {cause.message}", cause.hint)
+        self.cause = cause
+
+
+@dataclass(slots=True, kw_only=True)
+class Swap:
+    """One service of an environment, and what stands in for it."""
+
+    api: Api
+    namespace: str
+    environment: str
+    kind: str
+    name: str
+    """The cluster name of the service; its workload has the same."""
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    # looking
+
+    def workload(self) -> Object | None:
+        return self._get(self.kind, self.name)
+
+    def twin(self) -> Object | None:
+        found = self._get("Deployment", twin_name(self.name))
+        if found is not None and not is_twin(found):
+            raise ComposeplatError(
+                f"a Deployment '{twin_name(self.name)}' is there that is no development container",
+                "rename or delete it",
+            )
+        return found
+
+    def claims(self) -> set[str]:
+        return {one["metadata"]["name"] for one in self.api.heads(kind_path("v1", CLAIM, self.namespace))}
+
+    def _get(self, kind: str, name: str) -> Object | None:
+        try:
+            return self.api.get(self._path(kind, name))
+        except ApiError as error:
+            if error.status == http.client.NOT_FOUND:
+                return None
+            raise
+
+    def _path(self, kind: str, name: str) -> str:
+        return f"{kind_path(KINDS[kind], kind, self.namespace)}/{name}"
+
+    # taking the place
+
+    def take_place(self, wanted: Wanted) -> None:
+        """Make the twin, send the original's pods away, and let the twin's come."""
+        workload = self._must_be_there()
+        twin = self.twin()
+        original = original_of(twin) if twin is not None else None
+        if original is None or replicas_of(workload) > 0:
+            original = Original(kind=self.kind, name=self.name, replicas=replicas_of(workload))
+        if self._get(CLAIM, claim_name(self.name)) is None:
+            self.api.apply(make_claim(wanted))
+        running = twin is not None and replicas_of(twin) > 0 and replicas_of(workload) == 0
+        self.api.apply(make_twin(workload, original, wanted, replicas=int(running)))
+        if replicas_of(workload) > 0:
+            self.api.patch(self._path(self.kind, self.name), scaled(self.kind, 0))
+        self._until_away(workload["metadata"]["uid"], "its own pods")
+        if not running:
+            self.api.apply(make_twin(workload, original, wanted, replicas=1))
+
+    def _must_be_there(self) -> Object:
+        workload = self.workload()
+        if workload is None or not is_ours(workload, self.environment):
+            raise ComposeplatError(f"service '{self.name}' is not deployed", "platform deploy")
+        return workload
+
+    def _until_away(self, uid: str, what: str) -> None:
+        """Wait for the pods of one: two programs on one volume could spoil it."""
+        told = False
+        deadline = time.monotonic() + _GONE_WITHIN
+        while time.monotonic() < deadline:
+            if not self._pods_of(uid):
+                return
+            if not told:
+                self.say(f"{self.name}: waiting for the end of {what}")
+                told = True
+            time.sleep(_ENOUGH)
+        raise ComposeplatError(
+            f"{what} of service '{self.name}' {'have' if what.endswith('s') else 'has'} not ended after"
+            f" {_GONE_WITHIN:.0f} s",
+            "run this again",
+        )
+
+    def _pods_of(self, uid: str) -> list[Object]:
+        owners = {uid, *(_uid(one) for one in self._owned("ReplicaSet", "apps/v1", {uid}))}
+        return self._owned("Pod", "v1", owners)
+
+    def _owned(self, kind: str, version: str, owners: set[str]) -> list[Object]:
+        found = self.api.heads(kind_path(version, kind, self.namespace))
+        return [one for one in found if {ref["uid"] for ref in one["metadata"].get("ownerReferences") or []} & owners]
+
+    def until_ready(self, watcher: Watcher, timeout: float, tell: Callable[[str], None]) -> None:
+        """Wait until the twin's pod runs; why it does not is raised as soon as the cluster knows."""
+        deadline = time.monotonic() + timeout
+        words = ""
+        while True:
+            snapshot = watcher.latest
+            standing = judge("Deployment", twin_name(self.name), snapshot) if snapshot else None
+            if standing is not None and standing.state is State.READY:
+                return
+            if standing is not None and standing.state is State.FAILED and standing.cause is not None:
+                raise Failed(standing.cause)
+            if standing is not None and standing.words != words:
+                words = standing.words
+                tell(words)
+            if time.monotonic() > deadline:
+                raise Failed(Cause(code="timeout", message=f"is not ready after {timeout:.0f} s: {words}",
+                                   hint="give it longer with --timeout"))  # fmt: skip
+            time.sleep(_ENOUGH)
+
+    def is_behind(self) -> bool:
+        """Say whether someone has deployed meanwhile: the original has other pods now, or pods at all."""
+        workload, twin = self.workload(), self.twin()
+        if workload is None or twin is None:
+            return False
+        return replicas_of(workload) > 0 or template_of(twin) != fingerprint(workload)
+
+    # who holds it
+
+    def holder(self) -> dict[str, Any] | None:
+        """Who develops the service now, as far as is known."""
+        twin = self.twin()
+        try:
+            held = json.loads((twin or {})["metadata"]["annotations"][HELD_BY])
+            return held if time.time() - float(held["seen"]) < HOLDER_GONE_AFTER else None
+        except (KeyError, ValueError, TypeError):
+            return None
+
+    def hold(self, holder: dict[str, Any]) -> None:
+        self._annotate(json.dumps({**holder, "seen": round(time.time())}))
+
+    def let_go(self) -> None:
+        self._annotate(None)
+
+    def _annotate(self, value: str | None) -> None:
+        path = self._path("Deployment", twin_name(self.name))
+        self.api.patch(path, {"metadata": {"annotations": {HELD_BY: value}}})
+
+    # giving back
+
+    def give_back(self, *, volumes: bool) -> bool:
+        """Take the twin away and let the original's pods come; says whether there was a twin."""
+        twin = self.twin()
+        original = original_of(twin) if twin is not None else None
+        if original is not None:
+            self._send_away(twin or {})
+            if original.replicas and self._get(original.kind, original.name) is not None:
+                path = self._path(original.kind, original.name)
+                self.api.patch(path, scaled(original.kind, original.replicas))
+                self._forget_having_scaled(path)
+        if twin is not None:
+            self.api.delete(self._path("Deployment", twin_name(self.name)))
+        if volumes:
+            self.api.delete(self._path(CLAIM, claim_name(self.name)))
+        return twin is not None
+
+    def _send_away(self, twin: Object) -> None:
+        if replicas_of(twin):
+            self.api.patch(self._path("Deployment", twin["metadata"]["name"]), scaled("Deployment", 0))
+        self._until_away(twin["metadata"]["uid"], "its development container")
+
+    def _forget_having_scaled(self, path: str) -> None:
+        """Leave no sign on the original that it was scaled: who deploys next would be told of a conflict."""
+        for _ in range(_TRIES):
+            live = self.api.get(path)
+            fields = live["metadata"].get("managedFields") or []
+            kept = [one for one in fields if not _scaled_by(one)]
+            if not kept or kept == fields:
+                return
+            version = live["metadata"]["resourceVersion"]
+            try:
+                self.api.patch(path, {"metadata": {"managedFields": kept, "resourceVersion": version}})
+            except ApiError as error:
+                # Its controller has written meanwhile.
+                if error.status != http.client.CONFLICT:
+                    raise
+
+
+def _scaled_by(entry: Object) -> bool:
+    """Say whether an entry owns nothing but the number of pods."""
+    spec = (entry.get("fieldsV1") or {}).get("f:spec")
+    scales = isinstance(spec, dict) and set(spec) <= {"f:replicas", "f:suspend"}
+    return scales and entry.get("operation") == "Update" and not entry.get("subresource")
+
+
+def _uid(item: Object) -> str:
+    return str(item["metadata"]["uid"])

@@ -1,0 +1,94 @@
+"""Services under development, as a deploy has to see them: their own pods stay away while a twin stands in for them.
+
+Pure: what the namespace holds comes in, another plan goes out.
+How a twin is made is :mod:`composeplat.dev`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from composeplat.engine.preflight import Object, Present, is_ours
+from composeplat.names import OURS
+from composeplat.plan.desired import Desired, Plan, ServicePlan
+
+#: Marks what stands in for a service while it is developed; its value is the service.
+TWIN_LABEL = f"{OURS}/up"
+ORIGINAL = f"{OURS}/up-original"
+WORKLOADS = ("Deployment", "StatefulSet", "Job")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """What a twin stands in for, and how many pods of it there are to be."""
+
+    kind: str
+    name: str
+    replicas: int
+
+    def to_text(self) -> str:
+        return json.dumps({"kind": self.kind, "name": self.name, "replicas": self.replicas}, sort_keys=True)
+
+
+def is_twin(head: Object) -> bool:
+    """Say whether an object belongs to development, and so to no plan."""
+    return TWIN_LABEL in (head["metadata"].get("labels") or {})
+
+
+def twins_by_service(present: Present, environment: str) -> dict[str, str]:
+    """Cluster name of a service under development -> its twin's name."""
+    return {
+        head["metadata"]["labels"][TWIN_LABEL]: name
+        for (kind, name), head in present.heads.items()
+        if kind == "Deployment" and is_twin(head) and is_ours(head, environment)
+    }
+
+
+def replicas_of(workload: Mapping[str, Any]) -> int:
+    """How many pods a workload is to have; a Job counts as one while it may run."""
+    spec = workload["spec"]
+    if workload["kind"] == "Job":
+        return 0 if spec.get("suspend") else 1
+    return int(spec.get("replicas", 1))
+
+
+def scaled(kind: str, replicas: int) -> Object:
+    """The change that gives a workload so many pods."""
+    return {"spec": {"suspend": replicas == 0}} if kind == "Job" else {"spec": {"replicas": replicas}}
+
+
+def hold_back(plan: Plan, services: Collection[str]) -> Plan:
+    """The plan with no pods for some services, by their cluster names."""
+
+    def held(desired: Desired) -> Desired:
+        if desired.kind not in WORKLOADS:
+            return desired
+        spec = {**desired.manifest["spec"], **scaled(desired.kind, 0)["spec"]}
+        return replace(desired, manifest={**desired.manifest, "spec": spec})
+
+    changed = tuple(
+        replace(one, objects=tuple(map(held, one.objects))) if one.cluster_name in services else one
+        for one in plan.services
+    )
+    return replace(plan, services=changed)
+
+
+def original_in(service: ServicePlan) -> Original:
+    """What a twin of a service should remember, by the plan."""
+    manifest = next(one.manifest for one in service.objects if one.kind in WORKLOADS)
+    return Original(kind=service.workload_kind, name=service.cluster_name, replicas=replicas_of(manifest))
+
+
+def held_back_in(state: Mapping[str, Any], services: Collection[str]) -> dict[str, str]:
+    """Of some services, those that the state has no pods for -> the URN of the workload."""
+    found = {}
+    for resource in state.get("resources") or []:
+        manifest = resource.get("inputs") or {}
+        name = str(manifest.get("metadata", {}).get("name"))
+        is_workload = manifest.get("kind") in WORKLOADS and not resource.get("delete")
+        if is_workload and name in services and replicas_of(manifest) == 0:
+            found[name] = str(resource["urn"])
+    return found

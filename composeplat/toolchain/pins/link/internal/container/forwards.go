@@ -1,0 +1,75 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/mutagen-io/mutagen/pkg/multiplexing"
+
+	"composeplat/link/internal/wire"
+)
+
+// forward joins a stream to a port of the container. Some servers listen at one of the two loopback addresses alone.
+func forward(body json.RawMessage, stream *multiplexing.Stream) {
+	var port int
+	if err := json.Unmarshal(body, &port); err != nil {
+		stream.Close()
+		return
+	}
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	connection, err := dialer.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		connection, err = dialer.Dial("tcp", net.JoinHostPort("::1", strconv.Itoa(port)))
+	}
+	if err != nil {
+		stream.Close()
+		return
+	}
+	wire.Join(stream, connection.(*net.TCPConn))
+}
+
+// reverse listens in the container, for as long as the link lasts.
+func (h *holder) reverse(l *linked, body json.RawMessage) {
+	var port int
+	if err := json.Unmarshal(body, &port); err != nil {
+		return
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	listener, err := net.Listen("tcp", address)
+	// The link before this one may be just letting go of it.
+	for tries := 0; err != nil && errors.Is(err, syscall.EADDRINUSE) && tries < 20; tries++ {
+		time.Sleep(50 * time.Millisecond)
+		listener, err = net.Listen("tcp", address)
+	}
+	if err != nil {
+		l.notify(wire.Notice{Reverse: port, Why: err.Error()})
+		return
+	}
+	l.sending.Lock()
+	l.ports = append(l.ports, listener)
+	l.sending.Unlock()
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			stream, err := l.OpenStream(context.Background())
+			if err != nil {
+				connection.Close()
+				return
+			}
+			if wire.Send(stream, wire.Open{Kind: "reverse", Body: body}) != nil {
+				stream.Close()
+				connection.Close()
+				return
+			}
+			wire.Join(stream, connection.(*net.TCPConn))
+		}()
+	}
+}

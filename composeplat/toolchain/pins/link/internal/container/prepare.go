@@ -1,0 +1,162 @@
+package container
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// Name is what the agent is called where it is installed.
+const Name = "platform-agent"
+
+// Install copies this very program into the folder, and makes further folders that any user may write to.
+func Install(folder string, others []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := copyFile(self, filepath.Join(folder, Name), 0o755); err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := os.MkdirAll(other, 0o777); err != nil {
+			return err
+		}
+		if err := os.Chmod(other, 0o777); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Seed copies the image's own tree to a volume, once: the marker is written when all is there.
+func Seed(marker, source, target string) error {
+	if _, err := os.Lstat(marker); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(target, 0o777); err != nil {
+		return err
+	}
+	info, err := os.Stat(source)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", source)
+	default:
+		if source, err = filepath.EvalSymlinks(source); err != nil {
+			return err
+		}
+		if err := copyTree(source, target); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(marker), 0o777); err != nil {
+		return err
+	}
+	half := marker + ".half"
+	if err := os.WriteFile(half, []byte(rand.Text()+"\n"), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(half, marker)
+}
+
+// copyTree leaves out what is neither file, folder nor link, and what may not be read: an image may have such.
+func copyTree(source, target string) error {
+	type folder struct {
+		path string
+		mode fs.FileMode
+	}
+	var folders []folder
+	err := filepath.WalkDir(source, func(from string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				fmt.Fprintln(os.Stderr, "left out:", err)
+				return nil
+			}
+			return err
+		}
+		name, err := filepath.Rel(source, from)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(target, name)
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir() || name == ".":
+			if name != "." {
+				if err := os.Mkdir(to, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+					return err
+				}
+				folders = append(folders, folder{to, info.Mode().Perm()})
+			}
+			return nil
+		case info.Mode()&fs.ModeSymlink != 0:
+			link, err := os.Readlink(from)
+			if err != nil {
+				return err
+			}
+			_ = os.Remove(to)
+			return os.Symlink(link, to)
+		case info.Mode().IsRegular():
+			err := copyFile(from, to, info.Mode().Perm())
+			if errors.Is(err, fs.ErrPermission) {
+				fmt.Fprintln(os.Stderr, "left out:", err)
+				return nil
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Those inside first: a folder may not let in any more afterwards.
+	for _, made := range slices.Backward(folders) {
+		if err := os.Chmod(made.path, made.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	half := to + ".half"
+	_ = os.Remove(half)
+	target, err := os.OpenFile(half, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	if err == nil {
+		err = target.Chmod(mode)
+	}
+	if closed := target.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(half, to)
+	}
+	if err != nil {
+		_ = os.Remove(half)
+	}
+	return err
+}

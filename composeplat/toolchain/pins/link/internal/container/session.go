@@ -1,0 +1,390 @@
+package container
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"composeplat/link/internal/wire"
+)
+
+const (
+	mostOutput  = 256 << 10 // what is kept for a link that comes back
+	lingering   = 10 * time.Minute
+	grace       = 5 * time.Second
+	draining    = 200 * time.Millisecond
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// A session is one running command. It outlives the links that attach to it.
+type session struct {
+	id       string
+	terminal bool
+	pid      int
+	input    *os.File
+	master   *os.File
+
+	lock   sync.Mutex
+	moved  *sync.Cond
+	output []chunk
+	start  int64
+	end    int64
+	heard  int64
+	exit   *int
+	viewer *viewer
+	left   *time.Timer
+	closed bool
+}
+
+type chunk struct {
+	kind byte
+	body []byte
+}
+
+// A viewer is one attached stream; a newer one takes its place.
+type viewer struct {
+	frames *wire.Frames
+	at     int64
+	gone   bool
+}
+
+// begin starts the command of a session.
+func begin(r *reaper, wanted wire.Session) (*session, error) {
+	environment := merged(os.Environ(), wanted.Environment)
+	directory, err := workplace(wanted.Directory)
+	if err != nil {
+		return nil, err
+	}
+	arguments := wanted.Command
+	if len(arguments) == 0 {
+		if arguments = shell(); arguments == nil {
+			return nil, errors.New("there is no shell in this image, neither /bin/bash nor /bin/sh: name a command to run")
+		}
+	}
+	program, err := find(arguments[0], environment, directory)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{id: wanted.ID, terminal: wanted.Terminal}
+	s.moved = sync.NewCond(&s.lock)
+	command := &exec.Cmd{Path: program, Args: arguments, Dir: directory, Env: environment}
+	var outputs []*os.File
+	var theirs []*os.File
+	if wanted.Terminal {
+		master, terminal, err := pty.Open()
+		if err != nil {
+			return nil, fmt.Errorf("can't make a terminal: %w", err)
+		}
+		_ = pty.Setsize(master, &pty.Winsize{Rows: wanted.Rows, Cols: wanted.Columns})
+		command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		s.input, s.master = master, master
+		outputs, theirs = []*os.File{master}, []*os.File{terminal}
+	} else {
+		pipes := make([]*os.File, 0, 6)
+		for range 3 {
+			from, to, err := os.Pipe()
+			if err != nil {
+				return nil, err
+			}
+			pipes = append(pipes, from, to)
+		}
+		command.Stdin, command.Stdout, command.Stderr = pipes[0], pipes[3], pipes[5]
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		s.input = pipes[1]
+		outputs, theirs = []*os.File{pipes[2], pipes[4]}, []*os.File{pipes[0], pipes[3], pipes[5]}
+	}
+	ended, err := r.start(command)
+	for _, file := range theirs {
+		file.Close()
+	}
+	if err != nil {
+		s.input.Close()
+		return nil, fmt.Errorf("can't run %s: %w", arguments[0], err)
+	}
+	s.pid = command.Process.Pid
+	var read sync.WaitGroup
+	for i, file := range outputs {
+		kind := byte(wire.FrameOutput)
+		if i == 1 {
+			kind = wire.FrameErrors
+		}
+		read.Go(func() { s.collect(kind, file) })
+	}
+	go s.finish(ended, &read)
+	return s, nil
+}
+
+func merged(base []string, added map[string]string) []string {
+	result := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		_, over := added[name]
+		return over
+	})
+	for name, value := range added {
+		result = append(result, name+"="+value)
+	}
+	return result
+}
+
+func workplace(directory string) (string, error) {
+	if directory == "" {
+		return "", nil
+	}
+	if info, err := os.Stat(directory); err != nil {
+		return "", fmt.Errorf("can't work in %s: %w", directory, err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("can't work in %s: it is not a folder", directory)
+	}
+	return directory, nil
+}
+
+func shell() []string {
+	for _, candidate := range []string{"/bin/bash", "/bin/sh"} {
+		if info, err := os.Stat(candidate); err == nil && info.Mode().Perm()&0o111 != 0 {
+			return []string{candidate}
+		}
+	}
+	return nil
+}
+
+// find looks a program up as the command itself would, in the environment it is to have.
+func find(name string, environment []string, directory string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) && directory != "" {
+			name = filepath.Join(directory, name)
+		}
+		return name, nil
+	}
+	path := defaultPath
+	for _, entry := range environment {
+		if value, is := strings.CutPrefix(entry, "PATH="); is {
+			path = value
+		}
+	}
+	for _, folder := range filepath.SplitList(path) {
+		candidate := filepath.Join(folder, name)
+		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return candidate, nil
+		}
+	}
+	return "", fmt.Errorf("%s is not to be found in the container (on %s)", name, path)
+}
+
+// collect keeps what the command says. It waits for an attached link that is slow, and for no other.
+func (s *session) collect(kind byte, from *os.File) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			s.lock.Lock()
+			for s.viewer != nil && s.end-s.viewer.at+int64(n) > mostOutput {
+				s.moved.Wait()
+			}
+			s.output = append(s.output, chunk{kind, slices.Clone(buffer[:n])})
+			s.end += int64(n)
+			for s.end-s.start > mostOutput {
+				s.start += int64(len(s.output[0].body))
+				s.output = s.output[1:]
+			}
+			s.moved.Broadcast()
+			s.lock.Unlock()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *session) finish(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) {
+	status := <-ended
+	all := make(chan struct{})
+	go func() {
+		read.Wait()
+		close(all)
+	}()
+	// A process that was left behind may hold the output open for ever.
+	select {
+	case <-all:
+	case <-time.After(draining):
+	}
+	code := status.ExitStatus()
+	if status.Signaled() {
+		code = 128 + int(status.Signal())
+	}
+	s.lock.Lock()
+	s.exit = &code
+	s.input.Close()
+	s.moved.Broadcast()
+	s.lock.Unlock()
+}
+
+// attach serves one stream until it ends or another takes its place.
+func (s *session) attach(stream io.ReadWriteCloser, wanted wire.Session, fresh bool) error {
+	v := &viewer{frames: wire.NewFrames(stream)}
+	s.lock.Lock()
+	if s.viewer != nil {
+		s.viewer.gone = true
+	}
+	if s.left != nil {
+		s.left.Stop()
+		s.left = nil
+	}
+	v.at = s.start
+	if !fresh {
+		v.at = min(max(wanted.Seen, s.start), s.end)
+	}
+	s.viewer = v
+	reply := wire.Attached{New: fresh, Heard: s.heard, Start: v.at}
+	s.moved.Broadcast()
+	s.lock.Unlock()
+	defer s.detach(v)
+	if err := wire.Send(stream, reply); err != nil {
+		return err
+	}
+	if !fresh && s.terminal {
+		// A program that paints the whole screen does so again when its size changes.
+		s.resize(max(wanted.Rows, 2)-1, wanted.Columns)
+		s.resize(wanted.Rows, wanted.Columns)
+	}
+	go s.listen(v)
+	return s.show(v)
+}
+
+func (s *session) detach(v *viewer) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	v.gone = true
+	v.frames.Close()
+	if s.viewer == v {
+		s.viewer = nil
+		s.left = time.AfterFunc(lingering, s.hangUp)
+	}
+	s.moved.Broadcast()
+}
+
+func (s *session) show(v *viewer) error {
+	for {
+		s.lock.Lock()
+		for v.at == s.end && s.exit == nil && !v.gone {
+			s.moved.Wait()
+		}
+		var next []chunk
+		at := s.start
+		for _, piece := range s.output {
+			size := int64(len(piece.body))
+			if at+size > v.at {
+				next = append(next, chunk{piece.kind, piece.body[max(0, v.at-at):]})
+			}
+			at += size
+		}
+		upTo, exit, gone := s.end, s.exit, v.gone
+		s.lock.Unlock()
+		if gone {
+			return nil
+		}
+		for _, piece := range next {
+			if err := v.frames.Write(piece.kind, piece.body); err != nil {
+				return err
+			}
+		}
+		if err := v.frames.Flush(); err != nil {
+			return err
+		}
+		s.lock.Lock()
+		v.at = upTo
+		s.moved.Broadcast()
+		done := exit != nil && s.end == upTo
+		s.lock.Unlock()
+		if done {
+			if err := v.frames.SendJSON(wire.FrameExit, *exit); err != nil {
+				return err
+			}
+			// The machine closes the stream when it has read that.
+			s.lock.Lock()
+			for !v.gone {
+				s.moved.Wait()
+			}
+			s.lock.Unlock()
+			return nil
+		}
+	}
+}
+
+func (s *session) listen(v *viewer) {
+	defer s.detach(v)
+	for {
+		kind, body, err := v.frames.Read()
+		if err != nil {
+			return
+		}
+		switch kind {
+		case wire.FrameInput:
+			_, _ = s.input.Write(body)
+			s.lock.Lock()
+			s.heard += int64(len(body))
+			heard := s.heard
+			s.lock.Unlock()
+			if v.frames.SendJSON(wire.FrameHeard, heard) != nil {
+				return
+			}
+		case wire.FrameInputEnd:
+			if !s.terminal {
+				s.input.Close()
+			}
+		case wire.FrameSize:
+			var size [2]uint16
+			if json.Unmarshal(body, &size) == nil {
+				s.resize(size[0], size[1])
+			}
+		}
+	}
+}
+
+func (s *session) resize(rows, columns uint16) {
+	if s.master != nil && rows > 0 && columns > 0 {
+		_ = pty.Setsize(s.master, &pty.Winsize{Rows: rows, Cols: columns})
+	}
+}
+
+func (s *session) running() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.exit == nil
+}
+
+func (s *session) signal(number syscall.Signal) {
+	if s.running() {
+		_ = syscall.Kill(-s.pid, number)
+	}
+}
+
+// hangUp ends the command and all in its process group.
+func (s *session) hangUp() {
+	s.lock.Lock()
+	again := s.closed
+	s.closed = true
+	s.lock.Unlock()
+	if again {
+		return
+	}
+	_ = syscall.Kill(-s.pid, syscall.SIGHUP)
+	_ = syscall.Kill(-s.pid, syscall.SIGCONT)
+	for until := time.Now().Add(grace); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if !s.running() {
+			break
+		}
+	}
+	_ = syscall.Kill(-s.pid, syscall.SIGKILL)
+}

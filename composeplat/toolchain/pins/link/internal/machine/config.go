@@ -1,0 +1,87 @@
+// Package machine is the near end of a link: it finds the container, keeps the link to it, and syncs, forwards and shows
+// the terminal over it. It knows what the configuration says, and nothing of Compose.
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"composeplat/link/internal/tree"
+)
+
+// Config is the file that the command line hands over.
+type Config struct {
+	Kubeconfig   string            `json:"kubeconfig"`
+	Context      string            `json:"context"`
+	Namespace    string            `json:"namespace"`
+	Selector     string            `json:"selector"`
+	Container    string            `json:"container"`
+	Agent        string            `json:"agent"`
+	Socket       string            `json:"socket"`
+	AgentCommand []string          `json:"agent_command"`
+	State        string            `json:"state"`
+	Folders      []FolderConfig    `json:"folders"`
+	Forwards     []ForwardConfig   `json:"forwards"`
+	Reverse      []ReverseConfig   `json:"reverse"`
+	Command      []string          `json:"command"`
+	Directory    string            `json:"directory"`
+	Environment  map[string]string `json:"environment"`
+	Terminal     bool              `json:"terminal"`
+}
+
+type FolderConfig struct {
+	Local   string   `json:"local"`
+	Remote  string   `json:"remote"`
+	Ignores []string `json:"ignores"`
+	File    bool     `json:"file"`
+}
+
+type ForwardConfig struct {
+	Listen string `json:"listen"`
+	Port   int    `json:"port"`
+}
+
+type ReverseConfig struct {
+	Port int    `json:"port"`
+	To   string `json:"to"`
+}
+
+// ReadConfig reads and checks the file.
+func ReadConfig(path string) (*Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var config Config
+	if err := json.Unmarshal(text, &config); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &config, config.check()
+}
+
+func (c *Config) check() error {
+	if !filepath.IsAbs(c.State) {
+		return errors.New("state must be an absolute path")
+	}
+	if len(c.AgentCommand) == 0 && (c.Agent == "" || c.Socket == "" || c.Selector == "") {
+		return errors.New("agent, socket and selector are needed")
+	}
+	for _, folder := range c.Folders {
+		if !filepath.IsAbs(folder.Local) || !filepath.IsAbs(folder.Remote) {
+			return fmt.Errorf("%s and %s must be absolute paths", folder.Local, folder.Remote)
+		}
+		if _, err := tree.NewIgnorer(folder.Ignores); err != nil {
+			return fmt.Errorf("%s: %w", folder.Local, err)
+		}
+	}
+	for _, forward := range c.Forwards {
+		if _, _, err := net.SplitHostPort(forward.Listen); err != nil {
+			return err
+		}
+	}
+	return nil
+}

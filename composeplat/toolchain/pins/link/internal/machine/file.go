@@ -1,0 +1,185 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"composeplat/link/internal/single"
+	"composeplat/link/internal/wire"
+)
+
+// A file is synced alone: it may be of the image's own, where nothing can be staged or renamed.
+type file struct {
+	number   int
+	config   FolderConfig
+	state    string
+	events   *Events
+	problems problems
+}
+
+func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, ready func()) error {
+	settled := sync.OnceFunc(ready)
+	defer settled()
+	stream, err := open(ctx, link, "file", f.config.Remote)
+	if err != nil {
+		return err
+	}
+	far := single.NewFar(stream)
+	defer far.Close()
+	local := f.config.Local
+	if target, err := filepath.EvalSymlinks(local); err == nil {
+		local = target
+	}
+	done := make(chan struct{})
+	defer close(done)
+	near := make(chan single.State, 1)
+	go single.Follow(local, done, func(state single.State) {
+		select {
+		case <-near: // only the newest counts
+		default:
+		}
+		near <- state
+	})
+	m := &matching{file: f, far: far, local: local, base: loadFileBase(f.state, f.config, welcome.Boot), first: true}
+	if m.here, err = next(ctx, near); err != nil {
+		return err
+	}
+	if m.there, err = next(ctx, far.States); err != nil {
+		return err
+	}
+	again := time.NewTicker(later)
+	defer again.Stop()
+	for {
+		if err := m.turn(); err != nil {
+			return err
+		}
+		settled()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m.here = <-near:
+		case state, open := <-far.States:
+			if !open {
+				return errors.New("the container is lost")
+			}
+			m.there = state
+		case <-again.C:
+		}
+	}
+}
+
+func next(ctx context.Context, states <-chan single.State) (single.State, error) {
+	select {
+	case <-ctx.Done():
+		return single.State{}, ctx.Err()
+	case state, open := <-states:
+		if !open {
+			return state, errors.New("the container is lost")
+		}
+		return state, nil
+	}
+}
+
+// A matching is what is known of both ends of one file.
+type matching struct {
+	*file
+	far         *single.Far
+	local       string
+	base        fileBase
+	here, there single.State
+	first       bool
+	stuck       string
+}
+
+func (m *matching) turn() error {
+	var found []problem
+	for _, one := range []struct {
+		side  string
+		state single.State
+	}{{"local", m.here}, {"container", m.there}} {
+		if one.state.Problem != "" {
+			found = append(found, problem{one.side, "", one.state.Problem})
+		}
+	}
+	var err error
+	if len(found) == 0 {
+		var side, why string
+		if side, why, err = m.match(); why != "" {
+			found = append(found, problem{side, "", why})
+		}
+	}
+	m.problems.observe(found)
+	return err
+}
+
+// match makes both the same. Neither is ever deleted because the other is.
+func (m *matching) match() (side, why string, err error) {
+	here, there := m.here, m.there
+	known := m.base.Digest != ""
+	same := here.Digest == there.Digest && here.Mode == there.Mode
+	hereNew := here.Digest != m.base.Digest || here.Mode != m.base.Mode
+	thereNew := there.Digest != m.base.Digest || there.Mode != m.base.Mode
+	switch {
+	case !here.Exists && !there.Exists:
+		return "", "", nil
+	case here.Exists && there.Exists && same:
+		return "", "", m.agree(here)
+	case !here.Exists && known || !there.Exists && known && !hereNew:
+		return "", "", nil
+	case !here.Exists || there.Exists && known && !hereNew && thereNew:
+		return m.bring()
+	}
+	lost := known && there.Exists && there.Digest != m.base.Digest && there.Digest != here.Digest
+	began := time.Now()
+	done, err := m.far.Order(single.Order{Had: there.Digest, Mode: here.Mode, Keep: lost, Content: here.Content})
+	if err != nil || done.Stale {
+		return "", "", err
+	}
+	if done.Error != "" {
+		return "container", done.Error, nil
+	}
+	if done.Kept != "" {
+		m.events.Tell("conflict", Event{"folder": m.number, "path": "", "kept": done.Kept})
+	}
+	m.there = here
+	m.tell(began, 1, 0)
+	return "", "", m.agree(here)
+}
+
+func (m *matching) bring() (side, why string, err error) {
+	began := time.Now()
+	if now := single.Read(m.local); now.Digest != m.here.Digest {
+		m.here = now
+		return "", "", nil
+	}
+	if err := os.MkdirAll(filepath.Dir(m.local), 0o777); err != nil {
+		return "local", err.Error(), nil
+	}
+	if err := single.Write(m.local, m.there.Content, m.there.Mode); err != nil {
+		return "local", err.Error(), nil
+	}
+	m.here = m.there
+	m.tell(began, 0, 1)
+	return "", "", m.agree(m.there)
+}
+
+func (m *matching) tell(began time.Time, there, here int) {
+	m.events.Tell("synced", Event{"folder": m.number, "first": m.first, "seconds": time.Since(began).Seconds(),
+		"to_container": there, "to_local": here})
+	m.first = false
+}
+
+func (m *matching) agree(state single.State) error {
+	if m.first {
+		m.tell(time.Now(), 0, 0)
+	}
+	if m.base.Digest == state.Digest && m.base.Mode == state.Mode {
+		return nil
+	}
+	m.base.Digest, m.base.Mode = state.Digest, state.Mode
+	return m.base.save(m.state, m.config)
+}

@@ -1,0 +1,78 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"composeplat/link/internal/wire"
+)
+
+func itoa(number int) string { return strconv.Itoa(number) }
+
+// forwards listens here all the time, and carries connections while there is a link.
+type forwards struct {
+	lock      sync.Mutex
+	link      *wire.Link
+	listeners []net.Listener
+}
+
+func listen(config *Config, events *Events) (*forwards, error) {
+	f := &forwards{}
+	for _, forward := range config.Forwards {
+		listener, err := net.Listen("tcp", forward.Listen)
+		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
+			host, _, _ := net.SplitHostPort(forward.Listen)
+			if listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
+				events.Tell("taken", Event{"listen": forward.Listen, "offered": listener.Addr().String()})
+			}
+		}
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.listeners = append(f.listeners, listener)
+		events.Tell("forwarding", Event{"listen": listener.Addr().String(), "port": forward.Port})
+		go f.accept(listener, forward.Port)
+	}
+	return f, nil
+}
+
+func (f *forwards) use(link *wire.Link) {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	f.link = link
+}
+
+func (f *forwards) accept(listener net.Listener, port int) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		f.lock.Lock()
+		link := f.link
+		f.lock.Unlock()
+		if link == nil {
+			connection.Close()
+			continue
+		}
+		go func() {
+			stream, err := open(context.Background(), link, "forward", port)
+			if err != nil {
+				connection.Close()
+				return
+			}
+			wire.Join(connection.(*net.TCPConn), stream)
+		}()
+	}
+}
+
+func (f *forwards) close() {
+	for _, listener := range f.listeners {
+		listener.Close()
+	}
+}

@@ -1,0 +1,242 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
+)
+
+// A reach opens a carrier to the agent, and names the pod where it is.
+type reach interface {
+	open(ctx context.Context) (carrier io.ReadWriteCloser, pod string, err error)
+}
+
+const asking = 10 * time.Second
+
+func newReach(config *Config) (reach, error) {
+	if len(config.AgentCommand) > 0 {
+		return local{config.AgentCommand}, nil
+	}
+	// The client library would write about lost connections into the user's terminal.
+	klog.SetLogger(logr.Discard())
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = config.Kubeconfig
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: config.Context})
+	client, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	namespace := config.Namespace
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, err
+		}
+	}
+	asked, err := kubernetes.NewForConfig(client)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{config: config, client: client, asked: asked, namespace: namespace}, nil
+}
+
+// tail keeps the end of what a failing agent says.
+type tail struct {
+	lock sync.Mutex
+	said bytes.Buffer
+}
+
+func (t *tail) Write(text []byte) (int, error) {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	if t.said.Len() > 4096 {
+		t.said.Reset()
+	}
+	return t.said.Write(text)
+}
+
+func (t *tail) String() string {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	return strings.TrimSpace(t.said.String())
+}
+
+// local runs the agent's connection here: for trying without a cluster.
+type local struct{ command []string }
+
+func (l local) open(context.Context) (io.ReadWriteCloser, string, error) {
+	command := exec.Command(l.command[0], l.command[1:]...)
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	said := &tail{}
+	command.Stderr = said
+	if err := command.Start(); err != nil {
+		return nil, "", err
+	}
+	return &child{command: command, WriteCloser: in, out: out, said: said}, "local", nil
+}
+
+type child struct {
+	io.WriteCloser
+	command *exec.Cmd
+	out     io.ReadCloser
+	said    *tail
+	once    sync.Once
+}
+
+func (c *child) Read(into []byte) (int, error) {
+	n, err := c.out.Read(into)
+	if said := c.said.String(); err != nil && said != "" {
+		err = errors.New(said)
+	}
+	return n, err
+}
+
+func (c *child) Close() error {
+	c.once.Do(func() {
+		c.WriteCloser.Close()
+		_ = c.command.Process.Kill()
+		c.out.Close()
+		go func() { _ = c.command.Wait() }()
+	})
+	return nil
+}
+
+// cluster finds the newest pod that is ready, and runs the agent's connection in its container.
+type cluster struct {
+	config    *Config
+	client    *rest.Config
+	asked     *kubernetes.Clientset
+	namespace string
+}
+
+func (c *cluster) open(ctx context.Context) (io.ReadWriteCloser, string, error) {
+	pod, err := c.find(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	request := c.asked.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{
+			Container: c.config.Container,
+			Command:   []string{c.config.Agent, "connect", "--socket", c.config.Socket},
+			Stdin:     true, Stdout: true, Stderr: true,
+		}, scheme.ParameterCodec)
+	sockets, err := remotecommand.NewWebSocketExecutor(c.client, "GET", request.URL().String())
+	if err != nil {
+		return nil, "", err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(c.client, "POST", request.URL())
+	if err != nil {
+		return nil, "", err
+	}
+	executor, err := remotecommand.NewFallbackExecutor(sockets, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	return newExecution(executor), pod, nil
+}
+
+func (c *cluster) find(ctx context.Context) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	pods, err := c.asked.CoreV1().Pods(c.namespace).List(limited, metav1.ListOptions{LabelSelector: c.config.Selector})
+	if err != nil {
+		return "", err
+	}
+	var newest *corev1.Pod
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if serves(pod) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+			newest = pod
+		}
+	}
+	if newest == nil {
+		return "", fmt.Errorf("no pod is ready (%d found)", len(pods.Items))
+	}
+	return newest.Name, nil
+}
+
+func serves(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// An execution is the carrier that an exec makes: its input and output.
+type execution struct {
+	toward *os.File
+	back   *io.PipeReader
+	cancel context.CancelFunc
+	once   sync.Once
+}
+
+func newExecution(executor remotecommand.Executor) *execution {
+	ctx, cancel := context.WithCancel(context.Background())
+	// A pipe of the kernel's has a buffer: without one each frame would wait for the one before to be on the wire.
+	theirs, ours, err := os.Pipe()
+	back, said := io.Pipe()
+	e := &execution{toward: ours, back: back, cancel: cancel}
+	if err != nil {
+		said.CloseWithError(err)
+		return e
+	}
+	complaint := &tail{}
+	go func() {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: theirs, Stdout: said, Stderr: complaint})
+		theirs.Close()
+		if text := complaint.String(); text != "" {
+			err = errors.New(text)
+		}
+		if err == nil {
+			err = errors.New("the agent's connection has ended")
+		}
+		said.CloseWithError(err)
+	}()
+	return e
+}
+
+func (e *execution) Read(into []byte) (int, error)  { return e.back.Read(into) }
+func (e *execution) Write(from []byte) (int, error) { return e.toward.Write(from) }
+
+func (e *execution) Close() error {
+	e.once.Do(func() {
+		e.cancel()
+		if e.toward != nil {
+			e.toward.Close()
+		}
+		e.back.Close()
+	})
+	return nil
+}

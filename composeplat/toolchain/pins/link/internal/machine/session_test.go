@@ -1,0 +1,270 @@
+package machine
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func (w *world) ends(status int) {
+	w.t.Helper()
+	select {
+	case err := <-w.failed:
+		w.t.Fatal(err)
+	case actual := <-w.status:
+		w.up = nil
+		equal(w.t, status, actual)
+	case <-time.After(patience):
+		w.t.Fatalf("does not end; shown: %s", w.screen())
+	}
+}
+
+func TestPipesAndStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Directory = w.there("")
+	w.config.Environment = map[string]string{"ADDED": "value"}
+	w.config.Command = []string{"sh", "-c", "cat; echo $ADDED; echo made > made; echo wrong >&2; exit 7"}
+	w.start()
+	_, err := io.WriteString(w.typed, strings.Repeat("0123456789\n", 50000))
+	must(t, err)
+	must(t, w.typed.Close())
+	w.ends(7)
+	equal(t, strings.Repeat("0123456789\n", 50000)+"value\nwrong\n", sorted(w.screen()))
+	equal(t, "made\n", read(w.here("made")))
+	equal[any](t, 7.0, w.all("ended")[0]["status"])
+}
+
+// sorted puts what went to standard error last: the two are not ordered.
+func sorted(text string) string {
+	return strings.Replace(text, "wrong\n", "", 1) + "wrong\n"
+}
+
+func TestAKilledCommandHasItsSignalAsStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"sh", "-c", "kill -9 $$"}
+	w.start()
+	w.ends(128 + 9)
+}
+
+func TestACommandThatIsNotThereFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"no-such-command"}
+	w.start()
+	select {
+	case err := <-w.failed:
+		equal(t, true, strings.Contains(err.Error(), "no-such-command is not to be found in the container"))
+		w.up = nil
+	case <-time.After(patience):
+		t.Fatal("does not fail")
+	}
+}
+
+func TestASignalIsPassedOnOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"sh", "-c", "trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
+	w.start()
+	w.eventually("ready", func() bool { return strings.Contains(w.screen(), "ready") })
+	w.eventually("attached", func() bool { return w.up.session.attached() })
+	w.up.told <- syscall.SIGINT
+	w.ends(5)
+	equal(t, "ready\ntold\n", w.screen())
+}
+
+func TestTheTerminalOutlivesACut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Terminal = true
+	w.config.Command = []string{"sh"}
+	w.config.Environment = map[string]string{"PS1": "> ", "TERM": "xterm"}
+	w.start()
+	_, err := io.WriteString(w.typed, "test -t 0 && kept=over; stty size\n")
+	must(t, err)
+	w.eventually("the size", func() bool { return strings.Contains(w.screen(), "24 80") })
+	w.cut()
+	w.eventually("linked again", func() bool { return w.count("connected") == 2 })
+	_, err = io.WriteString(w.typed, "echo =$kept=\n")
+	must(t, err)
+	w.eventually("the shell is the same", func() bool { return strings.Contains(w.screen(), "=over=") })
+	// Ctrl-C is for the program there.
+	_, err = io.WriteString(w.typed, "sleep 100\n")
+	must(t, err)
+	time.Sleep(200 * time.Millisecond)
+	_, err = io.WriteString(w.typed, "\x03echo =$?=; exit 4\n")
+	must(t, err)
+	w.ends(4)
+	equal(t, true, strings.Contains(w.screen(), "=130="))
+}
+
+func TestOutputDuringACutIsShownAfterIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"sh", "-c", "for i in $(seq 100); do echo line $i; sleep 0.02; done; exit 3"}
+	w.start()
+	w.eventually("it begins", func() bool { return strings.Contains(w.screen(), "line 5\n") })
+	for range 4 {
+		w.cut()
+		time.Sleep(150 * time.Millisecond)
+	}
+	w.ends(3)
+	equal(t, 100, strings.Count(w.screen(), "line "))
+	equal(t, true, strings.HasSuffix(w.screen(), "line 99\nline 100\n"))
+}
+
+func TestInputDuringACutArrivesOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"cat"}
+	w.start()
+	var all strings.Builder
+	for number := range 40 {
+		text := strings.Repeat(string(rune('a'+number%26)), 5000) + "\n"
+		all.WriteString(text)
+		_, err := io.WriteString(w.typed, text)
+		must(t, err)
+		if number%10 == 5 {
+			w.cut()
+		}
+	}
+	must(t, w.typed.Close())
+	w.ends(0)
+	equal(t, all.String(), w.screen())
+}
+
+func TestCtrlCWithoutALinkEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Terminal = true
+	w.start()
+	w.eventually("attached", func() bool { return w.up.session.attached() })
+	w.setBroken(true)
+	w.eventually("lost", func() bool { return w.count("lost") > 0 })
+	_, err := io.WriteString(w.typed, "\x03")
+	must(t, err)
+	w.ends(130)
+}
+
+func TestANewContainerStartsTheCommandAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Command = []string{"sh", "-c", "echo begun; sleep 1000"}
+	w.start()
+	w.eventually("begun", func() bool { return w.screen() == "begun\n" })
+	w.hold(nil)
+	w.eventually("begun again", func() bool { return w.screen() == "begun\nbegun\n" })
+	equal[any](t, "new", w.all("connected")[1]["session"])
+}
+
+func TestTheNewestLinkIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.startSynced()
+	first := w.failed
+	status := w.status
+	w.up = nil
+	w.start()
+	select {
+	case err := <-first:
+		equal(t, errTaken, err)
+		<-status
+	case <-time.After(patience):
+		t.Fatal("the first link goes on")
+	}
+	write(t, w.here("after"), "x")
+	w.arrives(w.there("after"), "x")
+}
+
+func TestTheSessionEndsWithItsGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Terminal = true
+	w.config.Command = []string{"sh", "-c", "sleep 1000 & echo $! > pid; wait"}
+	w.config.Directory = w.there("")
+	w.start()
+	w.eventually("a pid", func() bool { return strings.HasSuffix(read(w.there("pid")), "\n") })
+	w.eventually("attached", func() bool { return w.up.session.attached() })
+	w.up.told <- syscall.SIGTERM
+	w.ends(128 + int(syscall.SIGHUP))
+	pid := strings.TrimSpace(read(w.there("pid")))
+	w.eventually("it is gone", func() bool {
+		_, err := os.Stat("/proc/" + pid)
+		return os.IsNotExist(err)
+	})
+}
+
+func echo(t *testing.T) *net.TCPListener {
+	t.Helper()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.AcceptTCP()
+			if err != nil {
+				return
+			}
+			go func() {
+				// Answers only when all has been said: that needs the half close.
+				said, _ := io.ReadAll(connection)
+				_, _ = connection.Write([]byte("heard " + string(said)))
+				connection.Close()
+			}()
+		}
+	}()
+	return listener
+}
+
+func talk(t *testing.T, address, text string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		return err.Error()
+	}
+	defer connection.Close()
+	_ = connection.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(connection, text)
+	_ = connection.(*net.TCPConn).CloseWrite()
+	answer, _ := io.ReadAll(connection)
+	return string(answer)
+}
+
+func TestForwardsGoOnAfterACut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	port := echo(t).Addr().(*net.TCPAddr).Port
+	taken := echo(t).Addr().String()
+	w.config.Forwards = []ForwardConfig{{"127.0.0.1:0", port}, {taken, port}}
+	w.startSynced()
+	equal[any](t, taken, w.all("taken")[0]["listen"])
+	equal(t, w.all("taken")[0]["offered"], w.all("forwarding")[1]["listen"])
+	address := w.all("forwarding")[0]["listen"].(string)
+	long := strings.Repeat("x", 1<<20)
+	equal(t, "heard "+long, talk(t, address, long))
+	w.setBroken(true)
+	w.eventually("closed at once", func() bool { return talk(t, address, "a") == "" })
+	w.setBroken(false)
+	w.eventually("again", func() bool { return talk(t, address, "b") == "heard b" })
+}
+
+func TestReverseForwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	w.config.Reverse = []ReverseConfig{{port, echo(t).Addr().String()}}
+	w.startSynced()
+	address := "127.0.0.1:" + itoa(port)
+	w.eventually("it listens", func() bool { return talk(t, address, "a") == "heard a" })
+	w.cut()
+	w.eventually("linked again", func() bool { return w.count("connected") == 2 })
+	w.eventually("it listens again", func() bool { return talk(t, address, "b") == "heard b" })
+}

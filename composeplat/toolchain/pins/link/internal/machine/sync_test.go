@@ -1,0 +1,325 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFirstSyncTakesLocalAndDeletesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("both"), "local")
+	write(t, w.there("both"), "image")
+	write(t, w.here("sub/mine"), "mine")
+	write(t, w.there("other/theirs"), "theirs")
+	w.startSynced()
+	equal(t, "local", read(w.there("both")))
+	equal(t, "mine", read(w.there("sub/mine")))
+	equal(t, "theirs", read(w.here("other/theirs")))
+	equal(t, 0, w.count("conflict"))
+	equal[any](t, true, w.all("synced")[0]["first"])
+}
+
+func TestFirstSyncWithAUsedVolumeKeepsWhatLoses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marker := filepath.Join(w.root, "marker")
+	write(t, marker, "volume\n")
+	write(t, marker+".used", "")
+	write(t, w.here("both"), "local")
+	write(t, w.there("both"), "edited there")
+	w.hold(nil, marker)
+	w.startSynced()
+	w.arrives(w.there("both"), "local")
+	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
+	kept := w.all("conflict")[0]["kept"].(string)
+	w.arrives(w.there(kept), "edited there")
+	w.arrives(w.here(kept), "edited there")
+}
+
+func TestFirstSyncMarksTheVolumeUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marker := filepath.Join(w.root, "marker")
+	write(t, marker, "volume\n")
+	w.hold(nil, marker)
+	w.startSynced()
+	w.arrives(marker+".used", "")
+}
+
+func TestChangesGoBothWays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("old/name"), "content")
+	write(t, w.here("gone"), "x")
+	write(t, w.here("gone there"), "x")
+	w.startSynced()
+	write(t, w.here("new/deep/file"), "from here")
+	write(t, w.there("made/there"), "from there")
+	w.arrives(w.there("new/deep/file"), "from here")
+	w.arrives(w.here("made/there"), "from there")
+	must(t, os.Remove(w.here("gone")))
+	must(t, os.Remove(w.there("gone there")))
+	must(t, os.Rename(w.here("old"), w.here("moved")))
+	w.goes(w.there("gone"))
+	w.goes(w.here("gone there"))
+	w.arrives(w.there("moved/name"), "content")
+	w.goes(w.there("old"))
+	write(t, w.here("moved/name"), "changed after the move")
+	w.arrives(w.there("moved/name"), "changed after the move")
+	write(t, w.there("new/deep/file"), "changed there")
+	w.arrives(w.here("new/deep/file"), "changed there")
+}
+
+func TestModesGoBothWays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("secret"), "s")
+	write(t, w.here("run"), "r")
+	must(t, os.Chmod(w.here("secret"), 0o640))
+	must(t, os.Chmod(w.here("run"), 0o755|os.ModeSetuid))
+	must(t, os.Mkdir(w.here("folder"), 0o710))
+	w.startSynced()
+	mode := func(path string) string {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err.Error()
+		}
+		return info.Mode().String()
+	}
+	equal(t, "-rw-r-----", mode(w.there("secret")))
+	equal(t, "-rwxr-xr-x", mode(w.there("run")))
+	equal(t, "drwx--x---", mode(w.there("folder")))
+	must(t, os.Chmod(w.here("secret"), 0o604))
+	w.eventually("the mode goes there", func() bool { return mode(w.there("secret")) == "-rw----r--" })
+	must(t, os.Chmod(w.there("folder"), 0o770))
+	must(t, os.Chmod(w.there("secret"), 0o744))
+	w.eventually("the modes come here", func() bool {
+		return mode(w.here("secret")) == "-rwxr--r--" && mode(w.here("folder")) == "drwxrwx---"
+	})
+	write(t, w.here("secret"), "changed")
+	w.arrives(w.there("secret"), "changed")
+	w.eventually("the mode stays", func() bool { return mode(w.there("secret")) == "-rwxr--r--" })
+	equal(t, "urwxr-xr-x", mode(w.here("run")))
+}
+
+func TestLinksThatClimbAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("a/file"), "x")
+	must(t, os.Symlink("../a/file", w.here("a/inside")))
+	must(t, os.Symlink("../../outside", w.here("a/climbs")))
+	must(t, os.Symlink("/etc/passwd", w.there("absolute")))
+	w.startSynced()
+	target, err := os.Readlink(w.there("a/inside"))
+	must(t, err)
+	equal(t, "../a/file", target)
+	w.eventually("problems", func() bool { return w.count("problem") == 2 })
+	w.goes(w.there("a/climbs"))
+	w.goes(w.here("absolute"))
+	must(t, os.Remove(w.here("a/climbs")))
+	w.eventually("solved", func() bool { return w.count("solved") == 1 })
+	equal[any](t, "a/climbs", w.all("solved")[0]["path"])
+}
+
+func TestConflictKeepsBoth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("file"), "base")
+	w.startSynced()
+	w.setBroken(true)
+	write(t, w.here("file"), "mine")
+	write(t, w.there("file"), "theirs")
+	w.setBroken(false)
+	w.arrives(w.there("file"), "mine")
+	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
+	kept := w.all("conflict")[0]["kept"].(string)
+	equal(t, true, strings.HasPrefix(kept, "file.conflict-"))
+	w.arrives(w.there(kept), "theirs")
+	w.arrives(w.here(kept), "theirs")
+	equal(t, "mine", read(w.here("file")))
+}
+
+func TestChangeWinsOverDeletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("one"), "base")
+	write(t, w.here("two"), "base")
+	w.startSynced()
+	w.setBroken(true)
+	must(t, os.Remove(w.here("one")))
+	write(t, w.there("one"), "changed there")
+	must(t, os.Remove(w.there("two")))
+	write(t, w.here("two"), "changed here")
+	w.setBroken(false)
+	w.arrives(w.here("one"), "changed there")
+	w.arrives(w.there("two"), "changed here")
+}
+
+func TestFileAgainstFolderIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("thing"), "a file")
+	write(t, w.there("thing/inside"), "a folder")
+	w.startSynced()
+	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
+	equal(t, "a file", read(w.here("thing")))
+	equal(t, "a folder", read(w.there("thing/inside")))
+}
+
+func TestManyDeletionsThereAreNotDoneHere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for number := range 120 {
+		write(t, w.here(fmt.Sprintf("d/%d", number)), fmt.Sprint(number))
+	}
+	w.startSynced()
+	must(t, os.RemoveAll(w.there("d")))
+	w.eventually("the guard", func() bool { return w.count("guard") == 1 })
+	equal[any](t, 120.0, w.all("guard")[0]["deletions"])
+	equal(t, "7", read(w.here("d/7")))
+	write(t, w.here("later"), "x")
+	time.Sleep(300 * time.Millisecond)
+	w.goes(w.there("later"))
+}
+
+func TestManyMovesThereAreDoneHere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for number := range 120 {
+		write(t, w.here(fmt.Sprintf("d/%d", number)), fmt.Sprint(number))
+	}
+	w.startSynced()
+	must(t, os.Rename(w.there("d"), w.there("e")))
+	w.arrives(w.here("e/7"), "7")
+	w.goes(w.here("d"))
+}
+
+func TestALostRootDeletesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("only"), "x")
+	w.startSynced()
+	must(t, os.Rename(w.there(""), filepath.Join(w.root, "elsewhere")))
+	w.eventually("the guard", func() bool { return w.count("guard") == 1 })
+	equal(t, "x", read(w.here("only")))
+}
+
+func TestIgnoredIsTouchedOnNeitherSide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Folders[0].Ignores = []string{"", "# comment", "**/*.pyc", ".git", "keep/*", "!keep/this"}
+	write(t, w.here("src/a.pyc"), "here")
+	write(t, w.there("src/b.pyc"), "there")
+	write(t, w.here("src/a.py"), "source")
+	write(t, w.here(".git/HEAD"), "x")
+	write(t, w.here("keep/this"), "this")
+	write(t, w.here("keep/that"), "that")
+	w.startSynced()
+	equal(t, "source", read(w.there("src/a.py")))
+	equal(t, "this", read(w.there("keep/this")))
+	w.goes(w.there("src/a.pyc"))
+	w.goes(w.here("src/b.pyc"))
+	w.goes(w.there(".git"))
+	w.goes(w.there("keep/that"))
+	// A folder that is deleted here keeps what is ignored there, and nothing else.
+	must(t, os.RemoveAll(w.here("src")))
+	w.goes(w.there("src/a.py"))
+	equal(t, "there", read(w.there("src/b.pyc")))
+	equal(t, 0, w.count("conflict"))
+}
+
+func TestTheBaseOutlivesTheProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marker := filepath.Join(w.root, "marker")
+	write(t, marker, "volume\n")
+	write(t, w.here("deleted here"), "x")
+	write(t, w.here("deleted there"), "x")
+	write(t, w.here("stays"), "x")
+	w.hold(nil, marker)
+	w.startSynced()
+	w.stop()
+	w.hold(nil, marker)
+	must(t, os.Remove(w.here("deleted here")))
+	must(t, os.Remove(w.there("deleted there")))
+	w.startSynced()
+	w.goes(w.there("deleted here"))
+	w.goes(w.here("deleted there"))
+	equal(t, "x", read(w.there("stays")))
+	equal[any](t, false, w.all("synced")[1]["first"])
+	// Another volume has another base: nothing is deleted then.
+	w.stop()
+	write(t, marker, "other\n")
+	must(t, os.Remove(w.there("stays")))
+	w.hold(nil, marker)
+	w.startSynced()
+	w.arrives(w.there("stays"), "x")
+}
+
+func TestEditsDuringACutArrive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("one"), "1")
+	w.startSynced()
+	w.eventually("the session", func() bool { return w.up.session.attached() })
+	w.setBroken(true)
+	write(t, w.here("one"), "2")
+	write(t, w.there("two"), "3")
+	w.eventually("lost", func() bool { return w.count("lost") >= 1 })
+	w.setBroken(false)
+	w.arrives(w.there("one"), "2")
+	w.arrives(w.here("two"), "3")
+	connected := w.all("connected")
+	equal[any](t, true, connected[len(connected)-1]["again"])
+	equal[any](t, "same", connected[len(connected)-1]["session"])
+}
+
+func TestUnicodeAndCaseAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.here("Caf\u00e9"), "composed")
+	write(t, w.here("Cafe\u0301"), "decomposed")
+	write(t, w.here("README"), "upper")
+	write(t, w.here("readme"), "lower")
+	write(t, w.here("bad\xff"), "not UTF-8")
+	w.startSynced()
+	equal(t, "composed", read(w.there("Caf\u00e9")))
+	equal(t, "decomposed", read(w.there("Cafe\u0301")))
+	equal(t, "upper", read(w.there("README")))
+	equal(t, "lower", read(w.there("readme")))
+	w.eventually("a problem", func() bool { return w.count("problem") == 1 })
+}
+
+func TestFileThatChangesWhileReadArrivesInTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.startSynced()
+	big := strings.Repeat("0123456789abcdef", 1<<18)
+	file, err := os.Create(w.here("growing"))
+	must(t, err)
+	for number := range 8 {
+		_, err := file.WriteString(big[:len(big)/8-number])
+		must(t, err)
+		time.Sleep(30 * time.Millisecond)
+	}
+	must(t, file.Close())
+	w.arrives(w.there("growing"), read(w.here("growing")))
+	equal(t, 0, w.count("problem"))
+}
+
+func TestTheSameStampDoesNotHideAChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.startSynced()
+	for number := range 30 {
+		write(t, w.here("file"), fmt.Sprintf("%04d", number))
+		time.Sleep(time.Duration(number) * 3 * time.Millisecond)
+		write(t, w.here("file"), fmt.Sprintf("%04d", number+5000))
+		w.arrives(w.there("file"), fmt.Sprintf("%04d", number+5000))
+	}
+}

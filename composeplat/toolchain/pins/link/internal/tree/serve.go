@@ -1,0 +1,221 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
+
+	"composeplat/link/internal/wire"
+)
+
+// Serve does with the tree what is asked over the stream, until the stream ends.
+func Serve(t *Tree, stream io.ReadWriteCloser) error {
+	s := &server{tree: t, frames: wire.NewFrames(stream)}
+	ended := make(chan struct{})
+	defer close(ended)
+	defer stream.Close()
+	go s.tell(ended)
+	for {
+		kind, body, err := s.frames.Read()
+		if err != nil {
+			return err
+		}
+		if err := s.answer(kind, body); err != nil {
+			return err
+		}
+	}
+}
+
+type server struct {
+	tree   *Tree
+	frames *wire.Frames
+	sent   *View
+}
+
+func (s *server) tell(ended <-chan struct{}) {
+	trouble := ""
+	for {
+		select {
+		case <-ended:
+			return
+		case <-s.tree.Changed():
+			if now := s.tree.Trouble(); now != trouble {
+				trouble = now
+				_ = s.frames.Send(frameTrouble, []byte(now))
+			}
+			if s.frames.Send(frameChanged, nil) != nil {
+				return
+			}
+		}
+	}
+}
+
+// answer returns an error when the stream is of no more use; what else fails is told in a frame.
+func (s *server) answer(kind byte, body []byte) error {
+	var reply []byte
+	var err error
+	in := bytes.NewReader(body)
+	switch kind {
+	case frameScan:
+		reply, err = s.scan(in)
+	case frameStage:
+		return s.stage(in)
+	case frameSupply:
+		return s.supply(in)
+	case frameKeep:
+		reply, err = s.keep(in)
+	case frameChange:
+		reply, err = s.change(in)
+	case frameModes:
+		reply, err = s.setModes(in)
+	default:
+		return fmt.Errorf("unknown request %q", kind)
+	}
+	if err != nil {
+		return s.frames.Send(frameFailure, []byte(err.Error()))
+	}
+	return s.frames.Send(kind, reply)
+}
+
+func (s *server) scan(in *bytes.Reader) ([]byte, error) {
+	var request scanRequest
+	if err := wire.Receive(in, &request); err != nil {
+		return nil, err
+	}
+	view, err := s.tree.Scan(context.Background(), request.Full)
+	if err != nil {
+		return nil, err
+	}
+	answer := scanAnswer{Modes: map[string]uint32{}, Files: view.Files, Bytes: view.Bytes}
+	before := s.sent
+	if before == nil {
+		before = &View{}
+	}
+	if before == view {
+		return packed(answer, []*core.Change(nil))
+	}
+	for path, mode := range view.Modes {
+		if had, known := before.Modes[path]; !known || had != mode {
+			answer.Modes[path] = mode
+		}
+	}
+	for path := range before.Modes {
+		if _, has := view.Modes[path]; !has {
+			answer.Gone = append(answer.Gone, path)
+		}
+	}
+	changes := core.Diff(before.Content, view.Content)
+	for i, change := range changes {
+		changes[i] = &core.Change{Path: change.Path, New: change.New}
+	}
+	s.sent = view
+	return packed(answer, changes)
+}
+
+func (s *server) stage(in *bytes.Reader) error {
+	var request stageRequest
+	if err := wire.Receive(in, &request); err != nil {
+		return err
+	}
+	needed, signatures, receiver, err := s.tree.Stage(request.Paths, request.Digests)
+	if err != nil {
+		return s.frames.Send(frameFailure, []byte(err.Error()))
+	}
+	var answer stageAnswer
+	at := 0
+	for i, path := range request.Paths {
+		if at < len(needed) && needed[at] == path {
+			answer.Needed = append(answer.Needed, i)
+			at++
+		}
+	}
+	reply, err := packed(answer, signatures)
+	if err != nil {
+		return err
+	}
+	if err := s.frames.Send(frameStage, reply); err != nil {
+		return err
+	}
+	if len(needed) == 0 {
+		return nil
+	}
+	if err := rsync.DecodeToReceiver(partSource{s.frames.Read}, uint64(len(needed)), receiver); err != nil {
+		return err
+	}
+	if kind, _, err := s.frames.Read(); err != nil || kind != framePartEnd {
+		return errors.New("contents do not end")
+	}
+	return nil
+}
+
+func (s *server) supply(in *bytes.Reader) error {
+	var request supplyRequest
+	if err := wire.Receive(in, &request); err != nil {
+		return err
+	}
+	signatures, err := unpack(in, newSignature, len(request.Paths))
+	if err != nil {
+		return err
+	}
+	return s.tree.Supply(request.Paths, signatures, rsync.NewEncodingReceiver(parts{s.frames}))
+}
+
+func (s *server) keep(in *bytes.Reader) ([]byte, error) {
+	var request stageRequest
+	if err := wire.Receive(in, &request); err != nil {
+		return nil, err
+	}
+	had, err := s.tree.Keep(request.Paths, request.Digests)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(keepAnswer{Had: had})
+}
+
+func (s *server) change(in *bytes.Reader) ([]byte, error) {
+	var nothing struct{}
+	if err := wire.Receive(in, &nothing); err != nil {
+		return nil, err
+	}
+	changes, err := unpack(in, newChange, -1)
+	if err != nil {
+		return nil, err
+	}
+	for _, change := range changes {
+		if err := change.EnsureValid(true); err != nil {
+			return nil, err
+		}
+	}
+	outcome, err := s.tree.Transition(context.Background(), changes)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]*core.Archive, len(outcome.Results))
+	for i, result := range outcome.Results {
+		results[i] = &core.Archive{Content: result}
+	}
+	reply, err := packed(changeAnswer{Results: len(results), Missing: outcome.Missing}, results)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := packed(struct{}{}, outcome.Problems)
+	return append(reply, problems...), err
+}
+
+func (s *server) setModes(in *bytes.Reader) ([]byte, error) {
+	var modes map[string]uint32
+	if err := wire.Receive(in, &modes); err != nil {
+		return nil, err
+	}
+	refused, err := s.tree.SetModes(modes)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(modesAnswer{Refused: refused})
+}

@@ -1,0 +1,39 @@
+// Command platform-link is this machine's end of a link: platform-link up --config FILE --events FD
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"composeplat/link/internal/machine"
+)
+
+func main() {
+	if len(os.Args) != 6 || os.Args[1] != "up" || os.Args[2] != "--config" || os.Args[4] != "--events" {
+		usage()
+	}
+	number, err := strconv.Atoi(os.Args[5])
+	if err != nil || number < 1 {
+		usage()
+	}
+	// The credential helpers that Kubernetes clients run must not hold the parent's pipe open.
+	syscall.CloseOnExec(number)
+	out := os.NewFile(uintptr(number), "events")
+	if out == nil {
+		usage()
+	}
+	events := machine.NewEvents(out)
+	config, err := machine.ReadConfig(os.Args[3])
+	if err != nil {
+		events.Tell("failed", machine.Event{"why": err.Error()})
+		os.Exit(1)
+	}
+	os.Exit(machine.Up(config, events))
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: platform-link up --config FILE --events FD")
+	os.Exit(2)
+}

@@ -1,0 +1,68 @@
+"""What `platform up` says, and what it takes for ports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from composeplat.cli.up import read_ports, words_of
+from composeplat.diagnostics import ComposeplatError
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        pytest.param({"event": "connected", "pod": "p", "again": False}, "", id="connected"),
+        pytest.param({"event": "connected", "pod": "p", "again": True}, "connected again, to p", id="again"),
+        pytest.param(
+            {"event": "connected", "pod": "p", "again": True, "session": "new"},
+            "connected again, to p; its program starts anew",
+            id="anew",
+        ),
+        pytest.param({"event": "lost", "why": "w"}, "lost the connection (w); trying again, Ctrl-C ends it", id="lost"),
+        pytest.param({"event": "forwarding", "listen": "l", "port": 80}, "l leads to port 80", id="forwarding"),
+        pytest.param(
+            {"event": "taken", "listen": "l", "offered": "o"},
+            "l is taken on this machine; o is used instead",
+            id="taken",
+        ),
+        pytest.param(
+            {"event": "synced", "first": True, "to_container": 3, "to_local": 1, "seconds": 0.51},
+            "synced: 3 to the container, 1 from it, 0.5 s",
+            id="first-sync",
+        ),
+        pytest.param({"event": "synced", "first": False, "to_container": 3}, "", id="later-sync"),
+        pytest.param(
+            {"event": "conflict", "path": "a", "kept": "b"},
+            "changed on both sides: a; the container's is kept as b",
+            id="conflict",
+        ),
+        pytest.param(
+            {"event": "conflict", "path": "a", "kept": ""},
+            "a file on one side and a folder on the other, left alone: a",
+            id="conflict-of-kinds",
+        ),
+        pytest.param({"event": "syncing", "folder": 0}, "", id="unspoken"),
+        pytest.param({"event": "lost"}, "", id="incomplete"),
+        pytest.param({}, "", id="nothing"),
+    ],
+)
+def test_words(event: dict[str, Any], words: str) -> None:
+    """An event is told in a sentence, and one that is no news is not told."""
+    assert words_of(event) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"), [pytest.param("8080:80", (8080, 80), id="two"), pytest.param("9229", (9229, 9229), id="one")]
+)
+def test_ports(text: str, ports: tuple[int, int]) -> None:
+    """One number stands for both sides."""
+    assert read_ports(text, "--forward") == ports
+
+
+@pytest.mark.parametrize("text", ["", "x", "80:", ":80", "0", "65536", "-1", "8:9:10", "²"])
+def test_bad_ports(text: str) -> None:
+    """What is no port is refused with the option's name."""
+    with pytest.raises(ComposeplatError, match="--forward wants ports such as 8080 or 8080:80"):
+        read_ports(text, "--forward")

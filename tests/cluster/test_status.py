@@ -1,0 +1,96 @@
+"""How services stand, as rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.status import Wanted, age, short_image, status_rows
+from tests.cluster.objects import MOMENT, deployment, ended, pod, replica_set, running, snapshot, waiting
+
+NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
+WEB = Wanted(name="web", cluster_name="web", kind="Deployment", urls=("https://web",))
+DIGEST = f"sha256:{'ab' * 32}"
+
+
+def made(state: Object, *, ready: bool = True, restarts: int = 0, last: Object | None = None) -> list[Object]:
+    workload = deployment()
+    owner = replica_set(workload)
+    one = pod(owner, state=state, ready=ready, restarts=restarts, last=last)
+    one["status"]["containerStatuses"][0]["imageID"] = f"registry/web@{DIGEST}"
+    return [workload, owner, one]
+
+
+def test_a_service_that_runs() -> None:
+    """Kind, state, pods, image and addresses are told; nothing is wrong."""
+    (row,) = status_rows([WEB], snapshot(*made(running())), NOW)
+    assert (row.service, row.kind, row.state, row.ready, row.wanted) == ("web", "Deployment", "ready", 1, 1)
+    assert (row.image, row.urls, row.problem) == (DIGEST, ("https://web",), "")
+
+
+def test_a_service_that_is_not_there() -> None:
+    """What is not deployed has a row all the same."""
+    (row,) = status_rows([WEB], snapshot(), NOW)
+    assert (row.state, row.image, row.created, row.problem) == ("absent", "", "", "")
+
+
+def test_a_service_that_crashes() -> None:
+    """The reason is told in words, with a count of restarts."""
+    crash = {**ended(3), "terminated": {**ended(3)["terminated"], "finishedAt": MOMENT}}
+    (row,) = status_rows([WEB], snapshot(*made(waiting("CrashLoopBackOff"), ready=False, restarts=4, last=crash)), NOW)
+    assert (row.state, row.restarts, row.problem) == ("failing", 4, "crashes with exit status 3 (5 times)")
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        pytest.param({"exitCode": 1}, "ended with exit status 1, 10m ago", id="status"),
+        pytest.param({"exitCode": 137, "signal": 9}, "ended with signal 9, 10m ago", id="signal"),
+        pytest.param({"reason": "OOMKilled"}, "was killed for want of memory, 10m ago", id="memory"),
+    ],
+)
+def test_the_last_problem_of_what_runs_again(end: Object, words: str) -> None:
+    """A service that has recovered still tells of its last end."""
+    last = {"terminated": {**end, "finishedAt": MOMENT}}
+    (row,) = status_rows([WEB], snapshot(*made(running(), restarts=1, last=last)), NOW)
+    assert (row.state, row.problem) == ("ready", words)
+
+
+def test_a_service_that_sleeps() -> None:
+    """One that is scaled to nothing is not called ready."""
+    (row,) = status_rows([WEB], snapshot(deployment(replicas=0)), NOW)
+    assert row.state == "asleep"
+
+
+def test_a_service_under_development() -> None:
+    """Its row is that of what stands in for it."""
+    twin = deployment("web-platform-up")
+    owner = replica_set(twin)
+    one = pod(owner, state=running(), ready=True)
+    wanted = Wanted(name="web", cluster_name="web", kind="Deployment", twin="web-platform-up")
+    (row,) = status_rows([wanted], snapshot(deployment(replicas=0), twin, owner, one), NOW)
+    assert (row.state, row.ready, row.pods) == ("developed", 1, (one["metadata"]["name"],))
+
+
+@pytest.mark.parametrize(
+    ("moment", "words"),
+    [
+        pytest.param("2025-06-01T12:09:20Z", "40s", id="seconds"),
+        pytest.param("2025-06-01T12:08:30Z", "1m", id="minute"),
+        pytest.param("2025-06-01T10:20:00Z", "110m", id="many-minutes"),
+        pytest.param("2025-06-01T02:10:00Z", "10h", id="hours"),
+        pytest.param("2025-05-22T12:10:00Z", "10d", id="days"),
+        pytest.param("2025-06-01T12:11:00Z", "0s", id="clock-ahead"),
+        pytest.param("", "?", id="unknown"),
+    ],
+)
+def test_age(moment: str, words: str) -> None:
+    """One unit is enough, and a clock that is ahead does no harm."""
+    assert age(moment, NOW) == words
+
+
+def test_short_image() -> None:
+    """A digest is cut to what tells it from others."""
+    assert short_image(DIGEST) == "sha256:abababababab"

@@ -1,0 +1,10 @@
+"""No test here asks a registry, unless it has one of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLATFORM_IMAGE_PORTS", "false")

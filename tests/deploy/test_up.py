@@ -1,0 +1,342 @@
+"""`platform up`: a service as a development container, in a real terminal, and given back as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pexpect
+import pytest
+
+from composeplat.cluster.api import kind_path
+from composeplat.local.cluster import LocalCluster
+from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran, an_environment, until
+
+IMAGE = "image: 'busybox:1.37'"
+SHOP = f"""\
+services:
+  web:
+    {IMAGE}
+    command: httpd -f -p 80 -h /app
+    stop_grace_period: 0
+    environment: {{COLOR: blue}}
+    ports: ['18080:80']
+    volumes: ['./src:/app', './web.conf:/etc/web.conf', 'cache:/app/cache']
+  api:
+    {IMAGE}
+    command: "{SLEEP}"
+    stop_grace_period: 0
+volumes: {{cache: {{}}}}
+"""
+PROMPT = "PROMPT> "
+SH = ("--", "env", f"PS1={PROMPT}", "sh")
+WITHIN = 90
+
+
+def up_words(environment: Environment, *words: str) -> list[str]:
+    """The options stand in front: behind ``--`` all is the program's."""
+    options = ("--name", environment.name, "--namespace", environment.namespace, "--domain", "localhost")
+    return [str(PLATFORM), "up", *options, *words]
+
+
+def plainly(environment: Environment, *words: str) -> Ran:
+    """Run it without a terminal."""
+    began = time.monotonic()
+    done = subprocess.run(
+        up_words(environment, *words), cwd=environment.folder, env=environment.variables, capture_output=True,
+        text=True, check=False, timeout=WITHIN, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+
+class Terminal:
+    """A real terminal in which `platform up` runs a shell."""
+
+    def __init__(self, environment: Environment, *words: str, columns: int = 100) -> None:
+        command = up_words(environment, *words)
+        self.child = pexpect.spawn(
+            command[0], command[1:], cwd=str(environment.folder), env=environment.variables, encoding="utf-8",
+            dimensions=(30, columns), timeout=WITHIN,
+        )  # fmt: skip
+
+    def prompt(self) -> str:
+        self.child.expect_exact(PROMPT)
+        return str(self.child.before)
+
+    def run(self, line: str) -> str:
+        """The output of a line, typed at the prompt."""
+        self.child.sendline(line)
+        shown = self.prompt().replace("\r\n", "\n")
+        return shown.partition("\n")[2]
+
+    def leave(self, status: int = 0) -> int:
+        self.child.sendline(f"exit {status}")
+        return self.ended()
+
+    def ended(self) -> int:
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return int(self.child.exitstatus if self.child.exitstatus is not None else 128 + self.child.signalstatus)
+
+
+def write_sources(environment: Environment) -> None:
+    shutil.rmtree(environment.folder / "src", ignore_errors=True)
+    environment.write("print('one')\n", "src/app.py")
+    environment.write("listen 80\n", "web.conf")
+
+
+@pytest.fixture(scope="module")
+def deployed(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    """One environment for all tests here: what is under development stays so from one to the next, as it may."""
+    folder = tmp_path_factory.mktemp("shop")
+    with an_environment(cluster, folder, tmp_path_factory.mktemp("private")) as made:
+        write_sources(made)
+        made.deploy(SHOP, "--domain", "localhost").expect()
+        yield made
+
+
+@pytest.fixture
+def shop(deployed: Environment) -> Iterator[Environment]:
+    yield deployed
+    if (deployed.folder / "compose.yaml").read_text() != SHOP:
+        deployed.platform("down", "web")
+        write_sources(deployed)
+        deployed.deploy(SHOP, "--domain", "localhost").expect()
+    write_sources(deployed)
+
+
+def spec(environment: Environment, kind: str = "StatefulSet", name: str = "web") -> Any:
+    found = environment.get("apps/v1", kind, name)
+    assert found is not None
+    return found["spec"]
+
+
+def on_disk(environment: Environment, name: str) -> str | None:
+    path = environment.folder / name
+    return path.read_text() if path.exists() else None
+
+
+def test_a_session_and_back(shop: Environment) -> None:
+    """Files are synced both ways, the terminal is real, the status is passed on, and down gives back the same spec."""
+    shop.platform("down", "web").expect()
+    before = spec(shop)
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    assert spec(shop)["replicas"] == 0
+    assert up.run("cat /app/app.py") == "print('one')\n"
+    assert up.run("cat /etc/web.conf") == "listen 80\n"
+    assert up.run("echo $COLOR; test -t 0 && echo terminal; stty size") == "blue\nterminal\n30 100\n"
+
+    shop.write("print('two')\n", "src/app.py")
+    until(lambda: up.run("cat /app/app.py") == "print('two')\n", seconds=10)
+    shop.write("listen 81\n", "web.conf")
+    until(lambda: up.run("cat /etc/web.conf") == "listen 81\n", seconds=10)
+    up.run("mkdir -p /app/sub; echo made > /app/sub/made; echo kept > /app/cache/kept")
+    until(lambda: on_disk(shop, "src/sub/made") == "made\n", seconds=10)
+    (shop.folder / "src" / "app.py").unlink()
+    until(lambda: up.run("ls /app/app.py 2>/dev/null; true") == "", seconds=10)
+    assert on_disk(shop, "src/cache/kept") is None
+
+    up.child.setwinsize(40, 120)
+    until(lambda: up.run("stty size") == "40 120\n", seconds=10)
+    up.child.sendline("echo began; sleep 600")
+    up.child.expect_exact("\nbegan")
+    # A shell reads a Ctrl-C that comes while it starts a program as a part of the next line.
+    time.sleep(0.5)
+    up.child.sendintr()
+    up.prompt()
+    assert up.run("echo still here") == "still here\n"
+    assert up.leave(7) == 7
+
+    shop.platform("down", "web").expect()
+    assert before == spec(shop)
+    write_sources(shop)
+    shop.platform("preview", "--domain", "localhost", "--expect-no-changes").expect()
+
+
+def test_a_second_session_finds_what_was_kept(shop: Environment) -> None:
+    """What lies on the volume of development stays from one time to the next, and goes with ``--volumes``."""
+    first = Terminal(shop, "web", *SH)
+    first.prompt()
+    first.run("echo x > /app/made")
+    assert first.leave() == 0
+    shop.platform("down", "web").expect()
+    assert "PersistentVolumeClaim/web-platform-files" in shop.names()
+
+    second = Terminal(shop, "web", *SH)
+    second.prompt()
+    assert second.run("cat /app/made") == "x\n"
+    assert second.leave() == 0
+    shop.platform("down", "web", "--volumes").expect()
+    until(lambda: "PersistentVolumeClaim/web-platform-files" not in shop.names())
+
+
+def test_a_deploy_meanwhile(shop: Environment) -> None:
+    """A deploy leaves the development container in its place and brings it up to date; no pod of the old comes up."""
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    shop.write(SHOP.replace("COLOR: blue", "COLOR: red"))
+    ran = shop.platform("deploy", "--domain", "localhost").expect()
+    assert "web is under development: its own pods come back with 'platform down web'" in ran.stderr
+    assert spec(shop)["replicas"] == 0
+    up.child.expect_exact("its development container follows")
+    up.child.expect_exact("its program starts anew")
+    up.prompt()
+    assert up.run("echo $COLOR") == "red\n"
+    assert up.leave() == 0
+
+    shop.platform("down", "web").expect()
+    assert spec(shop)["replicas"] == 1
+    shop.platform("preview", "--domain", "localhost", "--expect-no-changes").expect()
+
+
+def test_the_pod_is_killed(shop: Environment) -> None:
+    """A pod that goes is followed by another, and what was written meanwhile gets there."""
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    (pod,) = shop.pods("web")
+    with shop.api() as api:
+        api.delete(f"{kind_path('v1', 'Pod', shop.namespace)}/{pod['metadata']['name']}")
+    shop.write("meanwhile\n", "src/new")
+    up.child.expect_exact("its program starts anew")
+    up.prompt()
+    until(lambda: up.run("cat /app/new") == "meanwhile\n", seconds=10)
+    assert up.leave() == 0
+
+
+def test_up_is_killed(shop: Environment) -> None:
+    """After a kill -9 the service is given back all the same, byte for byte."""
+    shop.platform("down", "web").expect()
+    before = spec(shop)
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    up.child.kill(signal.SIGKILL)
+    up.child.expect(pexpect.EOF)
+    up.child.close()
+    shop.platform("down", "web").expect()
+    assert before == spec(shop)
+
+
+def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
+    """Two can't develop one service: the second is told who is at it, and may end that one."""
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    refused = shop.platform("up", "web", "--domain", "localhost").expect(1)
+    assert "service 'web' is being developed already, by " in refused.stderr
+    assert "--take-over ends that one" in refused.stderr
+    second = Terminal(shop, "web", "--take-over", *SH)
+    second.prompt()
+    assert up.ended() != 0
+    assert second.leave() == 0
+
+
+def test_destroy_while_developing(environment: Environment) -> None:
+    """Destroy takes the development container too; what it kept stays, as volumes do."""
+    shop = environment
+    write_sources(shop)
+    shop.deploy(SHOP, "--domain", "localhost").expect()
+    up = Terminal(shop, "web", *SH)
+    up.prompt()
+    shop.platform("destroy").expect()
+    assert shop.names() == {"PersistentVolumeClaim/cache", "PersistentVolumeClaim/web-platform-files"}
+    assert up.ended() != 0
+
+
+def test_no_terminal(shop: Environment) -> None:
+    """Without a terminal, streams are plain and apart, and the status is the program's."""
+    ran = plainly(shop, "web", "--", "sh", "-c", "echo out; echo err >&2; test -t 0 || exit 5")
+    assert (ran.status, ran.stdout) == (5, "out\n")
+    assert "err" in ran.stderr.splitlines()
+
+
+def get(port: int, path: str = "app.py") -> str:
+    """What an HTTP server on this machine's loopback answers; nothing where none does."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=3) as answer:
+        return str(answer.read().decode())
+    return ""
+
+
+def test_ports(shop: Environment) -> None:
+    """Mapped ports and others lead here, ports of this machine lead there, and the Service leads to the container."""
+    with socket.create_server(("127.0.0.1", 0)) as mine:
+        number = mine.getsockname()[1]
+        up = Terminal(shop, "web", "--forward", "19229:9229", "--reverse", f"7000:{number}", *SH)
+        up.child.expect_exact("127.0.0.1:19229 leads to port 9229")
+        up.prompt()
+        up.run("httpd -p 80 -h /app; httpd -p 127.0.0.1:9229 -h /app")
+        assert until(lambda: get(18080)) == "print('one')\n"
+        assert get(19229) == "print('one')\n"
+        (api,) = shop.pods("api")
+        assert shop.exec(api["metadata"]["name"], "wget", "-qO-", "http://web:18080/app.py") == "print('one')\n"
+
+        up.child.sendline("echo hello | nc 127.0.0.1 7000")
+        mine.settimeout(20)
+        caller, _ = mine.accept()
+        with caller:
+            assert caller.recv(100) == b"hello\n"
+    up.prompt()
+    assert up.leave() == 0
+
+
+def test_a_taken_port(shop: Environment) -> None:
+    """A port that something else has here is told, and another one leads to the same."""
+    with socket.create_server(("127.0.0.1", 18080)):
+        up = Terminal(shop, "web", *SH)
+        up.child.expect(r"127\.0\.0\.1:18080 is taken on this machine; 127\.0\.0\.1:(\d+) is used instead")
+        offered = int(up.child.match.group(1))
+        up.prompt()
+        up.run("httpd -p 80 -h /app")
+        assert until(lambda: get(offered)) == "print('one')\n"
+        assert up.leave() == 0
+
+
+def test_one_is_asked_for(shop: Environment) -> None:
+    """Where several services could be meant, a terminal is asked which."""
+    shop.write(SHOP.replace("  api:\n", "  api:\n    volumes: ['./src:/src']\n"))
+    up = Terminal(shop, "--deploy", *SH)
+    up.child.expect_exact("1  web")
+    up.child.expect_exact("2  api")
+    up.child.expect_exact("Which one")
+    up.child.sendline("2")
+    up.prompt()
+    assert up.run("cat /src/app.py") == "print('one')\n"
+    assert up.leave() == 0
+    shop.platform("down", "api").expect()
+
+
+def test_it_is_deployed_first(environment: Environment) -> None:
+    """Where the environment is not there yet, it is deployed before; ``--down-on-exit`` gives the service back."""
+    write_sources(environment)
+    environment.write(SHOP)
+    ran = plainly(environment, "--down-on-exit", "web", "--", "cat", "/app/app.py").expect()
+    assert ran.stdout.endswith("print('one')\n")
+    assert "web is as it was deployed again" in ran.stderr
+    assert spec(environment)["replicas"] == 1
+
+
+def test_without_a_host_volume(shop: Environment) -> None:
+    """A service that names no files can't be developed, and is told so at its place."""
+    ran = shop.platform("up", "api", "--domain", "localhost").expect(1)
+    assert "compose.yaml:9:3: error: services.api has no host volume" in ran.stderr
+
+
+def test_the_only_one_is_chosen(shop: Environment) -> None:
+    """Without a name, the one service that has host volumes is meant."""
+    up = Terminal(shop, *SH)
+    up.prompt()
+    assert up.leave() == 0
+
+
+def test_events_are_json(shop: Environment) -> None:
+    """With ``--json`` what happens is told on standard error, a line each."""
+    ran = plainly(shop, "--json", "web", "--", "true").expect()
+    events = [json.loads(line)["event"] for line in ran.stderr.splitlines() if line.startswith("{")]
+    assert {"connected", "synced", "ended"} <= set(events)
