@@ -94,6 +94,11 @@ class Ground:
         done = subprocess.run([*self.kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
         return done.stdout
 
+    def running(self) -> str:
+        """The service's own pod, once it runs."""
+        fit = [one for one in self.pods() if one["status"].get("phase") == "Running"]
+        return str(fit[0]["metadata"]["name"]) if len(fit) == 1 else ""
+
     def pods(self) -> list[dict[str, Any]]:
         found = self.api.items(kind_path("v1", "Pod", NAMESPACE))
         return [one for one in found if "deletionTimestamp" not in one["metadata"]]
@@ -172,7 +177,7 @@ def first_sync(ground: Ground) -> float:
 
 
 def tar_over_exec(ground: Ground) -> float:
-    (pod,) = [one["metadata"]["name"] for one in ground.pods()]
+    pod = until(ground.running, 60)
     began = time.monotonic()
     with subprocess.Popen(
         [str(shutil.which("tar")), "-C", str(ground.source), "-cf", "-", "."], stdout=subprocess.PIPE

@@ -57,7 +57,7 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
         "state": str(place.state),
         "folders": [
             {
-                "local": path.local, "remote": path.remote, "file": path.is_file, "oneWay": path.one_way,
+                "local": path.local, "remote": path.remote, "file": path.is_file, "one_way": path.one_way,
                 "ignores": list(path.ignores), "marker": "" if path.is_file else f"{SEEDS}/{folder_key(path)}",
             }
             for path in paths

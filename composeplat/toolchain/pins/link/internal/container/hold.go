@@ -78,8 +78,12 @@ func Hold(socket string, markers []string) error {
 	<-told
 	listener.Close()
 	h.lock.Lock()
-	running := h.session
+	running, current := h.session, h.linked
 	h.lock.Unlock()
+	// The machine must not take the end of the container for the end of the program: another container may follow.
+	if current != nil {
+		current.Close()
+	}
 	if running != nil {
 		running.signal(syscall.SIGTERM)
 		running.hangUp()

@@ -38,6 +38,8 @@ type FolderConfig struct {
 	Remote  string   `json:"remote"`
 	Ignores []string `json:"ignores"`
 	File    bool     `json:"file"`
+	// OneWay is a folder or file that the container must not change: what it does there is undone.
+	OneWay bool `json:"one_way"`
 }
 
 type ForwardConfig struct {

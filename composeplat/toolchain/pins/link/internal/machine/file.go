@@ -128,12 +128,15 @@ func (m *matching) match() (side, why string, err error) {
 		return "", "", nil
 	case here.Exists && there.Exists && same:
 		return "", "", m.agree(here)
+	case m.config.OneWay && !here.Exists:
+		return "", "", nil
+	case m.config.OneWay:
 	case !here.Exists && known || !there.Exists && known && !hereNew:
 		return "", "", nil
 	case !here.Exists || there.Exists && known && !hereNew && thereNew:
 		return m.bring()
 	}
-	lost := known && there.Exists && there.Digest != m.base.Digest && there.Digest != here.Digest
+	lost := !m.config.OneWay && known && there.Exists && there.Digest != m.base.Digest && there.Digest != here.Digest
 	began := time.Now()
 	done, err := m.far.Order(single.Order{Had: there.Digest, Mode: here.Mode, Keep: lost, Content: here.Content})
 	if err != nil || done.Stale {

@@ -289,7 +289,7 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	if c.excepts {
 		ours, theirs, _, _ = core.ReifyPhantomDirectories(ancestor, ours, theirs)
 	}
-	made := makePlan(ancestor, ours, theirs, first && c.welcome.Fresh, time.Now())
+	made := makePlan(ancestor, ours, theirs, first && c.welcome.Fresh, c.config.OneWay, time.Now())
 	deletions := losses(made.here)
 	if deletions > manyDeletions && deletions != c.losing && c.hurry < mostHurry {
 		// It may still be going on, and in the end be too many.
@@ -518,7 +518,7 @@ func (c *cycle) setModes(next *base, here, there *tree.View, made *plan, outward
 		switch {
 		case !hereHas && !thereHas:
 			return
-		case !hereHas, thereHas && known && ours == agreed:
+		case !hereHas, thereHas && known && ours == agreed && !c.config.OneWay:
 			wanted = theirs
 		}
 		modes[path] = wanted

@@ -59,7 +59,19 @@ func up(config *Config, events *Events) (int, error) {
 	u := &upper{config: config, events: events, name: rand.Text(), session: newSession(config),
 		told: make(chan os.Signal, 4)}
 	signal.Notify(u.told, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go u.orphaned(os.Getppid())
 	return u.run(reach)
+}
+
+// orphaned ends the link when the command line is gone: nobody else would, and the terminal is held by it.
+func (u *upper) orphaned(parent int) {
+	for os.Getppid() == parent {
+		time.Sleep(10 * soon)
+	}
+	// The first is the program's to hear; the second ends the link, whatever the program does.
+	u.told <- syscall.SIGHUP
+	time.Sleep(40 * soon)
+	u.told <- syscall.SIGHUP
 }
 
 func (u *upper) run(reach reach) (int, error) {

@@ -37,12 +37,19 @@ type conflict struct{ path, kept string }
 
 // makePlan decides by the base, and where that can't decide: local wins, and the loser is kept. Overwrite says that losers
 // are not worth a copy.
-func makePlan(ancestor, here, there *core.Entry, overwrite bool, now time.Time) *plan {
+func makePlan(ancestor, here, there *core.Entry, overwrite, oneWay bool, now time.Time) *plan {
 	p := &plan{}
 	var undecided []*core.Conflict
-	p.base, p.here, p.there, undecided = core.Reconcile(ancestor, here, there,
-		core.SynchronizationMode_SynchronizationModeTwoWaySafe)
+	mode := core.SynchronizationMode_SynchronizationModeTwoWaySafe
+	if oneWay {
+		mode = core.SynchronizationMode_SynchronizationModeOneWayReplica
+	}
+	p.base, p.here, p.there, undecided = core.Reconcile(ancestor, here, there, mode)
 	for _, one := range undecided {
+		if oneWay {
+			p.conflicts = append(p.conflicts, conflict{one.Root, ""})
+			continue
+		}
 		p.settle(one.Root, at(ancestor, one.Root), at(here, one.Root), at(there, one.Root), here, there, overwrite, now)
 	}
 	return p

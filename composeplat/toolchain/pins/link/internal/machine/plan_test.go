@@ -1,0 +1,41 @@
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+)
+
+func folderOf(files map[string]string) *core.Entry {
+	entry := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{}}
+	for name, digest := range files {
+		entry.Contents[name] = &core.Entry{Kind: core.EntryKind_File, Digest: []byte(digest)}
+	}
+	return entry
+}
+
+// What the container does to a folder that it must not change is undone, and nothing of it comes here.
+func TestOneWayIsUndone(t *testing.T) {
+	base := folderOf(map[string]string{"kept": "1", "changed": "1", "deleted": "1"})
+	there := folderOf(map[string]string{"kept": "1", "changed": "2", "made": "3"})
+	p := makePlan(base, base, there, false, true, time.Now())
+	if len(p.here) > 0 || len(p.conflicts) > 0 {
+		t.Errorf("here %v, conflicts %v", p.here, p.conflicts)
+	}
+	after, err := core.Apply(there, p.there)
+	if err != nil || !after.Equal(base, true) {
+		t.Errorf("the container has %v (%v)", after, err)
+	}
+}
+
+// Without a base a folder that goes one way is made what it is here.
+func TestOneWayFirst(t *testing.T) {
+	here := folderOf(map[string]string{"a": "1"})
+	there := folderOf(map[string]string{"a": "2", "b": "3"})
+	p := makePlan(nil, here, there, true, true, time.Now())
+	after, err := core.Apply(there, p.there)
+	if err != nil || !after.Equal(here, true) || len(p.here) > 0 {
+		t.Errorf("the container has %v (%v), here %v", after, err, p.here)
+	}
+}

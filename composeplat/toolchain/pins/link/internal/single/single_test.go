@@ -1,0 +1,54 @@
+package single
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"composeplat/link/internal/wire"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
+	near, far := net.Pipe()
+	file := NewFar(near)
+	defer file.Close()
+	go func() {
+		body, err := pack(State{Exists: true, Digest: "made up", Mode: 0o104755}, []byte("content"))
+		if err == nil {
+			_ = wire.NewFrames(far).Send(frameState, body)
+		}
+	}()
+	state := <-file.States
+	if state.Mode != 0o755 || state.Digest != Digest([]byte("content")) {
+		t.Fatalf("%o %s", state.Mode, state.Digest)
+	}
+}
+
+func TestWriteFollowsNoLinkThatDangles(t *testing.T) {
+	root := t.TempDir()
+	must(t, os.Symlink(filepath.Join(root, "outside"), filepath.Join(root, "file")))
+	if err := Write(filepath.Join(root, "file"), []byte("x"), 0o644); err == nil {
+		t.Fatal("written")
+	}
+	if _, err := os.Lstat(filepath.Join(root, "outside")); !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+}
+
+func TestNeitherFolderNorPipeIsRead(t *testing.T) {
+	root := t.TempDir()
+	if state := Read(root); state.Problem == "" {
+		t.Fatal("a folder is read")
+	}
+	if state := Read("/dev/zero"); state.Problem == "" {
+		t.Fatal("a device is read")
+	}
+}
