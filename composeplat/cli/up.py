@@ -172,6 +172,7 @@ class Speaker:
         self._mask = mask
         self._as_json = as_json
         self._quiet = quiet
+        self._lost = False
         self.raw = False
         """The terminal is the program's: a line has to go back to its first column."""
 
@@ -189,7 +190,8 @@ class Speaker:
         if self._as_json:
             tell(json.dumps(event) + "\n")
             return
-        words = words_of(event)
+        was_lost, self._lost = self._lost, event.get("event") == "lost"
+        words = "" if was_lost and self._lost else words_of(event)
         if words and (not self._quiet or event.get("event") in _WEIGHTY):
             tell(f"{printable(self._mask.clean(words))}{self._end}")
 

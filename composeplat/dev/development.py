@@ -59,7 +59,8 @@ class Development:
     say: Callable[[str], None]
     _id: str = field(default_factory=lambda: secrets.token_hex(8))
     _ended: threading.Event = field(default_factory=threading.Event)
-    _taken_over: str = ""
+    _over: str = ""
+    """Why there is nothing to develop any more, where someone else has seen to that."""
 
     @property
     def identity(self) -> Identity:
@@ -88,9 +89,9 @@ class Development:
             swap.take_place(wanted)
             swap.hold(self._holder())
             self._wait(swap, wishes.timeout)
-        keeper = threading.Thread(target=self._keep, args=(wanted,), daemon=True)
-        keeper.start()
         running = Link(link.path, self._place(), self.paths, wishes.session)
+        keeper = threading.Thread(target=self._keep, args=(wanted, running), daemon=True)
+        keeper.start()
         try:
             with _interrupts_left_to(running):
                 status = running.run(self.environment, on_event)
@@ -98,8 +99,8 @@ class Development:
             self._ended.set()
             keeper.join(timeout=5)
             self._let_go()
-        if self._taken_over:
-            raise ComposeplatError(f"{self.service.name} was taken over by {self._taken_over}")
+        if self._over:
+            raise ComposeplatError(self._over)
         return status
 
     def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, wishes: Wishes) -> Wanted:
@@ -151,7 +152,7 @@ class Development:
         if held.get("host") == socket.gethostname():
             _end(int(held["pid"]), str(held.get("began")))
 
-    def _keep(self, wanted: Wanted) -> None:
+    def _keep(self, wanted: Wanted, link: Link) -> None:
         """Renew our claim, and put the twin in place again where someone has deployed meanwhile."""
         renewed = time.monotonic()
         with Api(self.target.access) as api:
@@ -159,18 +160,29 @@ class Development:
             while not self._ended.wait(_LOOKED_EVERY):
                 try:
                     if time.monotonic() - renewed > _RENEWED_EVERY:
-                        held = swap.holder()
-                        if held is not None and held.get("id") != self._id:
-                            self._taken_over = f"{held.get('user') or 'someone'} on {held.get('host')}"
-                            return
-                        swap.hold(self._holder())
+                        self._over = self._renew(swap)
                         renewed = time.monotonic()
+                    if not self._over and swap.twin() is None:
+                        self._over = (
+                            f"{self.service.name} is not under development any more: it was given back or destroyed"
+                        )
+                    if self._over:
+                        link.end()
+                        return
                     if swap.is_behind():
                         self.say(f"{self.service.name} was deployed anew; its development container follows")
                         swap.take_place(wanted)
                 except ComposeplatError:
                     # The link says of a cluster that can't be reached; here the next round sees to it.
                     continue
+
+    def _renew(self, swap: Swap) -> str:
+        """Say that we are at it still; gives the words where it is someone else now."""
+        held = swap.holder()
+        if held is not None and held.get("id") != self._id:
+            return f"{self.service.name} was taken over by {held.get('user') or 'someone'} on {held.get('host')}"
+        swap.hold(self._holder())
+        return ""
 
     def _let_go(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
