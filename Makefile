@@ -52,8 +52,8 @@ endurance: env ## run the long tests
 	@echo "endurance: pytest"
 	@ENDURANCE=1 $(BIN)/pytest -m endurance --timeout 0
 
-bench: setup ## measure rendering, deploys, how soon failures are told, and builds
-	@for one in render deploy failures builds; do \
+bench: setup ## measure rendering, deploys, how soon failures are told, builds and syncing
+	@for one in render deploy failures builds sync; do \
 	  echo "bench: benchmarks/$$one.py"; $(BIN)/python benchmarks/$$one.py || exit 1; \
 	done
 

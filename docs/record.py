@@ -23,6 +23,7 @@ import pexpect
 import pyte
 
 ROOT = Path(__file__).resolve().parent.parent
+CAST, PICTURE = "up.cast", "up.svg"
 COLUMNS, ROWS = 100, 24
 _KEY = 0.04
 _CHAR_WIDTH, _LINE_HEIGHT, _PAD = 8.4, 17, 10
@@ -133,6 +134,11 @@ def write_cast(shown: Sequence[tuple[float, str]], path: Path) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def read_cast(path: Path) -> list[tuple[float, str]]:
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    return [(at, text) for at, _, text in map(json.loads, lines)]
+
+
 def hasten(shown: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Leave out what is longer than a pause that reads well."""
     made: list[tuple[float, str]] = []
@@ -202,7 +208,11 @@ def _span(text: str, color: str, bold: bool) -> str:  # noqa: FBT001 -- a cell's
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--output", metavar="DIR", default=str(ROOT / "docs"), help="where the two files go")
+    parser.add_argument("--check", action="store_true", help="only see that the picture is of the recording there")
     options = parser.parse_args(words)
+    output = Path(options.output)
+    if options.check:
+        return int((output / PICTURE).read_text(encoding="utf-8") != draw(hasten(read_cast(output / CAST))))
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "develop"
         shutil.copytree(ROOT / "examples" / "develop", place)
@@ -211,9 +221,8 @@ def main(words: Sequence[str] | None = None) -> int:
             play(recorder)
         finally:
             recorder.end()
-    output = Path(options.output)
-    write_cast(recorder.shown, output / "up.cast")
-    (output / "up.svg").write_text(draw(hasten(recorder.shown)), encoding="utf-8")
+    write_cast(recorder.shown, output / CAST)
+    (output / PICTURE).write_text(draw(hasten(read_cast(output / CAST))), encoding="utf-8")
     return 0
 
 

@@ -150,6 +150,12 @@ def test_every_definition_is_run(page: Path) -> None:
     assert marked == len([f for f in _FENCE.findall(text) if f.startswith("```yaml")])
 
 
+def test_the_picture_is_of_the_recording() -> None:
+    """The session that docs/developing.md shows is the one that was recorded."""
+    done = subprocess.run([sys.executable, "docs/record.py", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
 def test_generated_parts_are_fresh() -> None:
     """`make docs` has been run since a code, a key or a message changed."""
     done = subprocess.run(
