@@ -117,6 +117,8 @@ type fileBase struct {
 	Boot   string `json:"boot"`
 	Digest string `json:"digest"`
 	Mode   uint32 `json:"mode"`
+	// Sent is what the container was about to be given: if it has that, it has changed nothing itself.
+	Sent string `json:"sent,omitempty"`
 }
 
 func loadFileBase(state string, folder FolderConfig, boot string) (found fileBase) {

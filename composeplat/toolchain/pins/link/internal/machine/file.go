@@ -119,6 +119,9 @@ func (m *matching) turn() error {
 // match makes both the same. Neither is ever deleted because the other is.
 func (m *matching) match() (side, why string, err error) {
 	here, there := m.here, m.there
+	if m.base.Sent != "" && there.Digest == m.base.Sent {
+		m.base.Digest, m.base.Mode = there.Digest, there.Mode
+	}
 	known := m.base.Digest != ""
 	same := here.Digest == there.Digest && here.Mode == there.Mode
 	hereNew := here.Digest != m.base.Digest || here.Mode != m.base.Mode
@@ -138,6 +141,10 @@ func (m *matching) match() (side, why string, err error) {
 	}
 	lost := !m.config.OneWay && known && there.Exists && there.Digest != m.base.Digest && there.Digest != here.Digest
 	began := time.Now()
+	m.base.Sent = here.Digest
+	if err := m.base.save(m.state, m.config); err != nil {
+		return "local", err.Error(), nil
+	}
 	done, err := m.far.Order(single.Order{Had: there.Digest, Mode: here.Mode, Keep: lost, Content: here.Content})
 	if err != nil || done.Stale {
 		return "", "", err
@@ -183,6 +190,6 @@ func (m *matching) agree(state single.State) error {
 	if m.base.Digest == state.Digest && m.base.Mode == state.Mode {
 		return nil
 	}
-	m.base.Digest, m.base.Mode = state.Digest, state.Mode
+	m.base.Digest, m.base.Mode, m.base.Sent = state.Digest, state.Mode, ""
 	return m.base.save(m.state, m.config)
 }

@@ -43,6 +43,7 @@ type folder struct {
 	excepts bool
 
 	base      *base
+	intent    *intent
 	saved     time.Time
 	halted    bool
 	conflicts map[conflict]bool
@@ -109,6 +110,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	defer remote.Close()
 	if f.base == nil || f.base.head.Volume != welcome.Volume {
 		f.base = loadBase(f.state, f.config, welcome.Volume)
+		f.intent = loadIntent(f.state, f.config, welcome.Volume)
 	}
 	c := &cycle{folder: f, remote: remote, welcome: welcome, begun: true}
 	full := true
@@ -273,6 +275,11 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 			c.problem(side, one.Path, errors.New(one.Error))
 		}
 	}
+	if c.intent != nil && c.base != nil {
+		content := honored(c.base.content, c.intent.there, there.Content)
+		c.base = &base{head: c.base.head, content: honored(content, c.intent.here, here.Content)}
+		c.intent = nil
+	}
 	first := c.base == nil
 	if first && here.Content == nil {
 		return true, nil, os.MkdirAll(c.config.Local, 0o777)
@@ -306,6 +313,12 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	}
 	c.tellConflicts(made.conflicts)
 	changed := len(made.base) > 0
+	if !first && len(made.there)+len(made.here) > 0 {
+		c.intent = &intent{here: made.here, there: made.there}
+		if err := c.intent.save(c.state, c.config, c.welcome.Volume); err != nil {
+			return true, nil, err
+		}
+	}
 	outward, err := c.carry(ctx, c.local, c.remote, made.there, made.copies, first, here)
 	if err != nil {
 		return true, nil, err
@@ -347,6 +360,10 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 		if err := next.save(c.state, c.config); err != nil {
 			return true, nil, err
 		}
+	}
+	if c.intent != nil {
+		dropIntent(c.state, c.config)
+		c.intent = nil
 	}
 	if time.Since(c.saved) > saving {
 		c.saved = time.Now()
