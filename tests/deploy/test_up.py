@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pexpect
@@ -18,7 +20,8 @@ import pytest
 
 from composeplat.cluster.api import kind_path
 from composeplat.local.cluster import LocalCluster
-from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran, an_environment, until
+from composeplat.local.images import File, Image, push
+from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, an_environment, until
 
 IMAGE = "image: 'busybox:1.37'"
 SHOP = f"""\
@@ -255,6 +258,8 @@ def test_no_terminal(shop: Environment) -> None:
     ran = plainly(shop, "web", "--", "sh", "-c", "echo out; echo err >&2; test -t 0 || exit 5")
     assert (ran.status, ran.stdout) == (5, "out\n")
     assert "err" in ran.stderr.splitlines()
+    # The volume below the folder is left alone, and that is no problem.
+    assert "can't sync" not in ran.stderr
 
 
 def get(port: int, path: str = "app.py") -> str:
@@ -320,6 +325,58 @@ def test_it_is_deployed_first(environment: Environment) -> None:
     assert ran.stdout.endswith("print('one')\n")
     assert "web is as it was deployed again" in ran.stderr
     assert spec(environment)["replicas"] == 1
+
+
+def test_all_kinds_of_files(environment: Environment) -> None:
+    """Permissions, links, empty folders, names of any script and case, large files; a link that leads out is told."""
+    environment.write("FROM busybox:1.37\n", "image/Dockerfile")
+    environment.write("print('one')\n", "src/app.py")
+    environment.deploy(
+        f"services:\n  web:\n    build: image\n    command: \"{SLEEP}\"\n    stop_grace_period: 0\n"
+        "    volumes: ['./src:/app']\n"
+    ).expect()
+    source = environment.folder / "src"
+    (source / "deep" / "empty").mkdir(parents=True)
+    for name, mode in (("secret", 0o600), ("run", 0o750), ("Case", 0o644), ("case", 0o644), ("日本 é", 0o644)):
+        (source / name).write_text(name)
+        (source / name).chmod(mode)
+    (source / "large").write_bytes(bytes(range(256)) * 80_000)
+    (source / "link").symlink_to("deep")
+    (source / "out").symlink_to("/etc/passwd")
+    script = (
+        "cd /app; stat -c '%a %n' secret run; cat Case case '日本 é'; echo; readlink link; test -e out || echo no out;"
+        " test -d deep/empty && md5sum < large; chmod 700 secret; mv run ran; ln -s app.py back; echo x > 'neu ü'"
+    )
+    ran = plainly(environment, "web", "--", "sh", "-c", script).expect()
+    digest = hashlib.md5((source / "large").read_bytes()).hexdigest()  # noqa: S324 -- no secret
+    assert ran.stdout.splitlines() == [
+        "600 secret", "750 run", "Casecase日本 é", "deep", "no out", f"{digest}  -",
+    ]  # fmt: skip
+    assert "can't sync out" in ran.stderr
+    assert (source / "secret").stat().st_mode & 0o777 == 0o700
+    assert (source / "ran").stat().st_mode & 0o777 == 0o750
+    assert (not (source / "run").exists(), (source / "back").readlink().name) == (True, "app.py")
+    assert (source / "neu ü").read_text() == "x\n"
+
+
+def test_an_image_with_nothing_in_it(environment: Environment) -> None:
+    """No shell, no tar, another user than root, one file for all: files come and go, and belong to that user."""
+    busybox = Path(str(shutil.which("busybox"))).read_bytes()
+    image = Image(files={"busybox": File(busybox), "etc/one.conf": File(b"image", 0o666)}, user="1234:1234")
+    push(image, "library/bare:1", ("127.0.0.1", PORTS["registry"]))
+    environment.write("here", "src/file")
+    environment.write("mine", "one.conf")
+    environment.deploy(
+        "services:\n  web:\n    image: bare:1\n    command: [/busybox, sleep, '100000']\n    stop_grace_period: 0\n"
+        "    volumes: ['./src:/app', './one.conf:/etc/one.conf']\n"
+    ).expect()
+    link = ("web", "--", "/busybox")
+    assert plainly(environment, *link, "stat", "-c", "%u %n", "/app/file").stdout == "1234 /app/file\n"
+    assert plainly(environment, *link, "cat", "/etc/one.conf").stdout == "mine"
+    plainly(environment, *link, "cp", "/app/file", "/app/made").expect()
+    assert on_disk(environment, "src/made") == "here"
+    shell = plainly(environment, "web", "--", "sh")
+    assert (shell.status, "sh is not to be found in the container" in shell.stderr) == (1, True)
 
 
 def test_without_a_host_volume(shop: Environment) -> None:
