@@ -32,8 +32,11 @@ type holder struct {
 	place   string
 	reaper  *reaper
 
-	lock    sync.Mutex
-	linked  *linked
+	lock   sync.Mutex
+	linked *linked
+	// A machine that comes back after another one has come is not served again.
+	seen    map[string]bool
+	newest  string
 	session *session
 	trees   map[string]*tree.Tree
 	busy    map[string]*sync.Mutex
@@ -52,7 +55,7 @@ type linked struct {
 func Hold(socket string, markers []string) error {
 	h := &holder{
 		boot: rand.Text(), markers: markers, place: filepath.Dir(socket), reaper: newReaper(),
-		trees: map[string]*tree.Tree{}, busy: map[string]*sync.Mutex{},
+		seen: map[string]bool{}, trees: map[string]*tree.Tree{}, busy: map[string]*sync.Mutex{},
 	}
 	if err := os.MkdirAll(h.place, 0o700); err != nil {
 		return err
@@ -155,6 +158,12 @@ func (h *holder) control(l *linked, stream *multiplexing.Stream) {
 	}
 	l.machine, l.control = hello.Link, stream
 	h.lock.Lock()
+	if h.seen[hello.Link] && hello.Link != h.newest {
+		h.lock.Unlock()
+		_ = wire.Send(stream, wire.Welcome{Taken: true})
+		return
+	}
+	h.seen[hello.Link], h.newest = true, hello.Link
 	before, running := h.linked, h.session
 	h.linked = l
 	h.lock.Unlock()

@@ -298,6 +298,9 @@ func (u *upper) welcome(ctx context.Context, link *wire.Link) (*multiplexing.Str
 	if err := wire.Receive(control, &welcome); err != nil {
 		return nil, welcome, err
 	}
+	if welcome.Taken {
+		return nil, welcome, errTaken
+	}
 	if welcome.Error != "" {
 		return nil, welcome, errors.New(welcome.Error)
 	}
@@ -337,11 +340,7 @@ func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	}
 	for _, file := range u.files {
 		waiting.Add(1)
-		working.Go(func() {
-			if err := file.run(ctx, link, welcome, waiting.Done); err != nil && ctx.Err() == nil {
-				u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "why": err.Error()})
-			}
-		})
+		working.Go(func() { u.keepFile(ctx, link, file, welcome, sync.OnceFunc(waiting.Done)) })
 	}
 	go func() {
 		waiting.Wait()
@@ -355,6 +354,24 @@ func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		}
 	}()
 	return ready
+}
+
+// keepFile syncs a file for as long as the link lasts: what ends only its own stream is told, and tried again.
+func (u *upper) keepFile(ctx context.Context, link *wire.Link, file *file, welcome wire.Welcome, ready func()) {
+	for told := ""; ; {
+		err := file.run(ctx, link, welcome, ready)
+		select {
+		case <-ctx.Done():
+			return
+		case <-link.Closed():
+			return
+		case <-time.After(later):
+		}
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "why": told})
+		}
+	}
 }
 
 func (u *upper) flush(ctx context.Context) {

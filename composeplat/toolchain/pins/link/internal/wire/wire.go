@@ -46,6 +46,7 @@ type Welcome struct {
 	Volume string `json:"volume"`
 	Fresh  bool   `json:"fresh"`
 	Alive  bool   `json:"alive"`
+	Taken  bool   `json:"taken,omitempty"` // another link has been served since this one
 	Error  string `json:"error,omitempty"`
 }
 
