@@ -322,6 +322,33 @@ def up(
     raise typer.Exit(status)
 
 
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def execute(
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run in its container.")],
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Run a command in the container of a service, with this terminal; ends with the command's status."""
+    from composeplat.cli.exec import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, service, tuple(command), no_terminal=no_terminal)
+    raise typer.Exit(status)
+
+
 @app.command()
 def down(
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",

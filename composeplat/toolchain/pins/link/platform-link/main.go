@@ -1,4 +1,7 @@
-// Command platform-link is this machine's end of a link: platform-link up --config FILE --events FD
+// Command platform-link is this machine's end of a link, and runs commands in containers:
+//
+//	platform-link up --config FILE --events FD
+//	platform-link exec --config FILE
 package main
 
 import (
@@ -11,6 +14,14 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "exec" && os.Args[2] == "--config" {
+		status, err := machine.Exec(os.Args[3])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			status = 1
+		}
+		os.Exit(status)
+	}
 	if len(os.Args) != 6 || os.Args[1] != "up" || os.Args[2] != "--config" || os.Args[4] != "--events" {
 		usage()
 	}
@@ -34,6 +45,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: platform-link up --config FILE --events FD")
+	fmt.Fprintln(os.Stderr, "usage: platform-link up --config FILE --events FD | exec --config FILE")
 	os.Exit(2)
 }

@@ -35,27 +35,47 @@ func newReach(config *Config) (reach, error) {
 	if len(config.AgentCommand) > 0 {
 		return local{config.AgentCommand}, nil
 	}
-	// The client library would write about lost connections into the user's terminal.
-	klog.SetLogger(logr.Discard())
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = config.Kubeconfig
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: config.Context})
-	client, err := loaded.ClientConfig()
+	client, namespace, err := reachable(config.Kubeconfig, config.Context, config.Namespace)
 	if err != nil {
 		return nil, err
-	}
-	namespace := config.Namespace
-	if namespace == "" {
-		if namespace, _, err = loaded.Namespace(); err != nil {
-			return nil, err
-		}
 	}
 	asked, err := kubernetes.NewForConfig(client)
 	if err != nil {
 		return nil, err
 	}
 	return &cluster{config: config, client: client, asked: asked, namespace: namespace}, nil
+}
+
+// reachable finds the cluster that is meant, and the namespace there.
+func reachable(kubeconfig, chosen, namespace string) (*rest.Config, string, error) {
+	// The client library would write about lost connections into the user's terminal.
+	klog.SetLogger(logr.Discard())
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: chosen})
+	client, err := loaded.ClientConfig()
+	if err == nil && namespace == "" {
+		namespace, _, err = loaded.Namespace()
+	}
+	return client, namespace, err
+}
+
+// executor runs a command in a container of a pod; where WebSockets do not get through, by SPDY.
+func executor(client *rest.Config, asked *kubernetes.Clientset, namespace, pod string, options *corev1.PodExecOptions,
+) (remotecommand.Executor, error) {
+	request := asked.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
+		VersionedParams(options, scheme.ParameterCodec)
+	sockets, err := remotecommand.NewWebSocketExecutor(client, "GET", request.URL().String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(client, "POST", request.URL())
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(sockets, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
 }
 
 // tail keeps the end of what a failing agent says.
@@ -139,27 +159,15 @@ func (c *cluster) open(ctx context.Context) (io.ReadWriteCloser, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	request := c.asked.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.namespace).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{
-			Container: c.config.Container,
-			Command:   []string{c.config.Agent, "connect", "--socket", c.config.Socket},
-			Stdin:     true, Stdout: true, Stderr: true,
-		}, scheme.ParameterCodec)
-	sockets, err := remotecommand.NewWebSocketExecutor(c.client, "GET", request.URL().String())
-	if err != nil {
-		return nil, "", err
-	}
-	spdy, err := remotecommand.NewSPDYExecutor(c.client, "POST", request.URL())
-	if err != nil {
-		return nil, "", err
-	}
-	executor, err := remotecommand.NewFallbackExecutor(sockets, spdy, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	run, err := executor(c.client, c.asked, c.namespace, pod, &corev1.PodExecOptions{
+		Container: c.config.Container,
+		Command:   []string{c.config.Agent, "connect", "--socket", c.config.Socket},
+		Stdin:     true, Stdout: true, Stderr: true,
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	return newExecution(executor), pod, nil
+	return newExecution(run), pod, nil
 }
 
 func (c *cluster) find(ctx context.Context) (string, error) {

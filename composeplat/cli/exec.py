@@ -1,0 +1,36 @@
+"""``platform exec``: run a command in the container of a service."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from composeplat.cli.operating import Choice, plan_for
+from composeplat.cluster.api import Api, kind_path
+from composeplat.dev.running import Command, choose_pod, run_command
+from composeplat.diagnostics import ComposeplatError, Exit
+
+
+def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bool) -> int:
+    planned = plan_for(choice, start=False, needs_domain=False)
+    if planned is None:
+        return int(Exit.INVALID)
+    plan = planned.plan
+    plan.chosen((service,))
+    found = next(one for one in plan.services if one.name == service)
+    with Api(planned.target.access) as api:
+        selector = f"?labelSelector=app.kubernetes.io/instance%3D{plan.environment}"
+        pod = choose_pod(api.items(kind_path("v1", "Pod", plan.namespace) + selector), found.cluster_name)
+    if not pod:
+        raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
+    terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
+    command = Command(
+        namespace=plan.namespace, pod=pod, container=found.cluster_name, words=words, terminal=terminal
+    )  # fmt: skip
+    # Ctrl-C is the command's.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return run_command(command, planned.target, os.environ)
+    finally:
+        signal.signal(signal.SIGINT, before)

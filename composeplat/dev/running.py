@@ -1,0 +1,64 @@
+"""Run a command in a container that is there: of the service, or of its twin while it is developed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.cluster.conditions import Object
+from composeplat.engine.home import write_private
+from composeplat.engine.target import Target
+from composeplat.engine.twins import TWIN_LABEL
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import LINK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    namespace: str
+    pod: str
+    container: str
+    words: tuple[str, ...]
+    terminal: bool
+
+
+def choose_pod(pods: Iterable[Object], service: str) -> str:
+    """The pod of a service that a command goes to: one that is ready, rather its twin's, the youngest; none is ''."""
+    running = [pod for pod in pods if _is_of(pod, service) and pod.get("status", {}).get("phase") == "Running"]
+    found = max(
+        running, key=lambda pod: (_is_ready(pod), _is_twin(pod), pod["metadata"]["creationTimestamp"]), default=None
+    )
+    return str(found["metadata"]["name"]) if found else ""
+
+
+def _is_of(pod: Object, service: str) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get("app.kubernetes.io/name") == service and "deletionTimestamp" not in pod["metadata"]
+
+
+def _is_ready(pod: Object) -> bool:
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions") or [])
+
+
+def _is_twin(pod: Object) -> bool:
+    return TWIN_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
+    """Run it with this process's streams; gives its status."""
+    link = Toolchain(environment).need(LINK)
+    with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
+        config = Path(folder) / "exec.json"
+        write_private(config, json.dumps({
+            "namespace": command.namespace, "pod": command.pod, "container": command.container,
+            "command": list(command.words), "terminal": command.terminal,
+        }))  # fmt: skip
+        done = subprocess.run(
+            [str(link.path), "exec", "--config", str(config)],
+            env={**environment, "KUBECONFIG": target.kubeconfig_for(Path(folder))}, check=False,
+        )  # fmt: skip
+    return 128 - done.returncode if done.returncode < 0 else done.returncode

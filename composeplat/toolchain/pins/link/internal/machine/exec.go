@@ -1,0 +1,96 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
+)
+
+// ExecConfig says what is to run in which container.
+type ExecConfig struct {
+	Kubeconfig string   `json:"kubeconfig"`
+	Context    string   `json:"context"`
+	Namespace  string   `json:"namespace"`
+	Pod        string   `json:"pod"`
+	Container  string   `json:"container"`
+	Command    []string `json:"command"`
+	Terminal   bool     `json:"terminal"`
+}
+
+// Exec runs a command in a container that is there, with this process's streams, and gives its status.
+func Exec(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	var config ExecConfig
+	if err := json.Unmarshal(text, &config); err != nil {
+		return 0, err
+	}
+	client, namespace, err := reachable(config.Kubeconfig, config.Context, config.Namespace)
+	if err != nil {
+		return 0, err
+	}
+	asked, err := kubernetes.NewForConfig(client)
+	if err != nil {
+		return 0, err
+	}
+	run, err := executor(client, asked, namespace, config.Pod, &corev1.PodExecOptions{
+		Container: config.Container, Command: config.Command,
+		Stdin: true, Stdout: true, Stderr: !config.Terminal, TTY: config.Terminal,
+	})
+	if err != nil {
+		return 0, err
+	}
+	options := remotecommand.StreamOptions{Stdin: os.Stdin, Stdout: os.Stdout, Tty: config.Terminal}
+	if config.Terminal {
+		before, err := term.MakeRaw(int(os.Stdin.Fd()))
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
+		sizes := newSizes()
+		defer sizes.close()
+		options.TerminalSizeQueue = sizes
+	} else {
+		options.Stderr = os.Stderr
+	}
+	err = run.StreamWithContext(context.Background(), options)
+	var status utilexec.CodeExitError
+	if errors.As(err, &status) {
+		return status.Code, nil
+	}
+	return 0, err
+}
+
+// sizes are those of the terminal: the first at once, then each change.
+type sizes struct{ changed chan os.Signal }
+
+func newSizes() *sizes {
+	s := &sizes{changed: make(chan os.Signal, 1)}
+	signal.Notify(s.changed, syscall.SIGWINCH)
+	s.changed <- syscall.SIGWINCH
+	return s
+}
+
+func (s *sizes) Next() *remotecommand.TerminalSize {
+	if _, open := <-s.changed; !open {
+		return nil
+	}
+	rows, columns := terminalSize()
+	return &remotecommand.TerminalSize{Height: rows, Width: columns}
+}
+
+func (s *sizes) close() {
+	signal.Stop(s.changed)
+	close(s.changed)
+}

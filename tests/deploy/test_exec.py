@@ -1,0 +1,74 @@
+"""`platform exec`: a command in the container of a service."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pexpect
+import pytest
+
+from composeplat.local.cluster import LocalCluster
+from tests.deploy.conftest import PLATFORM, SLEEP, Environment, an_environment
+
+FILE = f"""\
+services:
+  web: {{image: 'busybox:1.37', command: "{SLEEP}", stop_grace_period: 0, environment: {{A: one}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def web(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    with an_environment(cluster, tmp_path_factory.mktemp("web"), tmp_path_factory.mktemp("private")) as made:
+        made.deploy(FILE).expect()
+        yield made
+
+
+def words(environment: Environment, *more: str) -> list[str]:
+    return [str(PLATFORM), "exec", "--name", environment.name, "--namespace", environment.namespace, *more]
+
+
+def run(environment: Environment, *more: str, given: bytes = b"") -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        words(environment, *more), cwd=environment.folder, env=environment.variables, input=given,
+        capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_streams_and_status(web: Environment) -> None:
+    """Input and both outputs are bytes as they are, and the status is the command's."""
+    given = bytes(range(256)) * 1000
+    assert run(web, "web", "cat", given=given) == (0, given, b"")
+    assert run(web, "web", "sh", "-c", "echo $A; echo err >&2; exit 7") == (7, b"one\n", b"err\n")
+
+
+def test_options_behind_the_service_are_the_commands(web: Environment) -> None:
+    """``-n`` there is not a namespace."""
+    assert run(web, "web", "echo", "-n", "x") == (0, b"x", b"")
+
+
+def test_a_terminal(web: Environment) -> None:
+    """On a terminal it is one, of its size, and follows when that changes."""
+    command = words(web, "web", "sh", "-c", "test -t 0 && sleep 1 && stty size; read line; stty size; exit 3")
+    child = pexpect.spawn(
+        command[0], command[1:], cwd=str(web.folder), env=web.variables, dimensions=(30, 90), timeout=30
+    )
+    child.expect_exact("30 90")
+    child.setwinsize(40, 120)
+    child.expect(pexpect.TIMEOUT, timeout=1)
+    child.sendline("go on")
+    child.expect_exact("40 120")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 3
+
+
+def test_what_can_not_be_run(web: Environment) -> None:
+    """An unknown service, and a program that the image does not have, are told in a line."""
+    unknown = run(web, "api", "true")
+    assert (unknown[0], unknown[2]) == (1, b"error: there is no service 'api'\n  hint: services are: web\n")
+    missing = run(web, "web", "no-such-program")
+    assert missing[0] not in (0, 2)
+    assert b"no-such-program" in missing[2]
+    assert len(missing[2].splitlines()) == 1
