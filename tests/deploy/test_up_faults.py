@@ -252,10 +252,8 @@ def session(environment: Environment) -> Iterator[Session]:
     environment.platform("down", "web", "--volumes")
 
 
-@pytest.mark.parametrize(
-    "part",
-    [pytest.param(part, marks=[] if part in SHORT else [pytest.mark.endurance], id=part) for part in PARTS],
-)
+@pytest.mark.endurance
+@pytest.mark.parametrize("part", PARTS if os.environ.get("ENDURANCE") else SHORT)
 def test_nothing_is_lost(session: Session, part: str) -> None:
     """Whatever is killed while both sides are edited, in the end they are the same, and nothing written is missing."""
     environment = session.environment
