@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.golang import need_go
+from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.steps import Steps
-from composeplat.toolchain.tools import FRONTDOOR, LINK, Tool
+from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, Tool
 
 
 def go(tool: Tool, *words: str) -> subprocess.CompletedProcess[str]:
@@ -34,3 +40,43 @@ def test_go_vet(tool: Tool) -> None:
     """There is nothing that `go vet` objects to."""
     vetted = go(tool, "vet", "./...")
     assert vetted.returncode == 0, vetted.stderr
+
+
+@pytest.mark.timeout(120)
+def test_more_folders_than_can_be_watched(tmp_path: Path) -> None:
+    """Where the kernel gives no more watches, that is told with the setting to raise, and changes still get there."""
+    toolchain = Toolchain(os.environ)
+    link, agent = toolchain.need(LINK).path, toolchain.need(AGENT).path
+    here, there, socket, told = (tmp_path / name for name in ("here", "there", "run/socket", "told"))
+    for number in range(300):
+        (here / f"d{number}").mkdir(parents=True)
+    (tmp_path / "state").mkdir()
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({
+        "agent_command": [str(agent), "connect", "--socket", str(socket)], "state": str(tmp_path / "state"),
+        "folders": [{"local": str(here), "remote": str(there)}], "command": ["sleep", "100"],
+    }))  # fmt: skip
+    few = 'echo 50 > /proc/sys/user/max_inotify_watches && exec "$@"'
+    with told.open("wb") as events:
+        number = events.fileno()
+        container = subprocess.Popen([agent, "hold", "--socket", str(socket)])
+        machine = subprocess.Popen(
+            [str(shutil.which("unshare")), "--user", "--map-root-user", "sh", "-c", few, "sh", str(link), "up",
+             "--config", str(config), "--events", str(number)],
+            pass_fds=(number,), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    try:
+        assert until(lambda: "raise fs.inotify.max_user_watches" in told.read_text())
+        (here / "d299" / "saved").write_text("x")
+        assert until((there / "d299" / "saved").exists)
+    finally:
+        for process in (machine, container):
+            process.terminate()
+            process.wait(20)
+
+
+def until(done: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not done():
+        time.sleep(0.05)
+    return done()
