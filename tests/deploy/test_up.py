@@ -332,7 +332,7 @@ def test_all_kinds_of_files(environment: Environment) -> None:
     environment.write("FROM busybox:1.37\n", "image/Dockerfile")
     environment.write("print('one')\n", "src/app.py")
     environment.deploy(
-        f"services:\n  web:\n    build: image\n    command: \"{SLEEP}\"\n    stop_grace_period: 0\n"
+        f'services:\n  web:\n    build: image\n    command: "{SLEEP}"\n    stop_grace_period: 0\n'
         "    volumes: ['./src:/app']\n"
     ).expect()
     source = environment.folder / "src"
