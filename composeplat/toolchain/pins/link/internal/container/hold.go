@@ -76,6 +76,8 @@ func Hold(socket string, markers []string) error {
 			go h.serve(connection)
 		}
 	}()
+	// Whoever is started while a signal is ignored ignores it too: sessions must hear when they are hung up.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
 	<-told
