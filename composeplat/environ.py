@@ -7,7 +7,7 @@ Must not read the process environment: mappings come in by the front door, so th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.values import BadValue, parse_bool
@@ -76,6 +76,31 @@ _SECRET_NAME = re.compile(
 )
 #: A shorter value is in so many texts that marking it would hide what is no secret.
 _SHORTEST_SECRET = 4
+_SHORTEST_LINE = 8
+
+
+#: What settles the namespace and the files can't be kept in the namespace, which is known only after them.
+NOT_STORED = re.compile(r"COMPOSE_|PLATFORM_NAME\Z|PLATFORM_NAMESPACE\Z")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+
+
+def is_variable_name(name: str) -> bool:
+    return _VARIABLE_NAME.match(name) is not None
+
+
+def storable(values: Mapping[str, str]) -> dict[str, str]:
+    """Of what is kept in a namespace, what can be a variable."""
+    return {name: text for name, text in values.items() if is_variable_name(name) and not NOT_STORED.match(name)}
+
+
+def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
+    """Of confidential values, those long enough to be looked for in texts; and their lines, as logs have them."""
+    found: dict[str, None] = {}
+    for value in values:
+        if len(value) >= _SHORTEST_SECRET:
+            found[value] = None
+            found |= dict.fromkeys(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
+    return tuple(found)
 
 
 def looks_secret(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.environ import Uses, Variables
+from composeplat.environ import Uses, Variables, is_variable_name, storable, worth_hiding
 
 LAYERS = Variables.of({"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"})
 
@@ -68,3 +68,39 @@ def test_uses() -> None:
         ("B", "file", ".env", "2", True),
         ("A", "shell", "shell", "1", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("A", True),
+        ("_a1", True),
+        ("1A", False),
+        ("a-b", False),
+        ("a.b", False),
+        ("", False),
+        ("A\n", False),
+        ("Ä", False),
+    ],
+)
+def test_names(name: str, expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """A variable's name is letters, digits and underscores."""
+    assert expected is is_variable_name(name)
+
+
+def test_what_can_be_kept_in_a_namespace() -> None:
+    """What settles the namespace, the name or the files can't, nor what `${}` can't name."""
+    kept = {"A": "1", "PLATFORM_DOMAIN": "d", "PLATFORM_NAMES": "n"}
+    left = {"a-b": "1", "COMPOSE_FILE": "f", "PLATFORM_NAME": "n", "PLATFORM_NAMESPACE": "n"}
+    assert kept == storable({**left, **kept})
+
+
+def test_values_worth_hiding() -> None:
+    """To hide a short one would hide what is no secret."""
+    assert worth_hiding(["abc", "abcd"]) == ("abcd",)
+
+
+def test_lines_worth_hiding() -> None:
+    """A log shows a key of several lines line by line; a short line may stand in anything."""
+    key = "{\nabcdefgh\n12345678\n}\n"
+    assert worth_hiding([key]) == (key, "abcdefgh", "12345678")

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from composeplat import __version__
-from composeplat.cli import cluster
+from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
 from composeplat.cli.funnel import funnel
 from composeplat.diagnostics import Exit
@@ -376,6 +376,153 @@ def down(
 
 
 @app.command()
+@app.command("ps", hidden=True)
+def status(
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes.")] = False,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Show how each service stands."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.status import run  # noqa: PLC0415 -- the same
+
+    if watch and as_json:
+        raise typer.BadParameter("can't be given along with --json", param_hint="--watch")
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, tuple(services or ()), watch=watch, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def logs(
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    file: Annotated[
+        list[str] | None, typer.Option("--file", metavar="FILE", help="Compose file; may repeat; - is standard input.")
+    ] = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with lines as they come.")] = False,
+    since: Annotated[
+        str, typer.Option("--since", metavar="10m|TIME", help="Only lines of so long, or since a moment (RFC 3339).")
+    ] = "",
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines of each pod.")
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Say when each line was written.")] = False,
+    no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print the lines alone.")] = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Print the logs of all pods."""
+    from composeplat.cli.logs import LogOptions, parse_since, run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    try:
+        asked = parse_since(since)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    options = LogOptions(follow=follow, timestamps=timestamps, prefix=not no_prefix)
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, tuple(services or ()), replace(asked, tail=tail), options)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def events(
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Show what the cluster said of the environment, oldest first."""
+    from composeplat.cli.events import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, tuple(services or ()), as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def endpoints(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Show the addresses of the environment."""
+    from composeplat.cli.endpoints import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command("open")
+def open_(
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address is meant.")] = "",
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Open the first address in a browser; print it where there is no display."""
+    from composeplat.cli.endpoints import run_open as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, service)
+    raise typer.Exit(int(status))
+
+
+@app.command()
 def build(
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
     file: opt.Files = None,
@@ -463,6 +610,60 @@ def refresh(
 
 
 @app.command()
+def sleep(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    timeout: opt.Timeout = 300,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Scale an environment to nothing, and remember what it was."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleeping import sleep as run  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, wait=wait, timeout=timeout, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def wake(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    timeout: opt.Timeout = 300,
+    as_json: opt.Json = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+) -> None:
+    """Give an environment that sleeps its pods back."""
+    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleeping import wake as run  # noqa: PLC0415 -- the same
+
+    with funnel(as_json=json_diagnostics):
+        choice = Choice(
+            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
+            local=local, json_diagnostics=json_diagnostics,
+        )  # fmt: skip
+        status = run(choice, wait=wait, timeout=timeout, as_json=as_json)
+    raise typer.Exit(int(status))
+
+
+@app.command()
 def eject(
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
     file: opt.Files = None,
@@ -519,6 +720,7 @@ def setup(
 
 
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(variables.app, name="variables")
 
 
 def main() -> None:

@@ -11,11 +11,16 @@ from composeplat.blame import Origins
 from composeplat.cli.console import show_report, tell
 from composeplat.cli.options import make_request
 from composeplat.cli.progress import Screen
-from composeplat.diagnostics import ComposeplatError, Exit, Report, Span
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.variables import Stored, read_variables
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span
 from composeplat.engine.operations import Failure, Operator, Outcome, Refused
 from composeplat.engine.target import Target, find_target
+from composeplat.environ import storable, worth_hiding
 from composeplat.load import Loaded, load
+from composeplat.load.variables import namespace_of
 from composeplat.local.layout import DOMAIN
+from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
 from composeplat.request import Request
 
@@ -69,7 +74,8 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
     request = request_for(choice)
     if start and choice.local:
         loaded, plan = _plan(request)
-        if show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics):
+        if _is_hopeless(loaded, choice):
+            _show(loaded, choice)
             return None
     target = find_target(
         os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
@@ -77,14 +83,45 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
     request = _for_target(request, target)
     if not needs_domain and not request.usual_domain:
         request = replace(request, usual_domain="domain.invalid")
-    loaded, plan = _plan(request)
-    seen_before = start and choice.local
-    failed = loaded.report.errors > 0
-    if failed or not seen_before:
-        failed = show_report(
-            loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
+    stored, unreachable = _stored_variables(request, target)
+    loaded, plan = _plan(replace(request, platform=storable(stored.values)))
+    if unreachable and not _is_hopeless(loaded, choice):
+        raise unreachable
+    if _show(loaded, choice):
+        return None
+    confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
+    return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
+
+
+def _show(loaded: Loaded, choice: Choice) -> bool:
+    return show_report(
+        loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
+    )  # fmt: skip
+
+
+def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
+    """Say whether a definition has errors that are there whatever variables the namespace may give."""
+    found = loaded.report.at_least(Severity.WARNING, strict=choice.strict)
+    failed = any(one.severity_under(strict=choice.strict) is Severity.ERROR for one in found)
+    return failed and not any(one.code in ("required-variable", "unset-variable") for one in found)
+
+
+def _stored_variables(request: Request, target: Target) -> tuple[Stored, ComposeplatError | None]:
+    """The variables that are kept in the namespace; and why they can't be had, where the cluster does not answer."""
+    namespace = namespace_of(request)
+    if not is_dns_label(namespace):
+        # Reading the definition tells that.
+        return Stored(), None
+    try:
+        with Api(target.access) as api:
+            return read_variables(api, namespace), None
+    except ApiError as error:
+        if error.hint:
+            return Stored(), error
+        hint = (
+            "platform cluster start" if target.layout else "see whether the cluster runs, and that --context is right"
         )
-    return None if failed else Planned(plan.with_confidential(loaded.confidential), loaded, target, choice.builder)
+        return Stored(), MissingPiece(str(error), hint)
 
 
 def request_for(choice: Choice) -> Request:

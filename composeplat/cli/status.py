@@ -4,78 +4,69 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from composeplat.cli.console import show_result, table, tell, wants_color
-from composeplat.cli.operating import Choice, Mask, Planned, plan_for, to_json
-from composeplat.cluster.api import Api
-from composeplat.cluster.status import Row, Wanted, age, short_image, status_rows
+from composeplat.cli.console import show_result, tell, wants_color
+from composeplat.cli.living import find_living, fit_table, put, terminal_width
+from composeplat.cli.operating import Choice, Mask, to_json
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.status import Row, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher
-from composeplat.diagnostics import Exit
-from composeplat.engine.twins import TWIN_LABEL, is_twin
+from composeplat.diagnostics import Exit, printable
 
 SCHEMA = "platform/status/1"
 _EVERY = 1.0
 _COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "developed": "36"}
+#: What a narrow terminal does without, first of all the first.
+_SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
-def run(choice: Choice, *, watch: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice, start=False, needs_domain=False)
-    if planned is None:
+def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) -> Exit:
+    living = find_living(choice, services)
+    if living is None:
         return Exit.INVALID
-    plan = planned.plan
-    watcher = Watcher(planned.target.access, plan.namespace, plan.environment)
-    mask = Mask(plan.confidential)
-    with Api(planned.target.access) as api:
+    watcher = Watcher(living.planned.target.access, living.namespace, living.environment)
+    mask = Mask(living.planned.plan.confidential)
+    shown = ""
+    with Api(living.planned.target.access) as api:
         while True:
-            snapshot = watcher.look(api)
+            try:
+                snapshot = watcher.look(api)
+                addresses = living.addresses(api)
+            except ApiError as error:
+                if not shown or error.status:
+                    raise
+                tell(f"{error}; trying again\n")
+                time.sleep(_EVERY)
+                continue
             now = datetime.now(UTC)
-            rows = status_rows(_wanted(planned, snapshot.workloads), snapshot, now)
+            rows = status_rows(living.wanted(snapshot.workloads, addresses), snapshot, now)
             if as_json:
-                show_result(to_json(mask.clean_data(_document(planned, rows))))
-            else:
-                screen = _screen(planned, rows, now)
-                show_result(mask.clean(f"\x1b[H\x1b[2J{screen}" if watch and sys.stdout.isatty() else screen))
-            if not watch:
+                document = status_document(living.environment, living.namespace, rows)
+                show_result(to_json(mask.clean_data(document)))
+                return Exit.DONE
+            before, shown = shown, mask.clean(
+                status_screen(
+                    living.environment, living.namespace, rows, now, width=terminal_width(),
+                    color=wants_color(sys.stdout),
+                )
+            )  # fmt: skip
+            clear = _CLEAR if watch and sys.stdout.isatty() else ""
+            if (shown != before and not put(clear + shown)) or not watch:
                 break
             time.sleep(_EVERY)
-    if not as_json and all(row.state == "absent" for row in rows):
-        tell(f"{plan.environment} is not deployed in namespace {plan.namespace}: platform deploy\n")
+    if all(row.state == "absent" for row in rows):
+        living.tell_absent()
     return Exit.DONE
 
 
-def _wanted(planned: Planned, workloads: Any) -> list[Wanted]:
-    twins = {
-        one["metadata"]["labels"][TWIN_LABEL]: name
-        for (kind, name), one in workloads.items()
-        if kind == "Deployment" and is_twin(one)
-    }
-    return [
-        Wanted(
-            name=service.name, cluster_name=service.cluster_name, kind=service.workload_kind,
-            urls=urls_of(planned, service.name), twin=twins.get(service.cluster_name, ""),
-        )
-        for service in planned.plan.services
-    ]  # fmt: skip
-
-
-def urls_of(planned: Planned, service: str) -> tuple[str, ...]:
-    """The addresses that lead to a service."""
-    found = (
-        planned.target.reached_at(url)
-        for endpoint in planned.plan.endpoints
-        if any(name == service for name, _ in endpoint.routes)
-        for url in endpoint.urls
-    )
-    return tuple(dict.fromkeys(found))
-
-
-def _document(planned: Planned, rows: list[Row]) -> dict[str, object]:
+def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> dict[str, object]:
     return {
         "schema": SCHEMA,
-        "environment": planned.plan.environment,
-        "namespace": planned.plan.namespace,
+        "environment": environment,
+        "namespace": namespace,
         "services": [
             {
                 "service": row.service, "kind": row.kind, "state": row.state, "ready": row.ready, "wanted": row.wanted,
@@ -87,7 +78,10 @@ def _document(planned: Planned, rows: list[Row]) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _screen(planned: Planned, rows: list[Row], now: datetime) -> str:
+def status_screen(
+    environment: str, namespace: str, rows: Sequence[Row], now: datetime, *, width: int | None, color: bool
+) -> str:
+    """All that a person is shown; a table is cut to the width, messages and addresses are not."""
     head = ("SERVICE", "KIND", "STATE", "READY", "RESTARTS", "AGE", "IMAGE")
     cells = [
         (
@@ -96,12 +90,16 @@ def _screen(planned: Planned, rows: list[Row], now: datetime) -> str:
         )
         for row in rows
     ]  # fmt: skip
-    lines = table([head, *cells]).splitlines()
-    if wants_color(sys.stdout):
+    lines = fit_table([head, *cells], width, _SPARE).splitlines()
+    if color:
         lines = [lines[0], *(_colored(line, row) for line, row in zip(lines[1:], rows, strict=True))]
-    told = [f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "") for row in rows if row.problem]
+    told = [
+        printable(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")).replace("\n", " ")
+        for row in rows
+        if row.problem
+    ]
     urls = [f"  {url}" for url in dict.fromkeys(url for row in rows for url in row.urls)]
-    parts = [f"{planned.plan.environment} in namespace {planned.plan.namespace}", "", *lines]
+    parts = [f"{environment} in namespace {namespace}", "", *lines]
     parts += ["", "Problems", *told] if told else []
     parts += ["", "Addresses", *urls] if urls else []
     return "\n".join(parts) + "\n"
@@ -109,4 +107,8 @@ def _screen(planned: Planned, rows: list[Row], now: datetime) -> str:
 
 def _colored(line: str, row: Row) -> str:
     color = _COLORS.get(row.state)
-    return line.replace(f" {row.state} ", f" \x1b[{color}m{row.state}\x1b[0m ", 1) if color else line
+    if not color:
+        return line
+    # A service may be called as a state is: what comes first in a line is its name.
+    name, word, rest = line[: len(row.service)], f" {row.state} ", line[len(row.service) :]
+    return name + rest.replace(word, f" \x1b[{color}m{row.state}\x1b[0m ", 1)

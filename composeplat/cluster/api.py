@@ -14,7 +14,7 @@ import socket
 import ssl
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -169,16 +169,17 @@ class Api:
         """A body that is not JSON, such as ``/readyz`` or a log."""
         return self._answer("GET", path, None, "").decode("utf-8", "replace")
 
-    def lines(self, path: str) -> Iterator[str]:
+    def lines(self, path: str) -> Generator[str, None, None]:
         """The lines of a body that goes on until its other end has no more, such as a log that is followed."""
         connection = self._connect(timeout=_TIMEOUT)
         try:
+            connection.connect()
+            sock = connection.sock
             connection.request("GET", self.access.prefix + path, headers=self._headers(accept="*/*"))
             answer = connection.getresponse()
             if answer.status != http.client.OK:
                 raise _refusal(answer.status, answer.read(), self.access)
-            if connection.sock is not None:
-                _keep_alive(connection.sock)
+            _keep_alive(sock)
             while line := answer.readline():
                 yield line.decode("utf-8", "replace").rstrip("\n")
         except (OSError, http.client.HTTPException) as error:

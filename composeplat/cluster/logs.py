@@ -10,15 +10,26 @@ import contextlib
 import http.client
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from composeplat.cluster.api import Access, Api, ApiError, kind_path
 from composeplat.cluster.conditions import Object
 
-_LOOKED_EVERY = 1.0
+_LOOKED_EVERY = 0.5
 _AGAIN_AFTER = 0.5
+#: Streams of a container note their lines each for itself, so that a line may be a little older than the one before it.
+_SLACK = 1
+_NANOSECONDS = 9
+#: Whoever reads slowly is waited for with so many lines.
+_MOST_WAITING = 10000
+
+Moment = tuple[int, str]
+"""Seconds since 1970, and nine digits of a second's parts."""
+_NEVER: Moment = (0, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,90 +43,177 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which lines are wanted of each container."""
+    """Which of the lines that are there already are wanted of each container."""
 
+    since: str = ""
+    """A moment, in UTC, such as ``2025-06-01T12:00:00Z``."""
     since_seconds: int | None = None
     tail: int | None = None
-    previous: bool = False
+
+    @property
+    def query(self) -> dict[str, str]:
+        query: dict[str, str] = {}
+        if self.since:
+            query["sinceTime"] = self.since
+        if self.since_seconds is not None:
+            query["sinceSeconds"] = str(self.since_seconds)
+        if self.tail is not None:
+            query["tailLines"] = str(self.tail)
+        return query
+
+
+def parse_moment(text: str) -> Moment | None:
+    """Read a moment with parts of a second that may be finer than Python's; nothing where it is none."""
+    head, _, rest = text.partition(".")
+    digits = rest.rstrip("Z").partition("+")[0].partition("-")[0] if rest else ""
+    try:
+        seconds = datetime.fromisoformat(head + rest[len(digits) :])
+    except ValueError:
+        return None
+    if seconds.tzinfo is None or not (digits.isdigit() or not rest):
+        return None
+    return int(seconds.timestamp()), f"{digits:0<{_NANOSECONDS}}"
 
 
 @dataclass(slots=True)
 class Cursor:
-    """How far one container's log has been read; the same lines that come again are left out."""
+    """How far one container's log has been read: lines that come again are left out, each as often as it was there."""
 
-    moment: str = ""
-    same: int = 0
-    """How many lines were read that were written at that very moment."""
-    _again: int = 0
+    latest: Moment | None = None
+    _floor: Moment | None = None
+    """What is older was not asked for."""
+    _seen: dict[int, Counter[str]] = field(default_factory=dict)
+    """The lines of the last seconds, by second."""
+    _again: dict[int, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def since(self) -> str:
+        """What to ask for to miss nothing; empty before the first line."""
+        if self.latest is None:
+            return ""
+        return f"{datetime.fromtimestamp(self.latest[0] - _SLACK, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def begin(self) -> None:
-        """A connection is opened anew: it may begin with lines that are known."""
-        self._again = self.same
+        """A log is read from :attr:`since` on: it may begin with lines that are known."""
+        self._again = {second: counter.copy() for second, counter in self._seen.items()}
+
+    def leave_out_before(self, moment: Moment) -> None:
+        """Lines before a moment were not asked for, and shall not come in by a second reading."""
+        self._floor = moment
 
     def take(self, line: str) -> tuple[str, str] | None:
-        """The moment and the text of a line; nothing where it was there before."""
+        """The moment and the text of a line; nothing where it was there before, or is none of the container's."""
         moment, _, text = line.partition(" ")
-        key = _sortable(moment)
-        known = _sortable(self.moment) if self.moment else ""
-        if key < known:
+        parsed = parse_moment(moment)
+        if parsed is None:
+            # The kubelet's own words, of a log that it has not.
             return None
-        if key == known:
-            if self._again:
-                self._again -= 1
+        if self._again:
+            known = self._again.get(parsed[0])
+            if known and known[line]:
+                known[line] -= 1
                 return None
-            self.same += 1
-        else:
-            self.moment, self.same, self._again = moment, 1, 0
+            if self._floor is not None and parsed < self._floor:
+                return None
+        self._note(parsed, line)
         return moment, text
 
-
-def _sortable(moment: str) -> str:
-    """A moment whose parts of a second have all nine digits: the kubelet leaves trailing zeros out."""
-    seconds, _, rest = moment.removesuffix("Z").partition(".")
-    return f"{seconds}.{rest:0<9}"
+    def _note(self, moment: Moment, line: str) -> None:
+        if self.latest is None or moment > self.latest:
+            if self.latest is None or moment[0] != self.latest[0]:
+                self._seen = {s: lines for s, lines in self._seen.items() if s >= moment[0] - _SLACK}
+            self.latest = moment
+        if moment[0] >= self.latest[0] - _SLACK:
+            self._seen.setdefault(moment[0], Counter())[line] += 1
 
 
 def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: Asked) -> list[Line]:
     """The lines that there are, of all pods, in the order of time."""
-    lines: list[Line] = []
+    return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda one: one[0])]
+
+
+def _all_lines(
+    api: Api, namespace: str, pods: Iterable[Object], asked: Asked, cursors: dict[Key, Cursor]
+) -> list[tuple[Moment, Line]]:
+    found: list[tuple[Moment, Line]] = []
     for pod in pods:
-        service, name = service_of(pod), str(pod["metadata"]["name"])
-        for container in _started(pod):
+        for status in _started(pod):
+            container = str(status["name"])
+            cursor = cursors.setdefault(_key(pod, container), Cursor())
             try:
-                text = api.text(_path(namespace, name, container, asked))
+                taken = _read(api, namespace, str(pod["metadata"]["name"]), container, asked, cursor)
             except ApiError as error:
-                if error.status in (http.client.BAD_REQUEST, http.client.NOT_FOUND):
-                    continue
-                raise
-            for line in text.splitlines():
-                moment, _, rest = line.partition(" ")
-                lines.append(Line(service=service, pod=name, moment=moment, text=rest))
-    return sorted(lines, key=lambda line: _sortable(line.moment))
+                if not _is_gone(error):
+                    raise
+                continue
+            found += [(parse_moment(moment) or _NEVER, _line(pod, moment, text)) for moment, text in taken]
+    return found
+
+
+def _read(
+    api: Api, namespace: str, pod: str, container: str, asked: Asked, cursor: Cursor
+) -> list[tuple[str, str]]:  # fmt: skip
+    """The lines that are asked for; the cursor then stands at the end of the log, whatever was asked for."""
+    last = ""
+    if asked.query:
+        last = api.text(_path(namespace, pod, container, Asked(tail=1).query))
+    taken: list[tuple[str, str]] = []
+    if asked.tail != 0:
+        lines = api.text(_path(namespace, pod, container, asked.query)).split("\n")
+        taken = [one for one in map(cursor.take, lines) if one]
+    if asked.since:
+        # The server counts in whole seconds.
+        earliest = parse_moment(asked.since) or _NEVER
+        taken = [one for one in taken if (parse_moment(one[0]) or _NEVER) >= earliest]
+    if cursor.latest is None and last:
+        cursor.take(last.removesuffix("\n"))
+    first = parse_moment(taken[0][0]) if taken else cursor.latest
+    if first is not None:
+        cursor.leave_out_before(first)
+    return taken
+
+
+Key = tuple[str, str]
+"""A pod's identity, and its container's name."""
+
+
+def _key(pod: Object, container: str) -> Key:
+    return str(pod["metadata"]["uid"]), container
 
 
 def service_of(pod: Object) -> str:
     return str((pod["metadata"].get("labels") or {}).get("app.kubernetes.io/name", ""))
 
 
-def _started(pod: Object) -> list[str]:
-    """The container of the service, where it has been started once."""
+def _line(pod: Object, moment: str, text: str) -> Line:
+    return Line(service=service_of(pod), pod=str(pod["metadata"]["name"]), moment=moment, text=text)
+
+
+def _started(pod: Object) -> list[Object]:
+    """How the containers stand that have been started once."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
-    return [str(one["name"]) for one in statuses if one.get("containerID")]
+    return [one for one in statuses if one.get("containerID")]
 
 
-def _path(namespace: str, pod: str, container: str, asked: Asked, *, follow: bool = False, since: str = "") -> str:
-    query: dict[str, str] = {"container": container, "timestamps": "true"}
-    if follow:
-        query["follow"] = "true"
-    if asked.previous:
-        query["previous"] = "true"
-    if since:
-        query["sinceTime"] = f"{since.partition('.')[0].removesuffix('Z')}Z"
-    elif asked.since_seconds is not None:
-        query["sinceSeconds"] = str(asked.since_seconds)
-    if asked.tail is not None and not since:
-        query["tailLines"] = str(asked.tail)
+def _is_gone(error: ApiError) -> bool:
+    return error.status in (http.client.BAD_REQUEST, http.client.NOT_FOUND)
+
+
+def _path(namespace: str, pod: str, container: str, query: dict[str, str]) -> str:
+    query = {"container": container, "timestamps": "true", **query}
     return f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?{urlencode(query)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    """Which run of a container there is, and whether it goes on."""
+
+    container_id: str
+    runs: bool
+
+
+def _instance(status: Object) -> _Instance:
+    return _Instance(str(status["containerID"]), "running" in (status.get("state") or {}))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,76 +225,120 @@ class Follower:
     pods: Callable[[Api], list[Object]]
     asked: Asked
     note: Callable[[str], None] = field(default=lambda _: None)
-    _queue: queue.SimpleQueue[Line | ApiError] = field(default_factory=queue.SimpleQueue)
+    _queue: queue.Queue[Line | BaseException] = field(default_factory=lambda: queue.Queue(_MOST_WAITING))
     _ended: threading.Event = field(default_factory=threading.Event)
-    _followed: set[tuple[str, str]] = field(default_factory=set)
+    _instances: dict[Key, _Instance] = field(default_factory=dict)
+    _followed: set[Key] = field(default_factory=set)
 
     def lines(self) -> Iterator[Line]:
-        """Lines as they come, without end."""
-        threading.Thread(target=self._look, daemon=True).start()
+        """What there is, in the order of time, then lines as they come, without end."""
+        cursors: dict[Key, Cursor] = {}
+        with Api(self.access) as api:
+            pods = self.pods(api)
+            for _, line in sorted(_all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda one: one[0]):
+                yield line
+        threading.Thread(target=self._guarded, args=(self._look, pods, cursors), daemon=True).start()
         while True:
             found = self._queue.get()
-            if isinstance(found, ApiError):
+            if isinstance(found, BaseException):
                 raise found
             yield found
 
     def stop(self) -> None:
         self._ended.set()
 
-    def _look(self) -> None:
-        """Find containers that are not followed yet; those of the first round may be asked for old lines."""
-        first, silent = True, False
+    def _guarded(self, work: Callable[..., None], *arguments: object) -> None:
+        """Run what a thread does; what goes wrong there is told, not lost."""
+        try:
+            work(*arguments)
+        except Exception as error:  # noqa: BLE001 -- raised again by whoever reads the lines
+            self._queue.put(error)
+
+    def _look(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
+        """Note how containers stand, and find those that are not followed yet."""
+        silent = False
         with Api(self.access) as api:
             while not self._ended.is_set():
+                self._instances = {_key(pod, str(one["name"])): _instance(one) for pod in pods for one in _started(pod)}
+                for pod in pods:
+                    self._begin(pod, cursors)
+                self._ended.wait(_LOOKED_EVERY)
                 try:
                     pods = self.pods(api)
+                    silent = False
                 except ApiError as error:
-                    if first:
-                        self._queue.put(error)
-                        return
+                    if error.status not in _PASSING:
+                        raise
                     if not silent:
                         self.note(f"{error}; trying again")
                     silent = True
-                    self._ended.wait(_LOOKED_EVERY)
-                    continue
-                silent = False
-                for pod in pods:
-                    self._begin(pod, first=first)
-                first = False
-                self._ended.wait(_LOOKED_EVERY)
 
-    def _begin(self, pod: Object, *, first: bool) -> None:
-        for container in _started(pod):
-            key = (str(pod["metadata"]["uid"]), container)
+    def _begin(self, pod: Object, cursors: dict[Key, Cursor]) -> None:
+        for one in _started(pod):
+            key = _key(pod, str(one["name"]))
             if key not in self._followed:
                 self._followed.add(key)
-                asked = self.asked if first else Asked()
-                threading.Thread(target=self._follow, args=(pod, container, asked), daemon=True).start()
+                arguments = (self._follow, pod, key, cursors.setdefault(key, Cursor()))
+                threading.Thread(target=self._guarded, args=arguments, daemon=True).start()
 
-    def _follow(self, pod: Object, container: str, asked: Asked) -> None:
-        cursor = Cursor()
-        name, broken = str(pod["metadata"]["name"]), False
-
-        def take(lines: Iterable[str]) -> None:
-            for line in lines:
-                taken = cursor.take(line)
-                if taken is not None:
-                    self._queue.put(Line(service=service_of(pod), pod=name, moment=taken[0], text=taken[1]))
-
+    def _follow(self, pod: Object, key: Key, cursor: Cursor) -> None:
+        told = False
         with Api(self.access) as api:
-            while not self._ended.is_set():
-                if broken and cursor.moment:
-                    # The container may have ended meanwhile, with words that nobody has heard.
-                    with contextlib.suppress(ApiError):
-                        cursor.begin()
-                        before = Asked(previous=True)
-                        take(api.lines(_path(self.namespace, name, container, before, since=cursor.moment)))
-                cursor.begin()
+            while not self._ended.is_set() and key in self._instances:
+                before = self._instances.get(key)
                 try:
-                    take(api.lines(_path(self.namespace, name, container, asked, follow=True, since=cursor.moment)))
-                    broken = False
+                    self._follow_once(api, pod, key[1], cursor)
+                    told = False
                 except ApiError as error:
-                    if error.status == http.client.NOT_FOUND:
-                        return
-                    broken = True
+                    if error.status not in (*_PASSING, http.client.BAD_REQUEST, http.client.NOT_FOUND):
+                        raise
+                    # Whoever looks for pods tells of a server that is not there; a pod may be going away.
+                    if not told and error.status not in (0, http.client.NOT_FOUND, http.client.BAD_REQUEST):
+                        self.note(f"the log of {pod['metadata']['name']} can't be read: {error}; trying again")
+                        told = True
+                    self._ended.wait(_AGAIN_AFTER)
+                    continue
                 self._ended.wait(_AGAIN_AFTER)
+                # All that a run has said has been read if it had ended before; nothing comes until there is another.
+                while before and not before.runs and self._instances.get(key) == before and not self._ended.is_set():
+                    self._ended.wait(_AGAIN_AFTER)
+        self._followed.discard(key)
+
+    def _follow_once(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
+        """Read until a container ends; what an earlier run said that nobody has heard comes first."""
+        self._take_previous(api, pod, container, cursor)
+        since = Asked(since=cursor.since).query
+        path = _path(self.namespace, str(pod["metadata"]["name"]), container, {"follow": "true", **since})
+        with contextlib.closing(api.lines(path)) as lines:
+            for number, line in enumerate(lines):
+                if number == 0:
+                    # Between the two questions there may have been another run.
+                    self._take_previous(api, pod, container, cursor)
+                    cursor.begin()
+                self._take(pod, cursor, line)
+
+    def _take_previous(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
+        if not cursor.since:
+            return
+        query = {"previous": "true", "sinceTime": cursor.since}
+        try:
+            text = api.text(_path(self.namespace, str(pod["metadata"]["name"]), container, query))
+        except ApiError as error:
+            if not _is_gone(error):
+                raise
+            return
+        cursor.begin()
+        for line in text.split("\n"):
+            self._take(pod, cursor, line)
+
+    def _take(self, pod: Object, cursor: Cursor, line: str) -> None:
+        taken = cursor.take(line)
+        if taken is not None:
+            self._queue.put(_line(pod, *taken))
+
+
+#: Answers of a server that is not there, starting or busy.
+_PASSING = (
+    0, http.client.TOO_MANY_REQUESTS, http.client.INTERNAL_SERVER_ERROR, http.client.BAD_GATEWAY,
+    http.client.SERVICE_UNAVAILABLE, http.client.GATEWAY_TIMEOUT, http.client.UNAUTHORIZED, http.client.FORBIDDEN,
+)  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from composeplat.cluster.conditions import Object, Snapshot, State, judge
@@ -59,7 +59,26 @@ class Row:
 
 
 def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -> list[Row]:
-    return [_row(service, snapshot, now) for service in services]
+    shown = replace(snapshot, pods=[_settled(pod) for pod in snapshot.pods])
+    return [_row(service, shown, now) for service in services]
+
+
+def _settled(pod: Object) -> Object:
+    """A pod as it soon will be: the kubelet takes its time to say that it waits before it starts a container again."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, _containers(pod))):
+        return pod
+    statuses = [
+        {**one, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": one["state"]}
+        if _ended_again(one)
+        else one
+        for one in _containers(pod)
+    ]
+    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+
+def _ended_again(status: Object) -> bool:
+    return bool((status.get("state") or {}).get("terminated")) and status.get("restartCount", 0) > 0
 
 
 def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
@@ -70,15 +89,21 @@ def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
     state = WORDS[standing.state]
     if service.twin:
         state = DEVELOPED
-    elif standing.state is State.READY and workload["spec"].get("replicas") == 0:
+    elif _sleeps(workload) and standing.state not in (State.COMPLETED, State.FAILED):
         state = ASLEEP
-    problem = standing.words if standing.state in (State.FAILED, State.WAITING, State.STARTED) else _last_end(pods, now)
+    waits = standing.state in (State.FAILED, State.WAITING, State.STARTED) and state != ASLEEP
+    problem = standing.words if waits else _last_end(pods, now)
     return Row(
         service=service.name, kind=service.kind, state=state, ready=standing.ready, wanted=standing.wanted,
         restarts=sum(one.get("restartCount", 0) for pod in pods for one in _containers(pod)), image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")), urls=service.urls, problem=problem,
         hint=standing.cause.hint if standing.cause else "", pods=standing.pods,
     )  # fmt: skip
+
+
+def _sleeps(workload: Object) -> bool:
+    """Say whether a workload is to have no pods."""
+    return workload["spec"].get("replicas") == 0 or bool(workload["spec"].get("suspend"))
 
 
 def _containers(pod: Object) -> list[Object]:

@@ -30,11 +30,11 @@ from composeplat.dev.twin import (
 )
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.preflight import CLAIM, KINDS, is_ours
+from composeplat.engine.sleeping import forget_scaling
 from composeplat.engine.twins import Original, is_twin, replicas_of, scaled
 
 _GONE_WITHIN = 120.0
 _ENOUGH = 0.2
-_TRIES = 10
 #: A holder that has not been heard of for so long has gone.
 HOLDER_GONE_AFTER = 30.0
 
@@ -195,7 +195,7 @@ class Swap:
             if original.replicas and self._get(original.kind, original.name) is not None:
                 path = self._path(original.kind, original.name)
                 self.api.patch(path, scaled(original.kind, original.replicas))
-                self._forget_having_scaled(path)
+                forget_scaling(self.api, path)
         if twin is not None:
             self.api.delete(self._path("Deployment", twin_name(self.name)))
         if volumes:
@@ -206,29 +206,6 @@ class Swap:
         if replicas_of(twin):
             self.api.patch(self._path("Deployment", twin["metadata"]["name"]), scaled("Deployment", 0))
         self._until_away(twin["metadata"]["uid"], "its development container")
-
-    def _forget_having_scaled(self, path: str) -> None:
-        """Leave no sign on the original that it was scaled: who deploys next would be told of a conflict."""
-        for _ in range(_TRIES):
-            live = self.api.get(path)
-            fields = live["metadata"].get("managedFields") or []
-            kept = [one for one in fields if not _scaled_by(one)]
-            if not kept or kept == fields:
-                return
-            version = live["metadata"]["resourceVersion"]
-            try:
-                self.api.patch(path, {"metadata": {"managedFields": kept, "resourceVersion": version}})
-            except ApiError as error:
-                # Its controller has written meanwhile.
-                if error.status != http.client.CONFLICT:
-                    raise
-
-
-def _scaled_by(entry: Object) -> bool:
-    """Say whether an entry owns nothing but the number of pods."""
-    spec = (entry.get("fieldsV1") or {}).get("f:spec")
-    scales = isinstance(spec, dict) and set(spec) <= {"f:replicas", "f:suspend"}
-    return scales and entry.get("operation") == "Update" and not entry.get("subresource")
 
 
 def _uid(item: Object) -> str:

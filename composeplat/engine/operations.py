@@ -1,4 +1,4 @@
-"""The operations on a stack: preview, deploy, destroy, refresh.
+"""The operations on a stack: preview, deploy, destroy, sleep, wake, refresh.
 
 Owns their order: look before acting, act, wait, tidy up.
 What is decided on the way is decided elsewhere, by functions of data: :mod:`~composeplat.engine.preflight`,
@@ -41,8 +41,29 @@ from composeplat.engine.preflight import (
     volumes_to_replace,
 )
 from composeplat.engine.process import Ended, Interrupted, Interrupts
+from composeplat.engine.sleeping import (
+    Waking,
+    can_sleep,
+    lay_down,
+    not_deployed,
+    note_awake,
+    pods_left,
+    rouse,
+    services_of,
+    sleepers_in,
+    workloads_of,
+)
 from composeplat.engine.target import Target
-from composeplat.engine.twins import ORIGINAL, held_back_in, hold_back, is_twin, original_in, twins_by_service
+from composeplat.engine.twins import (
+    ORIGINAL,
+    WORKLOADS,
+    held_back_in,
+    hold_back,
+    is_twin,
+    original_in,
+    replicas_of,
+    twins_by_service,
+)
 from composeplat.engine.workspace import Workspace, broke_off, explain
 from composeplat.load.contexts import check_builds, secrets_of_files
 from composeplat.names import MANAGED_BY
@@ -100,6 +121,10 @@ class Outcome:
     urls: tuple[str, ...] = ()
     images: dict[str, str] = field(default_factory=dict)
     """Service -> what its image is known by."""
+    services: tuple[str, ...] = ()
+    """Those that were put to sleep or woken."""
+    developed: tuple[str, ...] = ()
+    """Those that are under development, and were left alone."""
     seconds: float = 0.0
 
 
@@ -154,6 +179,11 @@ class Operator:
                 replaced = volumes_to_replace(self.plan, present, options.replaced_volumes)
                 losing = [name for name, has_to_be in replaced.items() if has_to_be]
                 notes = [_lost(self.plan, name) for name in losing]
+                asleep = services_of(self.plan, sleepers_in(present, self.plan.environment).keys())
+                if asleep:
+                    notes.append(
+                        f"asleep: {', '.join(asleep.values())}; a deploy wakes them, and so does 'platform wake'"
+                    )
                 live = api.items(kind_path("v1", "Service", self.plan.namespace))
                 twins = twins_by_service(present, self.plan.environment)
                 self.plan = rename_replaced(
@@ -239,8 +269,9 @@ class Operator:
                 self.say(f"volume {name} stays as it is: the file does not change it")
         self._heed_twins(api, present)
         self._clear_the_way(api, present, state)
-        drifted = bool(missing_from_cluster(state, present)) or any(replaced.values())
         chosen = self.plan.chosen(options.services)
+        asleep = self._heed_sleepers(api, present, chosen)
+        drifted = bool(missing_from_cluster(state, present) or asleep) or any(replaced.values())
         monitor = Monitor(plan=self.plan, listener=self.listener, chosen=chosen)
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
         patience = Patience(options.timeout)
@@ -253,6 +284,8 @@ class Operator:
             events, ended = self._run(
                 words, chosen, gate=gate, more=more, monitor=monitor, watcher=watcher, patience=patience
             )
+            for key in asleep:
+                note_awake(api, self.plan.namespace, key, surely=not ended.status)
             self._stop_if_interrupted(events)
             outcome = Outcome(
                 changes=events.changing, counts=events.counted(), urls=_urls(self.plan, self.target), kept=_kept(events)
@@ -284,12 +317,27 @@ class Operator:
                 )
         self.plan = hold_back(self.plan, twins)
 
-    def note_given_back(self, service: str) -> None:
-        """Where the state has no pods for a service that was under development, read anew how many there are."""
+    def _heed_sleepers(self, api: Api, present: Present, chosen: Collection[str]) -> list[tuple[str, str]]:
+        """Let Pulumi see that services sleep: it then gives them their pods back as it changes them, in their order.
+
+        A Job that sleeps is made anew: whether it is suspended is nothing that Pulumi looks at.
+        """
+        names = {(one.workload_kind, one.cluster_name) for one in self.plan.services if one.name in chosen}
+        asleep = [key for key in sleepers_in(present, self.plan.environment) if key in names]
+        if asleep:
+            self.say(f"waking what sleeps: {', '.join(services_of(self.plan, asleep).values())}")
+        jobs = [key for key in asleep if key[0] == "Job"]
+        for kind, name in jobs:
+            api.delete(_path(kind, self.plan.namespace, name))
+        self._until_gone(api, jobs, "that slept")
+        return asleep
+
+    def note_given_back(self, *services: str) -> None:
+        """Where the state has no pods for services that have theirs back, read anew how many there are."""
         with self.interrupts:
             self.space.prepare(builds=False)
             with self.space.lock("down"), self.pulse:
-                urns = held_back_in(self.space.read_state() or {}, {service})
+                urns = held_back_in(self.space.read_state() or {}, services)
                 if not urns:
                     return
                 self.space.make_stack()
@@ -776,6 +824,85 @@ class Operator:
             time.sleep(_ENOUGH)
         self._stop_if_interrupted()
 
+    # sleep and wake
+
+    def sleep(self, *, wait: bool, timeout: float) -> Outcome:
+        """Take all pods away, but for those of services under development, and remember how many there were."""
+        started = time.monotonic()
+        with self.interrupts, self.space.lock("sleep"), self.pulse, Api(self.target.access) as api:
+            plan, present = self.plan, look(api, self.plan.namespace)
+            twins = twins_by_service(present, plan.environment)
+            workloads = workloads_of(api, plan.namespace, plan.environment) if present.namespace else {}
+            if not workloads:
+                raise not_deployed(plan)
+            going = [key for key, one in workloads.items() if key[1] not in twins and can_sleep(one)]
+            for key in going:
+                self._stop_if_interrupted()
+                lay_down(api, plan.namespace, key, replicas_of(workloads[key]))
+            if wait:
+                self._until_asleep(api, twins, timeout)
+        return Outcome(services=_named(plan, going), developed=_developed(plan, twins),
+                       seconds=time.monotonic() - started)  # fmt: skip
+
+    def _until_asleep(self, api: Api, twins: Collection[str], timeout: float) -> None:
+        patience, told = Patience(timeout), time.monotonic()
+        while left := pods_left(api, self.plan.namespace, self.plan.environment, twins):
+            self._stop_if_interrupted()
+            self.pulse.check()
+            if patience.is_over:
+                raise ComposeplatError(
+                    f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
+                )
+            if time.monotonic() - told > 5:  # noqa: PLR2004 -- a line now and then
+                self.say(f"waiting until {left} pods have ended")
+                told = time.monotonic()
+            time.sleep(_ENOUGH)
+
+    def wake(self, *, in_order: bool, wait: bool, timeout: float) -> Outcome:
+        """Give what sleeps its pods back: all at once, or in the order of ``depends_on``."""
+        started = time.monotonic()
+        with self.interrupts, self.space.lock("wake"), self.pulse, Api(self.target.access) as api:
+            present = look(api, self.plan.namespace)
+            if not any(kind in WORKLOADS for kind, _ in present.ours(self.plan.environment)):
+                raise not_deployed(self.plan)
+            twins = twins_by_service(present, self.plan.environment)
+            sleepers = sleepers_in(present, self.plan.environment)
+            asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
+            patience = Patience(timeout)
+            watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
+            try:
+                failures = self._wake(api, asleep, watcher, patience, in_order=in_order, wait=wait)
+            finally:
+                watcher.stop()
+            self._stop_if_interrupted()
+        names = [name for _, name in asleep]
+        if names:
+            # What was refreshed while it slept would else be a change.
+            self.note_given_back(*names)
+        return Outcome(services=_named(self.plan, asleep), developed=_developed(self.plan, twins), failures=failures,
+                       seconds=time.monotonic() - started)  # fmt: skip
+
+    def _wake(
+        self, api: Api, asleep: Mapping[tuple[str, str], int], watcher: Watcher, patience: Patience, *,
+        in_order: bool, wait: bool,
+    ) -> list[Failure]:  # fmt: skip
+        planned = {(one.workload_kind, one.cluster_name): one.name for one in self.plan.services}
+        for key in asleep.keys() - planned.keys():
+            rouse(api, self.plan.namespace, key, asleep[key])
+        known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
+        monitor = Monitor(plan=self.plan, listener=self.listener, chosen=frozenset(known))
+
+        def check() -> None:
+            self._stop_if_interrupted()
+            self.pulse.check()
+
+        waking = Waking(plan=self.plan, api=api, monitor=monitor, watcher=watcher, patience=patience, check=check,
+                        asleep=known)  # fmt: skip
+        waking.run(in_order=in_order)
+        if wait and monitor.chosen:
+            self._wait(monitor, watcher, patience)
+        return self._failures(api, monitor)
+
     # refresh
 
     def refresh(self, *, preview_only: bool) -> Outcome:
@@ -871,6 +998,14 @@ def _users(plan: Plan, volume: str) -> list[ServicePlan]:
     """The services that mount a volume."""
     claims = {f"claim/{one.cluster_name}" for one in plan.volumes if one.name == volume}
     return [one for one in plan.services if any(claims & set(desired.needs) for desired in one.objects)]
+
+
+def _named(plan: Plan, keys: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(services_of(plan, keys).values())
+
+
+def _developed(plan: Plan, twins: Collection[str]) -> tuple[str, ...]:
+    return tuple(one.name for one in plan.services if one.cluster_name in twins)
 
 
 def _lost(plan: Plan, volume: str) -> str:

@@ -112,7 +112,7 @@ def settle_settings(
 
     settings = Settings(
         environment=_environment_name(request, variables, documents, folder, report),
-        namespace=asked(request.namespace, "PLATFORM_NAMESPACE") or request.context_namespace or "default",
+        namespace=_namespace(request, variables),
         domain=(asked(request.domain, "PLATFORM_DOMAIN") or request.usual_domain).lower().strip("."),
         ingress_class=asked(request.ingress_class, "PLATFORM_INGRESS_CLASS"),
         gateway=asked(request.gateway, "PLATFORM_GATEWAY"),
@@ -125,6 +125,25 @@ def settle_settings(
     )
     _check_settings(settings)
     return settings
+
+
+def namespace_of(request: Request) -> str:
+    """The namespace, before a definition is read, and without one too; not looked at whether it can be one."""
+    sources = Sources(request, Report())
+    variables = first_variables(request, sources)
+    try:
+        names = definition_files(request, variables, sources)
+    except NoDefinition:
+        pass
+    else:
+        folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
+        variables = project_variables(request, variables, folder, sources)
+    return _namespace(request, variables)
+
+
+def _namespace(request: Request, variables: Variables) -> str:
+    named = request.namespace or variables.lookup("PLATFORM_NAMESPACE")
+    return named or request.context_namespace or "default"
 
 
 def _environment_name(

@@ -43,6 +43,12 @@ def test_a_service_that_crashes() -> None:
     assert (row.state, row.restarts, row.problem) == ("failing", 4, "crashes with exit status 3 (5 times)")
 
 
+def test_a_service_that_has_just_crashed_again() -> None:
+    """It is failing too before the kubelet says that it waits to start it again."""
+    (row,) = status_rows([WEB], snapshot(*made(ended(3), ready=False, restarts=4, last=ended(3))), NOW)
+    assert (row.state, row.restarts, row.problem) == ("failing", 4, "crashes with exit status 3 (5 times)")
+
+
 @pytest.mark.parametrize(
     ("end", "words"),
     [

@@ -172,10 +172,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("cluster")
     made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS)
     Toolchain(os.environ).need_all((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS))
-    made.start()
-    push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
-    yield made
-    made.delete()
+    try:
+        made.start()
+        push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
+        yield made
+    finally:
+        made.delete()
 
 
 @contextlib.contextmanager

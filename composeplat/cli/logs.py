@@ -1,0 +1,135 @@
+"""``platform logs``: the lines of all pods, each with where it comes from.
+
+Owns how a line looks: its prefix, its color, and what of it never reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from composeplat.cli.console import tell, wants_color
+from composeplat.cli.living import Living, find_living, put
+from composeplat.cli.operating import Choice, Mask
+from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs, service_of
+from composeplat.diagnostics import Exit
+from composeplat.values import BadValue, parse_duration, whole_seconds
+
+_COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
+#: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
+)
+_END = 6
+"""How long the end of a pod's name is, with its dash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    follow: bool = False
+    timestamps: bool = False
+    prefix: bool = True
+
+
+def parse_since(text: str) -> Asked:
+    """Read a duration, or a moment as RFC 3339 has it."""
+    moment = parse_moment(text)
+    if moment is not None:
+        return Asked(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
+    try:
+        return Asked(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
+    except BadValue:
+        raise BadValue("must be a duration such as 10m, or a moment such as 2025-06-01T12:00:00Z") from None
+
+
+def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptions) -> Exit:
+    living = find_living(choice, services)
+    if living is None:
+        return Exit.INVALID
+    access, names = living.planned.target.access, living.names
+    printer = Printer(
+        names=names, every=tuple(service.name for service in living.planned.plan.services),
+        mask=Mask(living.planned.plan.confidential), timestamps=options.timestamps, prefix=options.prefix,
+        color=wants_color(sys.stdout),
+    )  # fmt: skip
+    if not options.follow:
+        with Api(access) as api:
+            pods = _pods(api, living)
+            if not pods:
+                tell(f"no pods of {living.environment} are in namespace {living.namespace}\n")
+            _print(read_logs(api, living.namespace, pods, asked), printer)
+        return Exit.DONE
+    follower = Follower(
+        access=access, namespace=living.namespace, pods=lambda api: _pods(api, living), asked=asked,
+        note=lambda words: tell(f"{words}\n"),
+    )  # fmt: skip
+    try:
+        _print(follower.lines(), printer)
+    finally:
+        follower.stop()
+    return Exit.DONE
+
+
+def _pods(api: Api, living: Living) -> list[Object]:
+    selector = f"?labelSelector={quote(f'app.kubernetes.io/instance={living.environment}')}"
+    found = api.items(kind_path("v1", "Pod", living.namespace) + selector)
+    return [pod for pod in found if service_of(pod) in living.names]
+
+
+def _print(lines: Iterable[Line], printer: Printer) -> None:
+    for line in lines:
+        if not put(printer.show(line)):
+            break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printer:
+    """Lines as they are shown."""
+
+    names: dict[str, str]
+    """The services that are shown: cluster name -> name."""
+    every: tuple[str, ...]
+    """All services: a service has its color whether others are shown or not."""
+    mask: Mask
+    timestamps: bool = False
+    prefix: bool = True
+    color: bool = False
+
+    def show(self, line: Line) -> str:
+        text = self.mask.clean(clean_line(line.text))
+        if self.timestamps:
+            text = f"{line.moment} {text}"
+        return f"{self._prefix(line)}{text}\n"
+
+    def _prefix(self, line: Line) -> str:
+        if not self.prefix:
+            return ""
+        name = self.names.get(line.service, line.service)
+        width = max(map(len, self.names.values()), default=0) + _END
+        words = f"{name}-{line.pod.rpartition('-')[2]}".ljust(width) + " |"
+        if not self.color:
+            return f"{words} "
+        every = sorted(self.every)
+        return f"\x1b[{_COLORS[every.index(name) % len(_COLORS) if name in every else 0]}m{words}\x1b[0m "
+
+
+def clean_line(text: str) -> str:
+    """A line without what a terminal would obey; tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c for c in _SEQUENCE.sub("", text) if c == "\t" or not _is_control(c))
+
+
+def _is_control(character: str) -> bool:
+    return (
+        unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        or "\u202a" <= character <= "\u202e"
+        or "\u2066" <= character <= "\u2069"
+    )

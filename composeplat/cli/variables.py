@@ -1,0 +1,168 @@
+"""``platform variables``: variables kept in a namespace, for everyone who deploys there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import Annotated, Self
+
+import typer
+
+from composeplat.cli import options as opt
+from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.funnel import funnel
+from composeplat.diagnostics import ComposeplatError, Exit, printable
+
+app = typer.Typer(no_args_is_help=True, help="Keep variables in a namespace, for all who deploy there.")
+
+_MASKED = "********"
+
+
+@app.command("set")
+def set_one(
+    variable: Annotated[
+        str, typer.Argument(metavar="NAME[=VALUE]", help="The variable; its value is read from standard input.")
+    ],
+    secret: Annotated[bool, typer.Option("--secret", help="Never show the value; it can't be given as VALUE.")] = False,
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+) -> None:
+    """Set a variable. The value comes from standard input, or, where it is no secret, as NAME=VALUE."""
+    from composeplat.cluster.variables import set_variable  # noqa: PLC0415 -- commands load what they need
+    from composeplat.environ import looks_secret  # noqa: PLC0415 -- the same
+
+    with funnel():
+        name, given, text = variable.partition("=")
+        _check_name(name)
+        confidential = secret or looks_secret(name)
+        if given and confidential:
+            why = "--secret" if secret else "its name"
+            raise _UsageError(
+                f"the value of {name} is a secret by {why}, and a command line can be seen by others",
+                f"give it on standard input: platform variables set {name} --secret < FILE",
+            )
+        with _Place(namespace, kubeconfig, context, local=local) as place:
+            value = text if given else _read_value(name, hidden=confidential)
+            if "\0" in value:
+                raise ComposeplatError(f"the value of {name} has a NUL in it, which no variable can hold")
+            set_variable(place.api, place.namespace, name, value, confidential=confidential)
+        tell(f"set {name} in namespace {place.namespace}; the next deploy takes it up\n")
+
+
+@app.command()
+def unset(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The variables.")],
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+) -> None:
+    """Remove variables. One that is not there is an error, and then none is removed."""
+    from composeplat.cluster.variables import (  # noqa: PLC0415 -- commands load what they need
+        list_variables,
+        unset_variables,
+    )
+
+    with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
+        known = list_variables(place.api, place.namespace).values
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ComposeplatError(
+                f"there is no variable '{printable(missing[0])}' in namespace '{place.namespace}'",
+                f"variables are: {', '.join(sorted(known)) or '(none)'}",
+            )
+        unset_variables(place.api, place.namespace, names)
+        tell(f"removed {', '.join(names)} from namespace {place.namespace}\n")
+
+
+@app.command("list")
+def list_all(
+    namespace: opt.Namespace = "",
+    kubeconfig: opt.Kubeconfig = "",
+    context: opt.Context = "",
+    local: opt.Local = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Print the variables of a namespace; the values of secret ones are hidden."""
+    from composeplat.cli.operating import to_json  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cluster.variables import SECRET_NAME, list_variables  # noqa: PLC0415 -- the same
+
+    with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
+        stored = list_variables(place.api, place.namespace)
+        rows = [
+            {
+                "name": name,
+                "value": stored.values[name] if name in stored.shown else _MASKED,
+                "secret": name not in stored.shown,
+            }
+            for name in sorted(stored.values)
+        ]
+        if as_json:
+            data = {"namespace": place.namespace, "object": f"Secret/{SECRET_NAME}", "variables": rows}
+            show_result(to_json(data))
+        elif rows:
+            show_result(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
+        else:
+            tell(f"namespace {place.namespace} has no variables\n")
+
+
+class _UsageError(ComposeplatError):
+    exit_code = Exit.USAGE
+
+
+class _Place:
+    """The namespace that is meant, and a connection to its cluster."""
+
+    def __init__(self, namespace: str, kubeconfig: str, context: str, *, local: bool) -> None:
+        from composeplat.cluster.api import Api  # noqa: PLC0415 -- commands load what they need
+        from composeplat.engine.target import find_target  # noqa: PLC0415 -- the same
+        from composeplat.load.variables import namespace_of  # noqa: PLC0415 -- the same
+        from composeplat.names import is_dns_label  # noqa: PLC0415 -- the same
+
+        request = opt.make_request(None, None, kubeconfig=kubeconfig, context=context)
+        target = find_target(os.environ, kubeconfig=kubeconfig, context=context, local=local)
+        request = replace(
+            request, namespace=namespace,
+            context_namespace=target.namespace or ("" if local else request.context_namespace),
+        )  # fmt: skip
+        self.namespace = namespace_of(request)
+        if not is_dns_label(self.namespace):
+            raise _UsageError("--namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'")
+        self.api = Api(target.access)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.api.close()
+
+
+def _check_name(name: str) -> None:
+    from composeplat.environ import NOT_STORED, is_variable_name  # noqa: PLC0415 -- commands load what they need
+
+    if not is_variable_name(name):
+        raise _UsageError(
+            f"'{printable(name)}' can't be a variable's name", "letters, digits and '_', no digit in front"
+        )
+    if NOT_STORED.match(name):
+        raise _UsageError(f"{name} decides which namespace is meant, or which files, and can't be kept in one")
+
+
+def _read_value(name: str, *, hidden: bool) -> str:
+    """The value from standard input, without a newline at its end; typed on a terminal, where secrets are not shown."""
+    stream = sys.stdin
+    if stream is None:
+        raise ComposeplatError(f"the value of {name} is read from standard input, which is closed")
+    if stream.isatty():
+        try:
+            return str(typer.prompt(f"Value of {name}", hide_input=hidden, default="", show_default=False, err=True))
+        except typer.Abort:
+            raise KeyboardInterrupt from None
+    try:
+        text = stream.buffer.read().decode("utf-8")
+    except UnicodeDecodeError:
+        raise ComposeplatError(f"the value of {name} is not UTF-8 text") from None
+    return text.removesuffix("\n").removesuffix("\r")

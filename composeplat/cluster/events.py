@@ -1,0 +1,86 @@
+"""What a cluster has said of an environment's objects, oldest first. Pure: events come in.
+
+Owns which events are an environment's: the objects that they are about may be gone, and only their names are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.status import Wanted
+
+_HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
+#: Kind of a workload -> kinds of what it owns -> what follows its name there.
+_OWNED: Mapping[str, Mapping[str, str]] = {
+    "Deployment": {"Deployment": "", "ReplicaSet": f"-{_HASH}", "Pod": f"-{_HASH}-{_END}"},
+    "StatefulSet": {"StatefulSet": "", "Pod": "-[0-9]+"},
+    "Job": {"Job": "", "Pod": f"-{_END}"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    moment: str
+    """When it happened last."""
+    count: int
+    warning: bool
+    service: str
+    object: str
+    """``Pod/web-7d4b9c6f-x7k2p``."""
+    reason: str
+    message: str
+
+
+def read_events(events: Iterable[Object], services: Iterable[Wanted], others: Mapping[str, str]) -> list[Happening]:
+    """The events of these services, oldest first; ``others`` has further objects and whose they are."""
+    patterns = [(service.name, _pattern(service)) for service in services]
+    found = [
+        _happening(event, owner)
+        for event in events
+        if (owner := _owner(_about(event), patterns, others)) is not None
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: one.moment)
+
+
+def _pattern(service: Wanted) -> re.Pattern[str]:
+    name = re.escape(service.cluster_name)
+    kinds = [*_OWNED.get(service.kind, {}).items(), ("Service", ""), ("Endpoints", "")]
+    forms = [f"{kind}/{name}{rest}" for kind, rest in kinds]
+    if service.kind == "StatefulSet":
+        forms.append(f"PersistentVolumeClaim/.+-{name}-[0-9]+")
+    if service.twin:
+        forms += [f"{kind}/{re.escape(service.twin)}{rest}" for kind, rest in _OWNED["Deployment"].items()]
+    return re.compile("|".join(forms))
+
+
+def _owner(about: str, patterns: list[tuple[str, re.Pattern[str]]], others: Mapping[str, str]) -> str | None:
+    for service, pattern in patterns:
+        if pattern.fullmatch(about):
+            return service
+    return others.get(about)
+
+
+def _about(event: Object) -> str:
+    involved = event.get("involvedObject") or {}
+    return f"{involved.get('kind', '')}/{involved.get('name', '')}"
+
+
+def _happening(event: Object, service: str) -> Happening:
+    series = event.get("series") or {}
+    moments = (
+        series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )  # fmt: skip
+    return Happening(
+        # Some have parts of a second and some have not: without them they sort.
+        moment=re.sub(r"\.\d+", "", next((str(moment) for moment in moments if moment), "")),
+        count=int(series.get("count") or event.get("count") or 1),
+        warning=event.get("type") == "Warning",
+        service=service,
+        object=_about(event),
+        reason=str(event.get("reason") or ""),
+        message=str(event.get("message") or "").strip(),
+    )

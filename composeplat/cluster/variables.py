@@ -1,0 +1,129 @@
+"""Variables that are kept in a namespace, for everyone who deploys there: one Secret.
+
+Owns the Secret's form: a key for each variable, and an annotation that names those that may be shown.
+Must not know what variables mean; a name that stands in no annotation, as one that was put there by hand, is
+confidential.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import http.client
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.names import MANAGED_BY, OURS
+
+SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
+SHOWN = f"{OURS}/shown-variables"
+_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The variables of a namespace."""
+
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    shown: frozenset[str] = frozenset()
+    """The names of those that are not confidential."""
+
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """The values that must not be shown, the longest first."""
+        hidden = {value for name, value in self.values.items() if name not in self.shown}
+        return tuple(sorted(hidden, key=lambda value: (-len(value), value)))
+
+
+def read_variables(api: Api, namespace: str) -> Stored:
+    """The variables of a namespace: none where nobody has set any, or where the Secret may not be read."""
+    try:
+        return _stored(api.get(_path(namespace)))
+    except ApiError as error:
+        if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
+            return Stored()
+        raise
+
+
+def list_variables(api: Api, namespace: str) -> Stored:
+    """The same for someone who asks for them: not to be allowed to see them is an error."""
+    found = _get(api, namespace)
+    return Stored() if found is None else _stored(found)
+
+
+def set_variable(api: Api, namespace: str, name: str, value: str, *, confidential: bool) -> None:
+    """Keep a variable; the namespace is made where it is missing."""
+    data = {name: base64.b64encode(value.encode()).decode()}
+
+    def change(shown: frozenset[str]) -> tuple[dict[str, Any], frozenset[str]]:
+        return data, shown - {name} if confidential else shown | {name}
+
+    _change(api, namespace, change)
+
+
+def unset_variables(api: Api, namespace: str, names: Collection[str]) -> None:
+    _change(api, namespace, lambda shown: (dict.fromkeys(names), shown - set(names)))
+
+
+def _change(
+    api: Api, namespace: str, change: Callable[[frozenset[str]], tuple[dict[str, Any], frozenset[str]]]
+) -> None:
+    """Change the Secret as it is at that moment: of two that change it at once, one begins anew."""
+    for attempt in range(_TRIES):
+        found = _get(api, namespace)
+        data, shown = change(_stored(found).shown if found is not None else frozenset())
+        annotations = {SHOWN: ",".join(sorted(shown))}
+        try:
+            if found is None:
+                _make(api, namespace, data, annotations)
+            else:
+                version = found["metadata"]["resourceVersion"]
+                metadata = {"resourceVersion": version, "annotations": annotations}
+                api.patch(_path(namespace), {"metadata": metadata, "data": data})
+        except ApiError as error:
+            if error.status != http.client.CONFLICT or attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+def _make(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str, str]) -> None:
+    labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
+    try:
+        api.get(f"/api/v1/namespaces/{namespace}")
+    except ApiError as error:
+        if error.status not in (http.client.NOT_FOUND, http.client.FORBIDDEN):
+            raise
+        if error.status == http.client.NOT_FOUND:
+            api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    metadata = {"name": SECRET_NAME, "namespace": namespace, "labels": labels, "annotations": annotations}
+    api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data})
+
+
+def _get(api: Api, namespace: str) -> dict[str, Any] | None:
+    try:
+        return api.get(_path(namespace))
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            return None
+        raise
+
+
+def _path(namespace: str) -> str:
+    return f"{kind_path('v1', 'Secret', namespace)}/{SECRET_NAME}"
+
+
+def _stored(found: Mapping[str, Any]) -> Stored:
+    shown = str(((found.get("metadata") or {}).get("annotations") or {}).get(SHOWN, ""))
+    values = {name: text for name, coded in (found.get("data") or {}).items() if (text := _text(coded)) is not None}
+    return Stored(values, frozenset(filter(None, shown.split(","))) & values.keys())
+
+
+def _text(coded: str) -> str | None:
+    """What was put there by hand may be no text, and no variable then."""
+    try:
+        return base64.b64decode(coded).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

@@ -1,0 +1,69 @@
+"""Which events are an environment's, and in what order they are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.events import Happening, read_events
+from composeplat.cluster.status import Wanted
+from tests.cluster.objects import MOMENT, deployment, event
+
+WEB = Wanted(name="Web", cluster_name="web", kind="Deployment")
+API = Wanted(name="web-api", cluster_name="web-api", kind="Deployment", twin="web-api-platform-up")
+DB = Wanted(name="db", cluster_name="db", kind="StatefulSet")
+MIGRATE = Wanted(name="migrate", cluster_name="migrate", kind="Job")
+OTHERS = {"PersistentVolumeClaim/data": "", "Ingress/site": "Web"}
+
+
+def about(name: str, moment: str = MOMENT) -> Object:
+    kind, _, name = name.partition("/")
+    return event({"kind": kind, "metadata": {"name": name, "uid": "1"}}, "Because", lastTimestamp=moment)
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        pytest.param("Deployment/web", "Web", id="workload"),
+        pytest.param("ReplicaSet/web-7d4b9c6f58", "Web", id="replica-set"),
+        pytest.param("Pod/web-7d4b9c6f58-x7k2p", "Web", id="pod"),
+        pytest.param("Pod/web-api-7d4b9c6f58-x7k2p", "web-api", id="pod-of-a-longer-name"),
+        pytest.param("Pod/web-api-platform-up-7d4b9c6f58-x7k2p", "web-api", id="pod-under-development"),
+        pytest.param("Pod/db-0", "db", id="pod-of-a-stateful-set"),
+        pytest.param("PersistentVolumeClaim/anonymous-db-0", "db", id="claim-of-a-stateful-set"),
+        pytest.param("Pod/migrate-x7k2p", "migrate", id="pod-of-a-job"),
+        pytest.param("Ingress/site", "Web", id="endpoint"),
+        pytest.param("PersistentVolumeClaim/data", "", id="volume"),
+    ],
+)
+def test_whose_it_is(name: str, service: str) -> None:
+    """An event belongs to the service whose object it is about, even if that object is gone."""
+    (found,) = read_events([about(name)], [WEB, API, DB, MIGRATE], OTHERS)
+    assert (service, name) == (found.service, found.object)
+
+
+@pytest.mark.parametrize(
+    "name", ["Pod/other-7d4b9c6f58-x7k2p", "Pod/web", "Deployment/web-api-2", "Node/web", "Pod/db-x"]
+)
+def test_of_others(name: str) -> None:
+    """Events about objects of others are left out."""
+    assert read_events([about(name)], [WEB, API, DB, MIGRATE], OTHERS) == []
+
+
+def test_the_order() -> None:
+    """The oldest comes first, whichever field says when."""
+    late = {**about("Deployment/web", ""), "eventTime": "2025-06-01T12:00:02.000001Z"}
+    series = {**about("Deployment/web"), "series": {"count": 7, "lastObservedTime": "2025-06-01T12:00:03.5Z"}}
+    found = read_events([series, late, about("Deployment/web", "2025-06-01T12:00:01Z")], [WEB], {})
+    assert [(one.moment[-3:], one.count) for one in found] == [("01Z", 1), ("02Z", 1), ("03Z", 7)]
+
+
+def test_all_of_an_event() -> None:
+    """Kind, reason and message come along, and how often it happened."""
+    one = event(deployment("web"), "FailedCreate", " no quota\n", lastTimestamp=MOMENT, count=3)
+    assert read_events([one], [WEB], {}) == [
+        Happening(
+            moment=MOMENT, count=3, warning=True, service="Web", object="Deployment/web", reason="FailedCreate",
+            message="no quota",
+        )
+    ]  # fmt: skip

@@ -1,0 +1,211 @@
+"""Logs: which lines are new, which are asked for, and in what order they come."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.conditions import Object
+from composeplat.cluster.logs import Asked, Cursor, Follower, Line, parse_moment, read_logs
+from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, no_server, pod, refusal, replica_set, running
+
+LINES = [
+    "2025-06-01T12:00:00.100000001Z one",
+    "2025-06-01T12:00:00.2Z two",
+    "2025-06-01T12:00:01.2Z three",
+    "2025-06-01T12:00:03Z four",
+]
+
+
+def texts(cursor: Cursor, lines: list[str]) -> list[str]:
+    return [taken[1] for taken in map(cursor.take, lines) if taken]
+
+
+def started(service: str = "web", suffix: str = "x7k2p") -> Object:
+    one = pod(replica_set(deployment(service)), suffix, state=running(), ready=True)
+    one["metadata"]["labels"] = {"app.kubernetes.io/name": service}
+    one["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
+    return one
+
+
+def log_of(name: str, query: str = "") -> str:
+    return f"/api/v1/namespaces/{NAMESPACE}/pods/{name}/log?container=web&timestamps=true{query}"
+
+
+# moments --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        pytest.param("1970-01-01T00:01:00Z", (60, "000000000"), id="whole"),
+        pytest.param("1970-01-01T00:01:00.5Z", (60, "500000000"), id="a-digit"),
+        pytest.param("1970-01-01T00:01:00.000000001Z", (60, "000000001"), id="nanoseconds"),
+        pytest.param("1970-01-01T02:01:00.25+02:00", (60, "250000000"), id="east"),
+        pytest.param("1969-12-31T19:01:00.25-05:00", (60, "250000000"), id="west"),
+        pytest.param("1970-01-01T00:01:00", None, id="no-zone"),
+        pytest.param("1970-01-01", None, id="a-day"),
+        pytest.param("failed", None, id="a-word"),
+        pytest.param("1970-01-01T00:01:00.xZ", None, id="no-digits"),
+        pytest.param("", None, id="nothing"),
+    ],
+)
+def test_moments(text: str, parts: tuple[int, str] | None) -> None:
+    """A moment is read to the nanosecond, in every zone."""
+    assert parts == parse_moment(text)
+
+
+# the cursor -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", range(1, 5))
+def test_a_second_reading(read: int) -> None:
+    """Wherever a reading broke off, the next one gives exactly what was not there before."""
+    cursor = Cursor()
+    before = texts(cursor, LINES[:read])
+    cursor.begin()
+    again = [line for line in LINES if line[:19] >= cursor.since[:19]]
+    assert before + texts(cursor, again) == ["one", "two", "three", "four"]
+
+
+def test_the_same_line_twice() -> None:
+    """Lines that are equal to the nanosecond are counted: none is lost for being like another."""
+    cursor = Cursor()
+    texts(cursor, LINES[:1] * 2)
+    cursor.begin()
+    assert texts(cursor, LINES[:1] * 3) == ["one"]
+
+
+def test_lines_out_of_order() -> None:
+    """Two streams of a container may change places: neither is lost, at first and after a break."""
+    mixed = [LINES[1], LINES[0], LINES[2]]
+    cursor = Cursor()
+    assert texts(cursor, mixed) == ["two", "one", "three"]
+    cursor.begin()
+    assert texts(cursor, mixed) == []
+
+
+def test_a_break_between_lines_out_of_order() -> None:
+    """A line that is older than the last one that was read, and was not read, is new."""
+    cursor = Cursor()
+    texts(cursor, [LINES[1]])
+    cursor.begin()
+    assert texts(cursor, [LINES[1], LINES[0]]) == ["one"]
+
+
+def test_the_same_reading_thrice() -> None:
+    """What came after one break is known after the next."""
+    cursor = Cursor()
+    texts(cursor, LINES[:2])
+    cursor.begin()
+    texts(cursor, LINES[:3])
+    cursor.begin()
+    assert texts(cursor, LINES[:4]) == ["four"]
+
+
+def test_what_was_not_asked_for() -> None:
+    """Lines before those that were asked for do not come in by a second reading."""
+    cursor = Cursor()
+    texts(cursor, [LINES[1]])
+    cursor.leave_out_before((parse_moment(LINES[1].split()[0])) or (0, ""))
+    cursor.begin()
+    assert texts(cursor, LINES) == ["three", "four"]
+
+
+def test_words_of_the_kubelet() -> None:
+    """What has no moment is no line of the container."""
+    assert Cursor().take("unable to retrieve container logs for containerd://1") is None
+
+
+def test_an_empty_line() -> None:
+    """A line without text is a line."""
+    assert Cursor().take("2025-06-01T12:00:00Z ") == ("2025-06-01T12:00:00Z", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "since"),
+    [
+        pytest.param("2025-06-01T12:00:05.9Z x", "2025-06-01T12:00:04Z", id="utc"),
+        pytest.param("2025-06-01T14:00:05.9+02:00 x", "2025-06-01T12:00:04Z", id="another-zone"),
+    ],
+)
+def test_since(line: str, since: str) -> None:
+    """It is asked from a second before the last line on."""
+    cursor = Cursor()
+    cursor.take(line)
+    assert since == cursor.since
+
+
+def test_since_of_nothing() -> None:
+    """Before the first line all is wanted."""
+    assert Cursor().since == ""
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_of_two_pods() -> None:
+    """They come in the order of time, each with its service and pod; separators within a line do not part it."""
+    first, second = started(suffix="aaaaa"), started(suffix="bbbbb")
+    names = [str(one["metadata"]["name"]) for one in (first, second)]
+    answers = {
+        log_of(names[0]): Answer(b"2025-06-01T12:00:00.5Z a\n2025-06-01T12:00:02Z c\x0b\xe2\x80\xa8c\n"),
+        log_of(names[1]): Answer(b"2025-06-01T12:00:00.75Z b\n"),
+    }
+    with Server(answers) as server, Api(server.access) as api:
+        lines = read_logs(api, NAMESPACE, [first, second], Asked())
+    assert lines == [
+        Line(service="web", pod=names[0], moment="2025-06-01T12:00:00.5Z", text="a"),
+        Line(service="web", pod=names[1], moment="2025-06-01T12:00:00.75Z", text="b"),
+        Line(service="web", pod=names[0], moment="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "query"),
+    [
+        pytest.param(Asked(), "", id="all"),
+        pytest.param(Asked(tail=5), "&tailLines=5", id="tail"),
+        pytest.param(Asked(since_seconds=600), "&sinceSeconds=600", id="so-long"),
+        pytest.param(Asked(since="2025-06-01T12:00:00Z"), "&sinceTime=2025-06-01T12%3A00%3A00Z", id="moment"),
+        pytest.param(Asked(since_seconds=60, tail=5), "&sinceSeconds=60&tailLines=5", id="both"),
+    ],
+)
+def test_what_is_asked(asked: Asked, query: str) -> None:
+    """The server is asked for no more than is wanted."""
+    one = started()
+    with Server(otherwise=Answer(b"")) as server, Api(server.access) as api:
+        assert read_logs(api, NAMESPACE, [one], asked) == []
+    assert server.paths[-1] == log_of(one["metadata"]["name"], query)
+
+
+def test_since_within_a_second() -> None:
+    """The server counts in seconds; what is a part of one too early is left out."""
+    body = "".join(f"{line}\n" for line in LINES).encode()
+    with Server(otherwise=Answer(body)) as server, Api(server.access) as api:
+        lines = read_logs(api, NAMESPACE, [started()], Asked(since="2025-06-01T12:00:00.200000000Z"))
+    assert [line.text for line in lines] == ["two", "three", "four"]
+
+
+def test_no_cluster_to_follow() -> None:
+    """A cluster that was never there is an error, and not waited for."""
+    with no_server() as access:
+        follower = Follower(
+            access=access, namespace=NAMESPACE, asked=Asked(), pods=lambda api: api.items(f"/{NAMESPACE}")
+        )
+        with pytest.raises(ApiError, match="can't be reached: connection refused"):
+            next(follower.lines())
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_pod_that_goes_away(status: int) -> None:
+    """A pod that has no log any more, or none yet, is passed over."""
+    with Server(otherwise=refusal(status, "gone")) as server, Api(server.access) as api:
+        assert read_logs(api, NAMESPACE, [started()], Asked()) == []
+
+
+def test_a_container_that_never_started() -> None:
+    """Nothing is asked about it."""
+    with Server() as server, Api(server.access) as api:
+        assert read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], Asked()) == []
+    assert server.paths == []

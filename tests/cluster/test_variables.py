@@ -1,0 +1,136 @@
+"""Variables that are kept in a namespace: the form of their Secret, and what happens when several change it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.variables import Stored, list_variables, read_variables, set_variable, unset_variables
+from tests.cluster.objects import NAMESPACE, Answer, Server, refusal
+
+PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/platform-variables"
+SHOWN = "dev.platform.com/shown-variables"
+MISSING = refusal(404, "not found")
+
+
+def coded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def secret(shown: str | None = "A", **data: str) -> Answer:
+    annotations = {} if shown is None else {"annotations": {SHOWN: shown}}
+    return Answer(json.dumps({"metadata": {"resourceVersion": "7", **annotations}, "data": data}).encode())
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def api(server: Server) -> Iterator[Api]:
+    with Api(server.access) as one:
+        yield one
+
+
+def sent(server: Server) -> list[tuple[str, str, Any]]:
+    return [(one.method, one.path.partition("?")[0], json.loads(one.body)) for one in server.asked if one.body]
+
+
+def test_read(server: Server, api: Api) -> None:
+    """One question gives all; what no annotation names is confidential, what is no text is no variable."""
+    server.otherwise = secret("A,GONE", A=coded("1"), B=coded("zwei"), C=coded("ü"), BAD="gA==", WORSE="x")
+    stored = read_variables(api, NAMESPACE)
+    assert stored == Stored({"A": "1", "B": "zwei", "C": "ü"}, frozenset({"A"}))
+    assert stored.confidential == ("zwei", "ü")
+    assert server.paths == [PATH]
+
+
+def test_made_by_hand(server: Server, api: Api) -> None:
+    """In a Secret without our annotation all is confidential."""
+    server.otherwise = secret(None, A=coded("1"))
+    assert read_variables(api, NAMESPACE) == Stored({"A": "1"}, frozenset())
+
+
+@pytest.mark.parametrize("status", [pytest.param(404, id="missing"), pytest.param(403, id="forbidden")])
+def test_none(server: Server, api: Api, status: int) -> None:
+    """Where there are none, or none may be read, there are none."""
+    server.otherwise = refusal(status, "no")
+    assert read_variables(api, NAMESPACE) == Stored()
+
+
+def test_a_failure_is_not_taken_for_none(server: Server, api: Api) -> None:
+    """A deploy without the variables would be another one."""
+    server.otherwise = refusal(500, "etcd is ill")
+    with pytest.raises(ApiError, match="etcd is ill"):
+        read_variables(api, NAMESPACE)
+
+
+def test_to_ask_for_what_is_forbidden(server: Server, api: Api) -> None:
+    """Whoever wants to see them is told that they must not."""
+    server.otherwise = refusal(403, "secrets is forbidden")
+    with pytest.raises(ApiError, match="secrets is forbidden"):
+        list_variables(api, NAMESPACE)
+
+
+def test_values_are_not_in_its_text() -> None:
+    """A traceback with it tells nothing."""
+    assert "hunter2" not in repr(Stored({"A": "hunter2"}))
+
+
+def test_the_first_one(server: Server, api: Api) -> None:
+    """Namespace and Secret are made where they are missing, with labels that name no environment."""
+    server.answers = {PATH: MISSING}
+    server.first = [MISSING, MISSING]
+    set_variable(api, NAMESPACE, "A", "1", confidential=False)
+    labels = {"app.kubernetes.io/managed-by": "composeplat"}
+    metadata = {"name": "platform-variables", "namespace": NAMESPACE, "labels": labels, "annotations": {SHOWN: "A"}}
+    assert sent(server) == [
+        ("PATCH", f"/api/v1/namespaces/{NAMESPACE}",
+         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}),
+        ("POST", f"/api/v1/namespaces/{NAMESPACE}/secrets",
+         {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": {"A": coded("1")}}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("act", "data", "shown"),
+    [
+        pytest.param(
+            lambda api: set_variable(api, NAMESPACE, "B", "2", confidential=False), {"B": coded("2")}, "A,B", id="plain"
+        ),
+        pytest.param(
+            lambda api: set_variable(api, NAMESPACE, "A", "2", confidential=True), {"A": coded("2")}, "", id="secret"
+        ),
+        pytest.param(lambda api: unset_variables(api, NAMESPACE, ["A"]), {"A": None}, "", id="unset"),
+    ],
+)
+def test_a_change(
+    server: Server, api: Api, act: Callable[[Api], None], data: dict[str, str | None], shown: str
+) -> None:
+    """It is of the version that was read, so that no change of another is lost."""
+    server.otherwise = secret(A=coded("1"))
+    act(api)
+    change = {"metadata": {"resourceVersion": "7", "annotations": {SHOWN: shown}}, "data": data}
+    assert sent(server) == [("PATCH", PATH, change)]
+
+
+def test_two_at_once(server: Server, api: Api) -> None:
+    """The one that comes later begins anew, with what the other has set."""
+    server.first = [secret(A=coded("1")), refusal(409, "it was changed"), secret("A,C", A=coded("1"), C=coded("3"))]
+    set_variable(api, NAMESPACE, "B", "2", confidential=False)
+    assert [body["metadata"]["annotations"][SHOWN] for _, _, body in sent(server)] == ["A,B", "A,B,C"]
+
+
+def test_one_that_is_always_changed(server: Server, api: Api) -> None:
+    """It is not tried for ever."""
+    server.answers = {PATH: secret(A=coded("1"))}
+    server.first = [secret(A=coded("1")), refusal(409, "it was changed")] * 10
+    with pytest.raises(ApiError, match="it was changed"):
+        set_variable(api, NAMESPACE, "B", "2", confidential=False)

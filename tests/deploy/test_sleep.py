@@ -1,0 +1,292 @@
+"""`platform sleep` and `platform wake`: an environment scaled to nothing, and back to what it was."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.deploy.conftest import SLEEP, Environment, until
+
+ASLEEP = "dev.platform.com/asleep"
+HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
+SHOP = (
+    HEAD
+    + """
+  db: {<<: *app, volumes: ['data:/data']}
+  web: {<<: *app, scale: 2, environment: {A: "${A:-1}"}}
+  idle: {<<: *app, scale: 0}
+  once: {<<: *app, restart: "no", command: "true"}
+  batch: {<<: *app, restart: "no"}
+volumes: {data: {}}
+"""
+)
+CHAIN = (
+    HEAD
+    + """
+  db:
+    <<: *app
+    healthcheck: {test: ["CMD", "test", "-e", "/tmp/ready"], interval: 1s, retries: 30}
+    command: sh -c "sleep 4; touch /tmp/ready; trap exit TERM; while :; do sleep 0.2; done"
+  web:
+    <<: *app
+    depends_on: {db: {condition: service_healthy}}
+"""
+)
+#: Without a health check, healthy is when the port answers.
+PORT = (
+    HEAD
+    + """
+  db: {<<: *app, command: "sh -c 'sleep 5; exec nc -ll -p 7777 -e cat'", expose: [7777]}
+  web: {<<: *app, depends_on: {db: {condition: service_healthy}}}
+"""
+)
+IN_ORDER = {"OKTETO_COMPOSE_DEPENDS_ON_ENABLED": "true"}
+
+
+def workloads(environment: Environment) -> dict[str, tuple[int | bool | None, str | None]]:
+    """Each workload's number of pods, a Job's suspension, and its mark."""
+    found: dict[str, tuple[int | bool | None, str | None]] = {}
+    for version, kind in (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")):
+        for one in environment.objects(version, kind):
+            number = one["spec"].get("suspend" if kind == "Job" else "replicas")
+            found[one["metadata"]["name"]] = number, one["metadata"].get("annotations", {}).get(ASLEEP)
+    return found
+
+
+def alive(environment: Environment) -> list[dict[str, Any]]:
+    return [one for one in environment.pods() if one["status"]["phase"] not in ("Succeeded", "Failed")]
+
+
+def ready_at(environment: Environment, service: str) -> str:
+    (pod,) = environment.pods(service)
+    return str(next(c["lastTransitionTime"] for c in pod["status"]["conditions"] if c["type"] == "Ready"))
+
+
+def managers(environment: Environment, kind: str, version: str, name: str) -> set[tuple[str, str]]:
+    found = environment.get(version, kind, name)
+    assert found is not None
+    return {(one["manager"], one["operation"]) for one in found["metadata"]["managedFields"]}
+
+
+def test_asleep_and_awake_again(environment: Environment) -> None:
+    """All pods go and come back, as many as there were; what has ended is left alone; a preview sees no change."""
+    environment.deploy(SHOP).expect()
+    before = workloads(environment)
+    owners = {name: managers(environment, "Deployment", "apps/v1", name) for name in ("web", "idle")}
+
+    slept = environment.platform("sleep").expect()
+
+    assert alive(environment) == []
+    assert slept.stderr.splitlines()[-1].startswith(
+        f"env in namespace {environment.namespace} sleeps: web, db, batch, "
+    )
+    assert workloads(environment) == {
+        "db": (0, "1"), "web": (0, "2"), "idle": (0, None), "once": (False, None), "batch": (True, "1"),
+    }  # fmt: skip
+    told = environment.platform("preview", "--expect-no-changes").expect()
+    assert told.stdout == ""
+    assert "asleep: web, db, batch; a deploy wakes them, and so does 'platform wake'\n" in told.stderr
+
+    environment.platform("wake").expect()
+
+    assert before == workloads(environment)
+    counts = {name: len(environment.pods(name)) for name in ("web", "db", "batch")}
+    assert counts == {"web": 2, "db": 1, "batch": 1}
+    assert owners == {name: managers(environment, "Deployment", "apps/v1", name) for name in ("web", "idle")}
+    told = environment.platform("preview", "--expect-no-changes").expect()
+    assert "asleep" not in told.stderr
+
+
+def test_what_is_told_where_there_is_nothing_to_do(environment: Environment) -> None:
+    """Twice the same is no failure, and what was remembered first is kept; an environment that is not there is one."""
+    environment.write(HEAD + "  web: {<<: *app, scale: 2}\n")
+    for command in ("sleep", "wake"):
+        ran = environment.platform(command).expect(1)
+        assert f"error: environment 'env' is not deployed in namespace '{environment.namespace}'\n" in ran.stderr
+    environment.deploy().expect()
+
+    assert (
+        environment.platform("wake").expect().stderr
+        == f"nothing was asleep in env in namespace {environment.namespace}\n"
+    )
+    environment.platform("sleep").expect()
+    again = environment.platform("sleep").expect()
+
+    assert again.stderr == f"there was nothing to put to sleep in env in namespace {environment.namespace}\n"
+    assert workloads(environment) == {"web": (0, "2")}
+
+
+def test_json(environment: Environment) -> None:
+    """The result of both is an object with the services, and progress stands in lines before it."""
+    environment.deploy(HEAD + "  web: *app\n").expect()
+
+    slept = environment.platform("sleep", "--json").expect()
+    woken = environment.platform("wake", "--json", "--no-wait").expect()
+
+    expected = {
+        "event": "result", "environment": "env", "namespace": environment.namespace, "status": "done",
+        "services": ["web"], "under_development": [], "failures": [],
+    }  # fmt: skip
+    for ran in (slept, woken):
+        last = json.loads(ran.stdout.splitlines()[-1])
+        assert expected == {key: value for key, value in last.items() if key != "seconds"}
+
+
+@pytest.mark.parametrize("text", [pytest.param(CHAIN, id="health-check"), pytest.param(PORT, id="port")])
+def test_in_order(environment: Environment, text: str) -> None:
+    """With the flag on, a dependent's pod starts once its dependency is healthy, by real pods' times."""
+    environment.deploy(text).expect()
+    environment.platform("sleep").expect()
+
+    environment.platform("wake", **IN_ORDER).expect()
+
+    begun, waited = (_seconds(environment.started_at(name)) for name in ("db", "web"))
+    assert waited - begun >= 4
+    assert ready_at(environment, "db") <= environment.started_at("web")
+
+
+def test_at_once(environment: Environment) -> None:
+    """With the flag off, all start together, whatever they depend on."""
+    environment.deploy(CHAIN).expect()
+    environment.platform("sleep").expect()
+
+    environment.platform("wake").expect()
+
+    assert environment.started_at("web") < ready_at(environment, "db")
+
+
+def _seconds(text: str) -> float:
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_job_that_is_waited_for(environment: Environment) -> None:
+    """A job that was cut off runs anew, and its dependents wait for its end; one that had completed does not."""
+    text = HEAD + (
+        "  once: {<<: *app, restart: 'no', command: 'true'}\n"
+        "  migrate: {<<: *app, restart: 'no', command: \"sh -c 'sleep 3'\"}\n"
+        "  web: {<<: *app, depends_on: {once: {condition: service_completed_successfully},"
+        " migrate: {condition: service_completed_successfully, required: false}}}\n"
+    )
+    environment.write(text)
+    deploying = environment.start("deploy")
+    until(lambda: [one for one in environment.pods("migrate") if one["status"]["phase"] == "Running"])
+    until(lambda: [one for one in environment.pods("once") if one["status"]["phase"] == "Succeeded"])
+    deploying.kill()
+    deploying.wait()
+    assert environment.pods("web") == []
+    environment.platform("sleep").expect()
+    assert environment.pods("migrate") == []
+
+    environment.deploy().expect()
+
+    ended = {one["metadata"]["name"]: one["status"]["completionTime"] for one in environment.objects("batch/v1", "Job")}
+    assert ended["once"] < ended["migrate"] <= environment.started_at("web")
+    assert {mark for _, mark in workloads(environment).values()} == {None}
+
+
+def test_what_fails_ends_the_wait(environment: Environment) -> None:
+    """A dependency that does not come up is told with the reason; its dependent sleeps on, until the next time."""
+    text = HEAD + (
+        "  db: {<<: *app, command: \"sh -c 'test -e /data/ok || exit 3; exec sleep 1000'\", volumes: ['data:/data']}\n"
+        "  web: {<<: *app, depends_on: [db]}\nvolumes: {data: {}}\n"
+    )
+    environment.deploy(text.replace("test -e /data/ok ||", "touch /data/ok; false &&")).expect()
+    environment.deploy(text).expect()
+    environment.exec("db-0", "rm", "/data/ok")
+    environment.platform("sleep").expect()
+
+    ran = environment.platform("wake", **IN_ORDER).expect(1)
+
+    assert "services.db: crashes with exit status 3" in ran.stderr
+    assert "services.web: waits for db, which crashes with exit status 3" in ran.stderr
+    assert workloads(environment) == {"db": (1, None), "web": (0, "1")}
+
+
+def test_a_deploy_wakes_in_order(environment: Environment) -> None:
+    """A deploy of the same file wakes what sleeps, dependencies first, whatever the flag says; no mark stays."""
+    environment.deploy(CHAIN).expect()
+    environment.platform("sleep").expect()
+
+    environment.deploy().expect()
+
+    assert ready_at(environment, "db") <= environment.started_at("web")
+    assert workloads(environment) == {"db": (1, None), "web": (1, None)}
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_a_deploy_makes_it_what_the_file_says_now(environment: Environment) -> None:
+    """What the file changes meanwhile holds after the deploy, and what was remembered counts no more."""
+    environment.deploy(SHOP).expect()
+    environment.platform("sleep").expect()
+
+    environment.deploy(SHOP.replace("scale: 2", "scale: 3")).expect()
+
+    assert workloads(environment) == {
+        "db": (1, None), "web": (3, None), "idle": (0, None), "once": (False, None), "batch": (False, None),
+    }  # fmt: skip
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_a_deploy_of_one_service_wakes_that_alone(environment: Environment) -> None:
+    """The others sleep on, and wake when they are told to."""
+    environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()
+    environment.platform("sleep").expect()
+
+    environment.deploy("", "web").expect()
+
+    assert workloads(environment) == {"web": (1, None), "api": (0, "1")}
+    environment.platform("wake").expect()
+    assert workloads(environment) == {"web": (1, None), "api": (1, None)}
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_refreshed_while_it_slept(environment: Environment) -> None:
+    """What a refresh has noted of the sleep is no change once all is awake."""
+    environment.deploy(HEAD + "  web: *app\n").expect()
+    environment.platform("sleep").expect()
+    environment.platform("refresh").expect()
+
+    environment.platform("wake").expect()
+
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def test_a_service_under_development_is_left_alone(environment: Environment) -> None:
+    """Neither the development container nor what it stands in for is touched, and that is told."""
+    environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()
+    web = environment.get("apps/v1", "Deployment", "web")
+    assert web is not None
+    labels = {**web["metadata"]["labels"], "dev.platform.com/up": "web"}
+    pods = {**web["spec"]["template"], "metadata": {"labels": {**labels, "role": "twin"}}}
+    twin = {
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web-platform-up", "namespace": environment.namespace, "labels": labels},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"role": "twin"}}, "template": pods},
+    }  # fmt: skip
+    with environment.api() as api:
+        api.apply(twin)
+        api.patch(f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web", {"spec": {"replicas": 0}})
+
+    slept = environment.platform("sleep").expect()
+
+    assert "web is under development, and was left alone\n" in slept.stderr
+    assert workloads(environment) == {"web": (0, None), "api": (0, "1"), "web-platform-up": (1, None)}
+    environment.platform("wake").expect()
+    assert workloads(environment) == {"web": (0, None), "api": (1, None), "web-platform-up": (1, None)}
+
+
+def test_without_waiting(environment: Environment) -> None:
+    """A pod that takes long to end is waited for no longer than asked."""
+    text = (
+        HEAD + "  web: {<<: *app, command: \"sh -c 'trap : TERM; while :; do sleep 1; done'\", stop_grace_period: 30}\n"
+    )
+    environment.deploy(text).expect()
+
+    ran = environment.platform("sleep", "--timeout", "2").expect(1)
+    assert "error: 1 pods have not ended after 2 s\n" in ran.stderr
+    environment.platform("wake", "--no-wait").expect()
+    assert environment.platform("sleep", "--no-wait").expect().seconds < 20
+    assert workloads(environment) == {"web": (0, "1")}
