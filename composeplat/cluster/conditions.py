@@ -23,6 +23,8 @@ Object = dict[str, Any]
 UNSCHEDULABLE_FOR = 8.0
 #: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
+#: So long a namespace may be without its service account: a controller makes it, which may just be starting again.
+UNSERVED_FOR = 30.0
 #: How long a claim may fail to be provisioned.
 UNBOUND_FOR = 8.0
 _KILLED_FOR_MEMORY = 137
@@ -440,6 +442,8 @@ def _creation(workload: Object, snapshot: Snapshot) -> Cause | None:
     if not refused:
         return None
     text = refused[-1]
+    if re.search(r"serviceaccount \"[^\"]+\" not found", text) and snapshot.age(f"unserved/{uid}") < UNSERVED_FOR:
+        return None
     quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
     if quota:
         return Cause(

@@ -513,6 +513,15 @@ def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hi
     assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)))
 
 
+@pytest.mark.parametrize(("seconds", "state"), [(0.0, State.WAITING), (31.0, State.FAILED)])
+def test_a_namespace_without_its_service_account(seconds: float, state: State) -> None:
+    """It comes with a controller that may just be starting again; after a while its absence is a failure."""
+    text = 'pods "web-" is forbidden: error looking up service account team/default: serviceaccount "default" not found'
+    made = deployment(updated=0, refused=text)
+    owner = replica_set(made)
+    assert judge("Deployment", "web", snapshot(made, owner, age={"unserved": seconds})).state is state
+
+
 def test_a_container_that_runs_before_fails() -> None:
     """An image that can't be pulled is told of a container that only prepares the pod, too."""
     made = deployment()

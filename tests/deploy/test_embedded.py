@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import shutil
@@ -95,13 +96,14 @@ def fetch(environment: Environment, url: str) -> str:
     """Give what an address answers: hosts below localhost are this machine; nothing until it is served."""
     host = url.removeprefix("https://")
     context = ssl.create_default_context(cafile=str(environment.cluster.layout.keys / "ca.crt"))
-    with socket.create_connection(("127.0.0.1", PORTS["https"]), timeout=10) as plain:
-        connection = http.client.HTTPConnection(host)
+    with (
+        socket.create_connection(("127.0.0.1", PORTS["https"]), timeout=10) as plain,
+        contextlib.closing(http.client.HTTPConnection(host)) as connection,
+    ):
         connection.sock = context.wrap_socket(plain, server_hostname=host)
         connection.request("GET", "/")
         answer = connection.getresponse()
         text = answer.read().decode()
-        connection.close()
     return text if answer.status == http.client.OK else ""
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import PORTS, Environment, an_environment, until
-from tests.deploy.test_trouble import ApiServer
+from tests.deploy.test_trouble import ApiServer, until_whole
 
 #: Prints numbered lines of numbered runs, and says at which it ended; the first run ends by itself where it is told to.
 COUNTING = """
@@ -108,7 +108,7 @@ def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def server(cluster: LocalCluster) -> Iterator[ApiServer]:
     one = ApiServer(cluster)
     yield one
-    until(one.answers)
+    until_whole(one)
 
 
 def failing(shop: Environment) -> Any:

@@ -190,7 +190,25 @@ def server(cluster: LocalCluster) -> Iterator[ApiServer]:
     one = ApiServer(cluster)
     yield one
     one.send(signal.SIGCONT)
-    until(one.answers)
+    until_whole(one)
+
+
+def until_whole(server: ApiServer) -> None:
+    """Wait until the controllers work again too: they give a new namespace its service account."""
+    until(server.answers)
+    name = f"whole-{time.monotonic_ns()}"
+    with Api(server.cluster.access) as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+        def is_served() -> bool:
+            try:
+                api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+            except ApiError:
+                return False
+            return True
+
+        until(is_served, seconds=120)
+        api.delete(f"/api/v1/namespaces/{name}")
 
 
 @pytest.mark.parametrize("moment", ["app-0: applying", "keeper: waiting"], ids=["applying", "waiting"])
