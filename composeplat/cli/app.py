@@ -12,6 +12,7 @@ import typer
 from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
+from composeplat.cli.choice import PLANNING, READING, Choice, choosing
 from composeplat.cli.funnel import funnel
 from composeplat.diagnostics import Exit
 
@@ -129,22 +130,10 @@ def config(
 
 
 @app.command()
+@choosing(*PLANNING, "pull_secret", *READING)
 def preview(
+    choice: Choice,
     services: opt.Services = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    ingress_class: opt.IngressClass = "",
-    gateway: opt.Gateway = "",
-    tls_secret: opt.TlsSecret = "",
-    tls_issuer: opt.TlsIssuer = "",
-    registry: opt.Registry = "",
-    pull_secret: opt.PullSecret = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show each property that changes.")] = False,
     expect_no_changes: Annotated[
         bool, typer.Option("--expect-no-changes", help="Exit with status 5 if anything would change.")
@@ -152,47 +141,22 @@ def preview(
     rerun_jobs: opt.RerunJobs = False,
     replace_volume: opt.ReplaceVolumes = None,
     as_json: opt.Json = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Show what a deploy would change, and why. Changes nothing."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.preview import run  # noqa: PLC0415 -- the same
+    from composeplat.cli.preview import run  # noqa: PLC0415 -- commands load what they need
     from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
-            tls_issuer=tls_issuer, registry=registry, pull_secret=pull_secret, strict=strict, verbose=verbose,
-            json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        options = Options(
-            services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
-        )
-        status = run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)
-    raise typer.Exit(int(status))
+    options = Options(
+        services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
+    )
+    return run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)
 
 
 @app.command()
+@choosing(*PLANNING, "builder", "pull_secret", *READING)
 def deploy(
+    choice: Choice,
     services: opt.Services = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    ingress_class: opt.IngressClass = "",
-    gateway: opt.Gateway = "",
-    tls_secret: opt.TlsSecret = "",
-    tls_issuer: opt.TlsIssuer = "",
-    registry: opt.Registry = "",
-    builder: opt.Builder = "",
-    pull_secret: opt.PullSecret = False,
     build: Annotated[
         bool | None,
         typer.Option("--build/--no-build", show_default=False, help="Build all images, or none; else what changed."),
@@ -210,38 +174,24 @@ def deploy(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: opt.Json = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Make the cluster what the Compose file says, and print the addresses."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
+    if dry_run:
+        from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
+        from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
-            tls_issuer=tls_issuer, registry=registry, builder=builder, pull_secret=pull_secret, strict=strict,
-            verbose=verbose, json_diagnostics=json_diagnostics,
+        return render_run(
+            request_for(choice), folder="", as_json=as_json, strict=choice.strict, verbose=choice.verbose,
+            json_diagnostics=choice.json_diagnostics, services=services or (),
         )  # fmt: skip
-        if dry_run:
-            from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
-            from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
+    from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
+    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
 
-            status = render_run(
-                request_for(choice), folder="", as_json=as_json, strict=strict, verbose=verbose,
-                json_diagnostics=json_diagnostics, services=services or (),
-            )  # fmt: skip
-            raise typer.Exit(int(status))
-        from composeplat.cli.deploy import run  # noqa: PLC0415 -- commands load what they need
-        from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
-
-        options = Options(
-            services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
-            replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
-        )  # fmt: skip
-        status = run(choice, options, as_json=as_json, quiet=quiet)
-    raise typer.Exit(int(status))
+    options = Options(
+        services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
+        replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
+    )  # fmt: skip
+    return run(choice, options, as_json=as_json, quiet=quiet)
 
 
 def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
@@ -253,22 +203,14 @@ def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, 
 
 
 @app.command()
+@choosing("domain", "registry", "builder", *READING)
 def up(
+    choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND]...", help="What to run; else its own command, or a shell."),
     ] = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    registry: opt.Registry = "",
-    builder: opt.Builder = "",
     deploy_first: Annotated[
         bool, typer.Option("--deploy", help="Deploy first, even if the environment is there.")
     ] = False,
@@ -298,125 +240,68 @@ def up(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say little.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write events as JSON to standard error.")] = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- the same
+    from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, domain=domain, registry=registry, builder=builder, strict=strict, verbose=verbose,
-            json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        service, words = _split_at_dashes(service, command or [])
-        options = UpOptions(
-            service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
-            reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
-            timeout=timeout, take_over=take_over, down_on_exit=down_on_exit, quiet=quiet, as_json=as_json,
-        )  # fmt: skip
-        status = run(choice, options)
-    raise typer.Exit(status)
+    service, words = _split_at_dashes(service, command or [])
+    options = UpOptions(
+        service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
+        reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
+        timeout=timeout, take_over=take_over, down_on_exit=down_on_exit, quiet=quiet, as_json=as_json,
+    )  # fmt: skip
+    return run(choice, options)
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
+@choosing()
 def execute(
+    choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run in its container.")],
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
     no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Run a command in the container of a service, with this terminal; ends with the command's status."""
     from composeplat.cli.exec import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, service, tuple(command), no_terminal=no_terminal)
-    raise typer.Exit(status)
+    return run(choice, service, tuple(command), no_terminal=no_terminal)
 
 
 @app.command()
+@choosing()
 def down(
+    choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete what was synced, too.")] = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """End the development of a service: what was deployed runs again, as it was."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.up import down as run  # noqa: PLC0415 -- the same
+    from composeplat.cli.up import down as run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, service, volumes=volumes)
-    raise typer.Exit(int(status))
+    return run(choice, service, volumes=volumes)
 
 
 @app.command()
 @app.command("ps", hidden=True)
+@choosing()
 def status(
+    choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes.")] = False,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Show how each service stands."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.status import run  # noqa: PLC0415 -- the same
+    from composeplat.cli.status import run  # noqa: PLC0415 -- commands load what they need
 
     if watch and as_json:
         raise typer.BadParameter("can't be given along with --json", param_hint="--watch")
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, tuple(services or ()), watch=watch, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, tuple(services or ()), watch=watch, as_json=as_json)
 
 
 @app.command()
+@choosing(file=opt.FilesByLongName)
 def logs(
+    choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    file: Annotated[
-        list[str] | None, typer.Option("--file", metavar="FILE", help="Compose file; may repeat; - is standard input.")
-    ] = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with lines as they come.")] = False,
     since: Annotated[
         str, typer.Option("--since", metavar="10m|TIME", help="Only lines of so long, or since a moment (RFC 3339).")
@@ -426,273 +311,136 @@ def logs(
     ] = None,
     timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Say when each line was written.")] = False,
     no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print the lines alone.")] = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Print the logs of all pods."""
     from composeplat.cli.logs import LogOptions, parse_since, run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
     try:
         asked = parse_since(since)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--since") from None
     options = LogOptions(follow=follow, timestamps=timestamps, prefix=not no_prefix)
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, tuple(services or ()), replace(asked, tail=tail), options)
-    raise typer.Exit(int(status))
+    return run(choice, tuple(services or ()), replace(asked, tail=tail), options)
 
 
 @app.command()
+@choosing()
 def events(
+    choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Show what the cluster said of the environment, oldest first."""
     from composeplat.cli.events import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, tuple(services or ()), as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, tuple(services or ()), as_json=as_json)
 
 
 @app.command()
+@choosing()
 def endpoints(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
+    choice: Choice,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Show the addresses of the environment."""
     from composeplat.cli.endpoints import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, as_json=as_json)
 
 
 @app.command("open")
+@choosing()
 def open_(
+    choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address is meant.")] = "",
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Open the first address in a browser; print it where there is no display."""
     from composeplat.cli.endpoints import run_open as run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, service)
-    raise typer.Exit(int(status))
+    return run(choice, service)
 
 
 @app.command()
+@choosing("registry", "builder", *READING)
 def build(
+    choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    registry: opt.Registry = "",
-    builder: opt.Builder = "",
     force: Annotated[bool, typer.Option("--force", help="Build what did not change, too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: opt.Json = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Build and push images that changed, and print the names of all. Touches nothing that runs."""
     from composeplat.cli.build import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, registry=registry, builder=builder, strict=strict, verbose=verbose,
-            json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, tuple(services or ()), force=force, as_json=as_json, quiet=quiet)
-    raise typer.Exit(int(status))
+    return run(choice, tuple(services or ()), force=force, as_json=as_json, quiet=quiet)
 
 
 @app.command()
+@choosing()
 def destroy(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
+    choice: Choice,
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting data.")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Take an environment down. Volumes and their data stay, unless asked otherwise."""
     from composeplat.cli.destroy import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
 
 
 @app.command()
+@choosing()
 def refresh(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
+    choice: Choice,
     only_show: Annotated[bool, typer.Option("--preview", help="Only show it; leave the state as it is.")] = False,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Find what was changed in the cluster by others, and note it in the state."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.refresh import run  # noqa: PLC0415 -- the same
+    from composeplat.cli.refresh import run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, preview=only_show, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, preview=only_show, as_json=as_json)
 
 
 @app.command()
+@choosing()
 def sleep(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
+    choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
     timeout: opt.Timeout = 300,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Scale an environment to nothing, and remember what it was."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.sleeping import sleep as run  # noqa: PLC0415 -- the same
+    from composeplat.cli.sleeping import sleep as run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, wait=wait, timeout=timeout, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
 
 
 @app.command()
+@choosing()
 def wake(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
+    choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
     timeout: opt.Timeout = 300,
     as_json: opt.Json = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Give an environment that sleeps its pods back."""
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.sleeping import wake as run  # noqa: PLC0415 -- the same
+    from composeplat.cli.sleeping import wake as run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, wait=wait, timeout=timeout, as_json=as_json)
-    raise typer.Exit(int(status))
+    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
 
 
 @app.command()
+@choosing(*PLANNING)
 def eject(
+    choice: Choice,
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    kubeconfig: opt.Kubeconfig = "",
-    context: opt.Context = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    ingress_class: opt.IngressClass = "",
-    gateway: opt.Gateway = "",
-    tls_secret: opt.TlsSecret = "",
-    tls_issuer: opt.TlsIssuer = "",
-    registry: opt.Registry = "",
-    json_diagnostics: opt.JsonDiagnostics = False,
-) -> None:
+) -> int:
     """Write a folder with which plain Pulumi goes on where deploy left."""
     from composeplat.cli.eject import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.cli.operating import Choice  # noqa: PLC0415 -- the same
 
-    with funnel(as_json=json_diagnostics):
-        choice = Choice(
-            file=file, env_file=env_file, name=name, namespace=namespace, kubeconfig=kubeconfig, context=context,
-            local=local, domain=domain, ingress_class=ingress_class, gateway=gateway, tls_secret=tls_secret,
-            tls_issuer=tls_issuer, registry=registry, json_diagnostics=json_diagnostics,
-        )  # fmt: skip
-        status = run(choice, folder=output)
-    raise typer.Exit(int(status))
+    return run(choice, folder=output)
 
 
 @app.command()

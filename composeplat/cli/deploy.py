@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from composeplat.cli.console import show_report, show_result, tell
+from composeplat.cli.choice import Choice
+from composeplat.cli.console import show_result, tell
 from composeplat.cli.operating import (
-    Choice,
     Mask,
+    Planned,
     failure_rows,
     operator_for,
     plan_for,
@@ -25,6 +26,11 @@ def run(choice: Choice, options: Options, *, as_json: bool, quiet: bool) -> Exit
     planned = plan_for(choice, start=True)
     if planned is None:
         return Exit.INVALID
+    return deploy(planned, choice, options, as_json=as_json, quiet=quiet)
+
+
+def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool, quiet: bool) -> Exit:
+    """Deploy what has been read and planned already."""
     try:
         with Screen(as_json=as_json, quiet=quiet) as screen:
             outcome = operator_for(planned, screen).deploy(options)
@@ -77,6 +83,3 @@ def _failed_words(outcome: Outcome) -> str:
     return (
         f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s; what else was done is noted\n"
     )
-
-
-__all__ = ["run", "show_report"]

@@ -6,8 +6,9 @@ import sys
 
 import typer
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import Choice, operator_for, plan_for, to_json
+from composeplat.cli.operating import operator_for, plan_for, to_json
 from composeplat.cli.progress import Screen
 from composeplat.diagnostics import ComposeplatError, Exit
 

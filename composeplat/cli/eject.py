@@ -6,8 +6,9 @@ import json
 import os
 from pathlib import Path
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import Choice, plan_for, request_for
+from composeplat.cli.operating import plan_for, request_for
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.ejecting import ejected_files

@@ -7,9 +7,10 @@ import sys
 import webbrowser
 from collections.abc import Iterable, Mapping
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
 from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import Choice, to_json
+from composeplat.cli.operating import to_json
 from composeplat.cluster.addresses import Address
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError, Exit

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell, wants_color
 from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import Choice, Mask, to_json
+from composeplat.cli.operating import Mask, to_json
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import Happening, read_events
 from composeplat.cluster.status import age

@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 
-from composeplat.cli.operating import Choice, plan_for
+from composeplat.cli.choice import Choice
+from composeplat.cli.operating import plan_for
 from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.watching import of_environment
 from composeplat.dev.running import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
 
@@ -20,8 +22,8 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
     plan.chosen((service,))
     found = next(one for one in plan.services if one.name == service)
     with Api(planned.target.access) as api:
-        selector = f"?labelSelector=app.kubernetes.io/instance%3D{plan.environment}"
-        pod = choose_pod(api.items(kind_path("v1", "Pod", plan.namespace) + selector), found.cluster_name)
+        pods = api.items(kind_path("v1", "Pod", plan.namespace) + of_environment(plan.environment))
+    pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()

@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import silence, table, tell
-from composeplat.cli.operating import Choice, Planned, plan_for
+from composeplat.cli.operating import Planned, plan_for
 from composeplat.cluster.addresses import Address, find_addresses
 from composeplat.cluster.api import Api
 from composeplat.cluster.status import Wanted
 from composeplat.diagnostics import ComposeplatError, printable
-from composeplat.engine.twins import TWIN_LABEL, is_twin
+from composeplat.engine.twins import twins_by_service
 
 _GAP = 2
 _LEAST = 8
@@ -46,11 +47,7 @@ class Living:
         return {one.cluster_name: one.name for one in self.planned.plan.services if one.name in self.chosen}
 
     def wanted(self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()) -> list[Wanted]:
-        twins = {
-            one["metadata"]["labels"][TWIN_LABEL]: name
-            for (kind, name), one in workloads.items()
-            if kind == "Deployment" and is_twin(one)
-        }
+        twins = twins_by_service(workloads, self.environment)
         return [
             Wanted(
                 name=service.name, cluster_name=service.cluster_name, kind=service.workload_kind,
@@ -84,10 +81,8 @@ def find_living(choice: Choice, services: Sequence[str]) -> Living | None:
     planned = plan_for(choice, start=False, needs_domain=False)
     if planned is None:
         return None
+    planned.plan.chosen(services)
     known = [service.name for service in planned.plan.services]
-    unknown = [name for name in services if name not in known]
-    if unknown:
-        raise ComposeplatError(f"there is no service '{unknown[0]}'", f"services are: {', '.join(sorted(known))}")
     return Living(planned, tuple(name for name in known if not services or name in services))
 
 

@@ -11,14 +11,15 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import quote
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import tell, wants_color
 from composeplat.cli.living import Living, find_living, put
-from composeplat.cli.operating import Choice, Mask
+from composeplat.cli.operating import Mask
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.conditions import Object
-from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs, service_of
+from composeplat.cluster.conditions import Object, service_of
+from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs
+from composeplat.cluster.watching import of_environment
 from composeplat.diagnostics import Exit
 from composeplat.values import BadValue, parse_duration, whole_seconds
 
@@ -78,8 +79,7 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
 
 
 def _pods(api: Api, living: Living) -> list[Object]:
-    selector = f"?labelSelector={quote(f'app.kubernetes.io/instance={living.environment}')}"
-    found = api.items(kind_path("v1", "Pod", living.namespace) + selector)
+    found = api.items(kind_path("v1", "Pod", living.namespace) + of_environment(living.environment))
     return [pod for pod in found if service_of(pod) in living.names]
 
 

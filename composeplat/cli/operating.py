@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from composeplat.blame import Origins
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_report, tell
 from composeplat.cli.options import make_request
 from composeplat.cli.progress import Screen
@@ -28,42 +29,17 @@ _LONGEST = 500
 """Of a line that someone else wrote, so many characters are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The options that these commands share."""
-
-    file: list[str] | None
-    env_file: list[str] | None
-    name: str
-    namespace: str
-    kubeconfig: str
-    context: str
-    local: bool
-    domain: str = ""
-    registry: str = ""
-    builder: str = ""
-    pull_secret: bool = False
-    ingress_class: str = ""
-    gateway: str = ""
-    tls_secret: str = ""
-    tls_issuer: str = ""
-    strict: bool = False
-    verbose: bool = False
-    json_diagnostics: bool = False
-
-
-class Invalid(ComposeplatError):
-    """The definition has errors, which have been shown."""
-
-    exit_code = Exit.INVALID
-
-
 @dataclass(frozen=True, slots=True)
 class Planned:
     plan: Plan
     loaded: Loaded
     target: Target
     builder: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The process's variables, and the builder that is chosen."""
+        return {**os.environ, **({"BUILDX_BUILDER": self.builder} if self.builder else {})}
 
 
 def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Planned | None:
@@ -155,7 +131,7 @@ def operator_for(planned: Planned, screen: Screen) -> Operator:
     return Operator(
         plan=planned.plan,
         target=planned.target,
-        environment={**os.environ, **({"BUILDX_BUILDER": planned.builder} if planned.builder else {})},
+        environment=planned.environment,
         origins=planned.loaded.origins,
         listener=lambda one: screen.progress(replace(one, words=mask.clean(one.words))),
         say=screen.say,

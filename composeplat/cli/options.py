@@ -20,6 +20,10 @@ Files = Annotated[
         help="Compose file; repeat to lay one over another; - is standard input.",
     ),
 ]
+#: For a command that has another use for ``-f``.
+FilesByLongName = Annotated[
+    list[str] | None, typer.Option("--file", metavar="FILE", help="Compose file; may repeat; - is standard input.")
+]
 EnvFiles = Annotated[
     list[str] | None,
     typer.Option("--env-file", metavar="FILE", help="Read variables from here instead of .env; may repeat."),

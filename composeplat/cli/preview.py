@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell, wants_color
-from composeplat.cli.operating import Choice, Mask, operator_for, plan_for, show_refusal, to_json
+from composeplat.cli.operating import Mask, operator_for, plan_for, show_refusal, to_json
 from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show

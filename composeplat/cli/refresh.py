@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import Choice, Mask, operator_for, plan_for, to_json
+from composeplat.cli.operating import Mask, operator_for, plan_for, to_json
 from composeplat.cli.preview import change_rows
 from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable

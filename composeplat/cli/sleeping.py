@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import Choice, Mask, failure_rows, operator_for, plan_for, show_failures
+from composeplat.cli.operating import Mask, failure_rows, operator_for, plan_for, show_failures
 from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import Outcome

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell, wants_color
 from composeplat.cli.living import find_living, fit_table, put, terminal_width
-from composeplat.cli.operating import Choice, Mask, to_json
+from composeplat.cli.operating import Mask, to_json
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.status import Row, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import click
 import typer
 
+from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_report, tell
-from composeplat.cli.deploy import run as run_deploy
-from composeplat.cli.operating import Choice, Mask, Planned, operator_for, plan_for
+from composeplat.cli.deploy import deploy
+from composeplat.cli.operating import Mask, Planned, operator_for, plan_for
 from composeplat.cli.progress import Screen
 from composeplat.dev.development import Development, Wishes
 from composeplat.dev.link import Event, Session
@@ -53,7 +54,7 @@ def run(choice: Choice, options: UpOptions) -> int:
     if not development.paths:
         return _without_paths(planned, service, choice)
     if options.deploy or not development.is_deployed():
-        deployed = run_deploy(choice, Options(timeout=options.timeout), as_json=False, quiet=options.quiet)
+        deployed = deploy(planned, choice, Options(timeout=options.timeout), as_json=False, quiet=options.quiet)
         if deployed is not Exit.DONE:
             return int(deployed)
     session = Session(
@@ -82,8 +83,7 @@ def run(choice: Choice, options: UpOptions) -> int:
 def development_for(planned: Planned, service: Service, speaker: Speaker) -> Development:
     return Development(
         plan=planned.plan, service=_plan_of(planned, service.name), paths=sync_paths(service), target=planned.target,
-        environment={**os.environ, **({"BUILDX_BUILDER": planned.builder} if planned.builder else {})},
-        say=speaker.say,
+        environment=planned.environment, say=speaker.say,
     )  # fmt: skip
 
 
@@ -104,8 +104,7 @@ def _choose(planned: Planned, name: str) -> Service:
     """The service that is meant: the one named, else the only one that has host volumes, else one is asked for."""
     services = planned.loaded.project.services
     if name:
-        if name not in services:
-            raise ComposeplatError(f"there is no service '{name}'", f"services are: {', '.join(sorted(services))}")
+        planned.plan.chosen((name,))
         return services[name]
     fit = [service for service in services.values() if sync_paths(service)]
     if len(fit) == 1:

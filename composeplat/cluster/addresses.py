@@ -8,10 +8,10 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Object
+from composeplat.cluster.watching import of_environment
 
 INGRESS = ("networking.k8s.io/v1", "Ingress")
 ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
@@ -27,7 +27,7 @@ class Address:
 
 
 def find_addresses(api: Api, namespace: str, environment: str) -> list[Address]:
-    selector = f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
+    selector = of_environment(environment)
     found = api.items(kind_path(*INGRESS, namespace) + selector)
     try:
         found += api.items(kind_path(*ROUTE, namespace) + selector)

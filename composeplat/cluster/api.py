@@ -134,6 +134,15 @@ class Api:
     def get(self, path: str) -> dict[str, Any]:
         return self._call("GET", path)
 
+    def find(self, path: str) -> dict[str, Any] | None:
+        """The same; none where there is no such object."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status == http.client.NOT_FOUND:
+                return None
+            raise
+
     def items(self, path: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.get(path).get("items") or []
         return found

@@ -144,7 +144,7 @@ def _steady(kind: str, workload: Object, snapshot: Snapshot) -> Standing:
     wanted = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
     pods = _present_pods(kind, workload, snapshot)
-    ready = sum(_is_ready(pod) for pod in pods)
+    ready = sum(is_ready(pod) for pod in pods)
     names = _names(pods)
     updated = status.get("updatedReplicas", 0)
     others = status.get("replicas", 0) - updated
@@ -204,7 +204,7 @@ def _container_name(pod: Object | None) -> str:
     return str(pod["spec"]["containers"][0]["name"]) if pod else ""
 
 
-def _containers(pod: Object) -> list[Object]:
+def containers_of(pod: Object) -> list[Object]:
     found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
     return found
 
@@ -215,16 +215,21 @@ def _before(pod: Object) -> list[Object]:
     return found
 
 
-def _is_ready(pod: Object) -> bool:
+def service_of(pod: Object) -> str:
+    """The cluster name of the service that a pod is of."""
+    return str((pod["metadata"].get("labels") or {}).get("app.kubernetes.io/name", ""))
+
+
+def is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
 
 
 def _runs(pod: Object) -> bool:
-    return any("running" in c.get("state", {}) for c in _containers(pod)) or pod["status"].get("phase") == "Succeeded"
+    return any("running" in c.get("state", {}) for c in containers_of(pod)) or pod["status"].get("phase") == "Succeeded"
 
 
 def _last_end(pod: Object) -> Object | None:
-    for container in _containers(pod):
+    for container in containers_of(pod):
         for state in (container.get("state", {}), container.get("lastState", {})):
             if state.get("terminated"):
                 ended: Object = state["terminated"]
@@ -235,9 +240,9 @@ def _last_end(pod: Object) -> Object | None:
 def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
     """What the first pod that is not ready is waiting for, in a few words."""
     for pod in pods:
-        if _is_ready(pod):
+        if is_ready(pod):
             continue
-        for container in _containers(pod):
+        for container in containers_of(pod):
             reason = container.get("state", {}).get("waiting", {}).get("reason", "")
             if reason == "ContainerCreating":
                 pulling = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Pulling"]
@@ -249,7 +254,7 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
             return f"health check failed {_times(_count(unhealthy))}"
         if _scheduled(pod) is not None:
             return "no node takes it yet"
-        if any("running" in c.get("state", {}) for c in _containers(pod)):
+        if any("running" in c.get("state", {}) for c in containers_of(pod)):
             return "started, not ready yet"
         return "its pod is being made"
     return ""
@@ -276,7 +281,7 @@ def _pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | No
         if growing or snapshot.age(f"unscheduled/{uid}") < UNSCHEDULABLE_FOR:
             return None
         return _unschedulable(unscheduled, name)
-    for container in (*_before(pod), *_containers(pod)):
+    for container in (*_before(pod), *containers_of(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
             return cause
@@ -406,11 +411,11 @@ def _count(events: list[Object]) -> int:
 
 def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     """A health check that failed as often in a row as it may: for as long as that takes the pod was never ready."""
-    if _is_ready(pod):
+    if is_ready(pod):
         return None
     probe = pod["spec"]["containers"][0].get("readinessProbe")
     failures = _probe_failures(pod, snapshot)
-    if not probe or not failures or not any("running" in c.get("state", {}) for c in _containers(pod)):
+    if not probe or not failures or not any("running" in c.get("state", {}) for c in containers_of(pod)):
         return None
     allowed = probe.get("failureThreshold", 3)
     patience = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * allowed

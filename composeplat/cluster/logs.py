@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from composeplat.cluster.api import Access, Api, ApiError, kind_path
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.conditions import Object, service_of
 
 _LOOKED_EVERY = 0.5
 _AGAIN_AFTER = 0.5
@@ -179,10 +179,6 @@ Key = tuple[str, str]
 
 def _key(pod: Object, container: str) -> Key:
     return str(pod["metadata"]["uid"]), container
-
-
-def service_of(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get("app.kubernetes.io/name", ""))
 
 
 def _line(pod: Object, moment: str, text: str) -> Line:

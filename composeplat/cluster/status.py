@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.conditions import Object, Snapshot, State, judge
+from composeplat.cluster.conditions import Object, Snapshot, State, containers_of, judge
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT = 12
@@ -66,13 +66,13 @@ def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -
 def _settled(pod: Object) -> Object:
     """A pod as it soon will be: the kubelet takes its time to say that it waits before it starts a container again."""
     owners = pod["metadata"].get("ownerReferences") or []
-    if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, _containers(pod))):
+    if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, containers_of(pod))):
         return pod
     statuses = [
         {**one, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": one["state"]}
         if _ended_again(one)
         else one
-        for one in _containers(pod)
+        for one in containers_of(pod)
     ]
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
 
@@ -95,7 +95,7 @@ def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
     problem = standing.words if waits else _last_end(pods, now)
     return Row(
         service=service.name, kind=service.kind, state=state, ready=standing.ready, wanted=standing.wanted,
-        restarts=sum(one.get("restartCount", 0) for pod in pods for one in _containers(pod)), image=_images(pods),
+        restarts=sum(one.get("restartCount", 0) for pod in pods for one in containers_of(pod)), image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")), urls=service.urls, problem=problem,
         hint=standing.cause.hint if standing.cause else "", pods=standing.pods,
     )  # fmt: skip
@@ -106,16 +106,11 @@ def _sleeps(workload: Object) -> bool:
     return workload["spec"].get("replicas") == 0 or bool(workload["spec"].get("suspend"))
 
 
-def _containers(pod: Object) -> list[Object]:
-    found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
-    return found
-
-
 def _images(pods: Iterable[Object]) -> str:
     """The digests of what runs; the kubelet knows them, a tag says nothing."""
     found: dict[str, None] = {}
     for pod in pods:
-        for one in _containers(pod)[:1]:
+        for one in containers_of(pod)[:1]:
             digest = _DIGEST.search(str(one.get("imageID", "")))
             found[digest[0] if digest else str(one.get("image", ""))] = None
     return ", ".join(found)
@@ -131,7 +126,7 @@ def _last_end(pods: Iterable[Object], now: datetime) -> str:
     ends = [
         one["lastState"]["terminated"]
         for pod in pods
-        for one in _containers(pod)
+        for one in containers_of(pod)
         if (one.get("lastState") or {}).get("terminated")
     ]
     last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)

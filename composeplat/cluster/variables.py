@@ -49,7 +49,7 @@ def read_variables(api: Api, namespace: str) -> Stored:
 
 def list_variables(api: Api, namespace: str) -> Stored:
     """The same for someone who asks for them: not to be allowed to see them is an error."""
-    found = _get(api, namespace)
+    found = api.find(_path(namespace))
     return Stored() if found is None else _stored(found)
 
 
@@ -72,7 +72,7 @@ def _change(
 ) -> None:
     """Change the Secret as it is at that moment: of two that change it at once, one begins anew."""
     for attempt in range(_TRIES):
-        found = _get(api, namespace)
+        found = api.find(_path(namespace))
         data, shown = change(_stored(found).shown if found is not None else frozenset())
         annotations = {SHOWN: ",".join(sorted(shown))}
         try:
@@ -100,15 +100,6 @@ def _make(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str,
             api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
     metadata = {"name": SECRET_NAME, "namespace": namespace, "labels": labels, "annotations": annotations}
     api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data})
-
-
-def _get(api: Api, namespace: str) -> dict[str, Any] | None:
-    try:
-        return api.get(_path(namespace))
-    except ApiError as error:
-        if error.status == http.client.NOT_FOUND:
-            return None
-        raise
 
 
 def _path(namespace: str) -> str:

@@ -28,13 +28,18 @@ _TOLD_AFTER = 5.0
 _LONGEST_SILENCE = 60.0
 
 
+def of_environment(environment: str) -> str:
+    """What is put behind the path of a list to get only what belongs to an environment."""
+    return f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
+
+
 class Watcher:
     """Views of an environment; started with the first wish for one, and ended with :meth:`stop`."""
 
     def __init__(self, access: Access, namespace: str, environment: str) -> None:
         self.access = access
         self.namespace = namespace
-        self._selector = f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
+        self._selector = of_environment(environment)
         self._first_seen: dict[str, float] = {}
         self._asked: set[str] = set()
         self._ended = threading.Event()

@@ -21,8 +21,8 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.helper import architectures, helper_image
 from composeplat.dev.link import Event, Link, Place, Session
-from composeplat.dev.swap import Swap
-from composeplat.dev.twin import Wanted, selector
+from composeplat.dev.swap import Swap, holder_of
+from composeplat.dev.twin import Object, Wanted, selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.home import find_home, writing
 from composeplat.engine.process import start_time
@@ -140,7 +140,7 @@ class Development:
         }  # fmt: skip
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
-        held = swap.holder()
+        held = holder_of(swap.twin())
         if held is None or not _lives(held):
             return
         who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
@@ -159,26 +159,27 @@ class Development:
             swap = self._swap(api)
             while not self._ended.wait(_LOOKED_EVERY):
                 try:
-                    if time.monotonic() - renewed > _RENEWED_EVERY:
-                        self._over = self._renew(swap)
-                        renewed = time.monotonic()
-                    if not self._over and swap.twin() is None:
+                    twin = swap.twin()
+                    if twin is None:
                         self._over = (
                             f"{self.service.name} is not under development any more: it was given back or destroyed"
                         )
-                    if self._over:
+                    elif time.monotonic() - renewed > _RENEWED_EVERY:
+                        self._over = self._renew(swap, twin)
+                        renewed = time.monotonic()
+                    if self._over or twin is None:
                         link.end()
                         return
-                    if swap.is_behind():
+                    if swap.is_behind(twin):
                         self.say(f"{self.service.name} was deployed anew; its development container follows")
                         swap.take_place(wanted)
                 except ComposeplatError:
                     # The link says of a cluster that can't be reached; here the next round sees to it.
                     continue
 
-    def _renew(self, swap: Swap) -> str:
+    def _renew(self, swap: Swap, twin: Object) -> str:
         """Say that we are at it still; gives the words where it is someone else now."""
-        held = swap.holder()
+        held = holder_of(twin)
         if held is not None and held.get("id") != self._id:
             return f"{self.service.name} was taken over by {held.get('user') or 'someone'} on {held.get('host')}"
         swap.hold(self._holder())
@@ -187,7 +188,7 @@ class Development:
     def _let_go(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
             swap = self._swap(api)
-            held = swap.holder()
+            held = holder_of(swap.twin())
             if held is not None and held.get("id") == self._id:
                 swap.let_go()
 
@@ -196,7 +197,7 @@ class Development:
     def down(self, *, volumes: bool) -> bool:
         with Api(self.target.access) as api:
             swap = self._swap(api)
-            held = swap.holder()
+            held = holder_of(swap.twin())
             if held is not None and held.get("host") == socket.gethostname() and _lives(held):
                 _end(int(held["pid"]), str(held.get("began")))
             return swap.give_back(volumes=volumes)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from composeplat.dev.twin import AGENT, SEEDS, SOCKET, folder_key
+from composeplat.dev.twin import AGENT, SOCKET
 from composeplat.engine.home import write_private
 from composeplat.sync import SyncPath
 
@@ -58,7 +58,7 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
         "folders": [
             {
                 "local": path.local, "remote": path.remote, "file": path.is_file, "one_way": path.one_way,
-                "ignores": list(path.ignores), "marker": "" if path.is_file else f"{SEEDS}/{folder_key(path)}",
+                "ignores": list(path.ignores),
             }
             for path in paths
         ],

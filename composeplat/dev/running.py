@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.conditions import Object, is_ready, service_of
 from composeplat.engine.home import write_private
 from composeplat.engine.target import Target
-from composeplat.engine.twins import TWIN_LABEL
+from composeplat.engine.twins import is_twin
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
 
@@ -28,24 +28,15 @@ class Command:
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
     """The pod of a service that a command goes to: one that is ready, rather its twin's, the youngest; none is ''."""
-    running = [pod for pod in pods if _is_of(pod, service) and pod.get("status", {}).get("phase") == "Running"]
+    running = [pod for pod in pods if service_of(pod) == service and _may_run(pod)]
     found = max(
-        running, key=lambda pod: (_is_ready(pod), _is_twin(pod), pod["metadata"]["creationTimestamp"]), default=None
+        running, key=lambda pod: (is_ready(pod), is_twin(pod), pod["metadata"]["creationTimestamp"]), default=None
     )
     return str(found["metadata"]["name"]) if found else ""
 
 
-def _is_of(pod: Object, service: str) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return labels.get("app.kubernetes.io/name") == service and "deletionTimestamp" not in pod["metadata"]
-
-
-def _is_ready(pod: Object) -> bool:
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions") or [])
-
-
-def _is_twin(pod: Object) -> bool:
-    return TWIN_LABEL in (pod["metadata"].get("labels") or {})
+def _may_run(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
 def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:

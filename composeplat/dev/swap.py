@@ -6,14 +6,13 @@ which remembers the original, is there before the original is touched, and goes 
 
 from __future__ import annotations
 
-import http.client
 import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.twin import (
@@ -29,7 +28,7 @@ from composeplat.dev.twin import (
     twin_name,
 )
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.preflight import CLAIM, KINDS, is_ours
+from composeplat.engine.preflight import CLAIM, is_ours, path_of
 from composeplat.engine.sleeping import forget_scaling
 from composeplat.engine.twins import Original, is_twin, replicas_of, scaled
 
@@ -77,15 +76,10 @@ class Swap:
         return {one["metadata"]["name"] for one in self.api.heads(kind_path("v1", CLAIM, self.namespace))}
 
     def _get(self, kind: str, name: str) -> Object | None:
-        try:
-            return self.api.get(self._path(kind, name))
-        except ApiError as error:
-            if error.status == http.client.NOT_FOUND:
-                return None
-            raise
+        return self.api.find(self._path(kind, name))
 
     def _path(self, kind: str, name: str) -> str:
-        return f"{kind_path(KINDS[kind], kind, self.namespace)}/{name}"
+        return path_of(kind, self.namespace, name)
 
     # taking the place
 
@@ -156,23 +150,12 @@ class Swap:
                                    hint="give it longer with --timeout"))  # fmt: skip
             time.sleep(_ENOUGH)
 
-    def is_behind(self) -> bool:
+    def is_behind(self, twin: Object) -> bool:
         """Say whether someone has deployed meanwhile: the original has other pods now, or pods at all."""
-        workload, twin = self.workload(), self.twin()
-        if workload is None or twin is None:
-            return False
-        return replicas_of(workload) > 0 or template_of(twin) != fingerprint(workload)
+        workload = self.workload()
+        return workload is not None and (replicas_of(workload) > 0 or template_of(twin) != fingerprint(workload))
 
     # who holds it
-
-    def holder(self) -> dict[str, Any] | None:
-        """Who develops the service now, as far as is known."""
-        twin = self.twin()
-        try:
-            held = json.loads((twin or {})["metadata"]["annotations"][HELD_BY])
-            return held if time.time() - float(held["seen"]) < HOLDER_GONE_AFTER else None
-        except (KeyError, ValueError, TypeError):
-            return None
 
     def hold(self, holder: dict[str, Any]) -> None:
         self._annotate(json.dumps({**holder, "seen": round(time.time())}))
@@ -206,6 +189,15 @@ class Swap:
         if replicas_of(twin):
             self.api.patch(self._path("Deployment", twin["metadata"]["name"]), scaled("Deployment", 0))
         self._until_away(twin["metadata"]["uid"], "its development container")
+
+
+def holder_of(twin: Object | None) -> dict[str, Any] | None:
+    """Who develops the service now, as far as its twin says."""
+    try:
+        held: dict[str, Any] = json.loads((twin or {})["metadata"]["annotations"][HELD_BY])
+        return held if time.time() - float(held["seen"]) < HOLDER_GONE_AFTER else None
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def _uid(item: Object) -> str:

@@ -18,7 +18,7 @@ from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
 from composeplat.cluster.patience import Patience
-from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
+from composeplat.cluster.watching import Pulse, Watcher, last_lines, of_environment, port_answers
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
@@ -27,7 +27,6 @@ from composeplat.engine.events import KEEP, Change, Events
 from composeplat.engine.monitor import Listener, Monitor
 from composeplat.engine.preflight import (
     CLAIM,
-    KINDS,
     Present,
     built_images,
     check_present,
@@ -37,6 +36,7 @@ from composeplat.engine.preflight import (
     known_to_state,
     look,
     missing_from_cluster,
+    path_of,
     rename_replaced,
     volumes_to_replace,
 )
@@ -185,7 +185,7 @@ class Operator:
                         f"asleep: {', '.join(asleep.values())}; a deploy wakes them, and so does 'platform wake'"
                     )
                 live = api.items(kind_path("v1", "Service", self.plan.namespace))
-                twins = twins_by_service(present, self.plan.environment)
+                twins = twins_by_service(present.heads, self.plan.environment)
                 self.plan = rename_replaced(
                     hold_back(self.plan, held_back_in(self.space.read_state() or {}, twins)), live, losing
                 )
@@ -307,10 +307,10 @@ class Operator:
 
     def _heed_twins(self, api: Api, present: Present) -> None:
         """Let the pods of services under development stay away, and tell their twins how many there are to be."""
-        twins = twins_by_service(present, self.plan.environment)
+        twins = twins_by_service(present.heads, self.plan.environment)
         for service in self.plan.services:
             if service.cluster_name in twins:
-                path = _path("Deployment", self.plan.namespace, twins[service.cluster_name])
+                path = path_of("Deployment", self.plan.namespace, twins[service.cluster_name])
                 api.patch(path, {"metadata": {"annotations": {ORIGINAL: original_in(service).to_text()}}})
                 self.say(
                     f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
@@ -328,7 +328,7 @@ class Operator:
             self.say(f"waking what sleeps: {', '.join(services_of(self.plan, asleep).values())}")
         jobs = [key for key in asleep if key[0] == "Job"]
         for kind, name in jobs:
-            api.delete(_path(kind, self.plan.namespace, name))
+            api.delete(path_of(kind, self.plan.namespace, name))
         self._until_gone(api, jobs, "that slept")
         return asleep
 
@@ -509,7 +509,7 @@ class Operator:
             if key in known or desired.kind == CLAIM or key not in present.heads:
                 continue
             if desired.kind in ("Job", "Service", "StatefulSet") and not _fits(api, desired.manifest):
-                api.delete(_path(desired.kind, self.plan.namespace, desired.name))
+                api.delete(path_of(desired.kind, self.plan.namespace, desired.name))
                 removed.append(key)
         self._until_gone(api, removed, "of an interrupted deploy")
 
@@ -518,16 +518,16 @@ class Operator:
         volume = next(one for one in self.plan.volumes if one.name == name)
         users = [(service.workload_kind, service.cluster_name) for service in _users(self.plan, name)]
         for kind, user in users:
-            api.delete(_path(kind, self.plan.namespace, user))
+            api.delete(path_of(kind, self.plan.namespace, user))
         self.say(f"deleting volume {name} and what it holds")
-        api.delete(_path(CLAIM, self.plan.namespace, volume.cluster_name))
+        api.delete(path_of(CLAIM, self.plan.namespace, volume.cluster_name))
         self._until_gone(api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
 
     def _until_gone(self, api: Api, keys: list[tuple[str, str]], which: str) -> None:
         deadline = time.monotonic() + _GONE_WITHIN
         told = False
         for kind, name in keys:
-            while not _is_gone(api, _path(kind, self.plan.namespace, name)):
+            while api.find(path_of(kind, self.plan.namespace, name)) is not None:
                 if not told:
                     self.say(f"waiting until {kind} '{name}' {which} is gone")
                     told = True
@@ -605,7 +605,7 @@ class Operator:
 
         for _ in range(_MOST_RUNS):
             before, events = events, Events()
-            ended = self.space.runner.follow(words, on_event, on_tick, more)
+            ended = self.space.follow(words, on_event, on_tick, more)
             _add_done(events, before)
             if not ended.status or self.interrupts.count or not self._has_passed(events, ended):
                 break
@@ -754,7 +754,7 @@ class Operator:
             head = present.heads[kind, name]
             is_wanted = kind == CLAIM or (kind, name) in wanted or is_twin(head)
             if not is_wanted and "deletionTimestamp" not in head["metadata"]:
-                api.delete(_path(kind, self.plan.namespace, name))
+                api.delete(path_of(kind, self.plan.namespace, name))
                 removed.append(f"{kind}/{name}")
         return removed
 
@@ -788,7 +788,7 @@ class Operator:
                 continue
             outcome.removed.append(f"{kind}/{name}")
             if "deletionTimestamp" not in head["metadata"]:
-                api.delete(_path(kind, self.plan.namespace, name))
+                api.delete(path_of(kind, self.plan.namespace, name))
         if wait:
             gone = [key for key in ours if volumes or key[0] != CLAIM]
             self._until_gone(api, gone, "that is destroyed")
@@ -810,12 +810,11 @@ class Operator:
         return events
 
     def _until_no_pods(self, api: Api) -> None:
-        path = kind_path("v1", "Pod", self.plan.namespace)
-        selector = f"?labelSelector=app.kubernetes.io/instance%3D{self.plan.environment}"
+        path = kind_path("v1", "Pod", self.plan.namespace) + of_environment(self.plan.environment)
         deadline = time.monotonic() + _GONE_WITHIN
         told = 0.0
         while time.monotonic() < deadline and not self.interrupts.count:
-            pods = [pod for pod in api.heads(path + selector) if is_ours(pod, self.plan.environment)]
+            pods = [pod for pod in api.heads(path) if is_ours(pod, self.plan.environment)]
             if not pods:
                 return
             if time.monotonic() - told > 5:  # noqa: PLR2004 -- a line now and then
@@ -831,7 +830,7 @@ class Operator:
         started = time.monotonic()
         with self.interrupts, self.space.lock("sleep"), self.pulse, Api(self.target.access) as api:
             plan, present = self.plan, look(api, self.plan.namespace)
-            twins = twins_by_service(present, plan.environment)
+            twins = twins_by_service(present.heads, plan.environment)
             workloads = workloads_of(api, plan.namespace, plan.environment) if present.namespace else {}
             if not workloads:
                 raise not_deployed(plan)
@@ -865,7 +864,7 @@ class Operator:
             present = look(api, self.plan.namespace)
             if not any(kind in WORKLOADS for kind, _ in present.ours(self.plan.environment)):
                 raise not_deployed(self.plan)
-            twins = twins_by_service(present, self.plan.environment)
+            twins = twins_by_service(present.heads, self.plan.environment)
             sleepers = sleepers_in(present, self.plan.environment)
             asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
             patience = Patience(timeout)
@@ -1019,22 +1018,8 @@ def _with_size(name: str, present: Present) -> str:
     return f"{name} ({size})" if size else name
 
 
-def _path(kind: str, namespace: str, name: str) -> str:
-    return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
-
-
 def _is_ending(present: Present, key: tuple[str, str]) -> bool:
     return key in present.heads and "deletionTimestamp" in present.heads[key]["metadata"]
-
-
-def _is_gone(api: Api, path: str) -> bool:
-    try:
-        api.get(path)
-    except ApiError as error:
-        if error.status == http.client.NOT_FOUND:
-            return True
-        raise
-    return False
 
 
 def _fits(api: Api, manifest: dict[str, Any]) -> bool:

@@ -65,6 +65,11 @@ def is_ours(head: Object, environment: str) -> bool:
     )
 
 
+def path_of(kind: str, namespace: str, name: str) -> str:
+    """The path of an object of one of our kinds."""
+    return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
+
+
 def look(api: Api, namespace: str) -> Present:
     """List what a namespace holds, of the kinds we make."""
     present = Present()

@@ -13,15 +13,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge
+from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge, service_of
 from composeplat.cluster.patience import Patience
-from composeplat.cluster.watching import Watcher, port_answers
+from composeplat.cluster.watching import Watcher, of_environment, port_answers
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import KINDS, Object, Present, is_ours
+from composeplat.engine.preflight import KINDS, Object, Present, is_ours, path_of
 from composeplat.engine.twins import WORKLOADS, is_twin, replicas_of, scaled
 from composeplat.model import HEALTHY
 from composeplat.names import OURS
@@ -67,7 +66,7 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
     """The workloads of an environment, but for development containers."""
     found = {}
     for kind in WORKLOADS:
-        for item in api.items(kind_path(KINDS[kind], kind, namespace) + _selector(environment)):
+        for item in api.items(kind_path(KINDS[kind], kind, namespace) + of_environment(environment)):
             if is_ours(item, environment) and not is_twin(item):
                 found[kind, str(item["metadata"]["name"])] = {**item, "kind": kind}
     return found
@@ -75,22 +74,23 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
 
 def pods_left(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
     """How many pods of an environment have not ended, but for those of some services, by their cluster names."""
-    pods = api.items(kind_path("v1", "Pod", namespace) + _selector(environment))
+    pods = api.items(kind_path("v1", "Pod", namespace) + of_environment(environment))
     return sum(
         is_ours(pod, environment)
-        and pod["metadata"]["labels"].get("app.kubernetes.io/name") not in but
+        and service_of(pod) not in but
         and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
         for pod in pods
     )
 
 
 def lay_down(api: Api, namespace: str, key: Key, replicas: int) -> None:
-    api.patch(_path(namespace, key), {"metadata": {"annotations": {ASLEEP: str(replicas)}}, **scaled(key[0], 0)})
+    change = {"metadata": {"annotations": {ASLEEP: str(replicas)}}, **scaled(key[0], 0)}
+    api.patch(path_of(key[0], namespace, key[1]), change)
 
 
 def rouse(api: Api, namespace: str, key: Key, replicas: int) -> None:
     """Give a workload its pods back, unless someone has given it some, and leave no sign that it was asleep."""
-    path = _path(namespace, key)
+    path = path_of(key[0], namespace, key[1])
     change: Object = {"metadata": {"annotations": {ASLEEP: None}}}
     if replicas and replicas_of(api.get(path)) == 0:
         change |= scaled(key[0], replicas)
@@ -100,14 +100,9 @@ def rouse(api: Api, namespace: str, key: Key, replicas: int) -> None:
 
 def note_awake(api: Api, namespace: str, key: Key, *, surely: bool) -> None:
     """Take the mark from a workload that something else has woken."""
-    path = _path(namespace, key)
-    try:
-        live = api.get(path)
-    except ApiError as error:
-        if error.status == http.client.NOT_FOUND:
-            return
-        raise
-    if remembered(live) is not None and (surely or replicas_of(live)):
+    path = path_of(key[0], namespace, key[1])
+    live = api.find(path)
+    if live is not None and remembered(live) is not None and (surely or replicas_of(live)):
         api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}})
         forget_scaling(api, path)
 
@@ -141,14 +136,6 @@ def is_of_sleep(entry: Object) -> bool:
         and set(metadata) <= {"f:annotations"}
         and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}"}
     )
-
-
-def _path(namespace: str, key: Key) -> str:
-    return f"{kind_path(KINDS[key[0]], key[0], namespace)}/{key[1]}"
-
-
-def _selector(environment: str) -> str:
-    return f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
 
 
 @dataclass(slots=True, kw_only=True)

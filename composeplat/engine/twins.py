@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composeplat.engine.preflight import Object, Present, is_ours
+from composeplat.engine.preflight import Object, is_ours
 from composeplat.names import OURS
 from composeplat.plan.desired import Desired, Plan, ServicePlan
 
@@ -38,11 +38,11 @@ def is_twin(head: Object) -> bool:
     return TWIN_LABEL in (head["metadata"].get("labels") or {})
 
 
-def twins_by_service(present: Present, environment: str) -> dict[str, str]:
-    """Cluster name of a service under development -> its twin's name."""
+def twins_by_service(objects: Mapping[tuple[str, str], Object], environment: str) -> dict[str, str]:
+    """Of objects by kind and name: the cluster name of a service under development -> its twin's name."""
     return {
         head["metadata"]["labels"][TWIN_LABEL]: name
-        for (kind, name), head in present.heads.items()
+        for (kind, name), head in objects.items()
         if kind == "Deployment" and is_twin(head) and is_ours(head, environment)
     }
 

@@ -14,14 +14,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private, writing
-from composeplat.engine.process import Interrupts, Runner, end_leftovers, noted_group, start_time
+from composeplat.engine.process import Ended, Event, Interrupts, Runner, end_leftovers, noted_group, start_time
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -49,6 +49,8 @@ class Workspace:
     runner: Runner = field(init=False)
     was_cut_off: bool = False
     _cut_off_group: int = 0
+    _read: list[dict[str, Any] | None] = field(default_factory=list)
+    """The state, where it has been read and nothing has been run since that may have changed it."""
 
     def __post_init__(self) -> None:
         self.cluster = self.target.identity()
@@ -103,6 +105,7 @@ class Workspace:
                 self._cut_off_group = noted_group(note)
                 self.was_cut_off = end_leftovers(note)
                 self._mend_state()
+            self._read.clear()
             yield
 
     def _take_lock(self, what: str, held: contextlib.ExitStack) -> None:
@@ -166,8 +169,20 @@ class Workspace:
             # The state is made anew: the objects' labels tell what is there.
             path.replace(broken)
 
+    def follow(
+        self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
+    ) -> Ended:
+        """Run an operation of Pulumi, which may change the state."""
+        self._read.clear()
+        return self.runner.follow(words, on_event, on_tick, more)
+
     def read_state(self) -> dict[str, Any] | None:
         """The deployment that the state holds; none where the stack was never made."""
+        if not self._read:
+            self._read.append(self._load_state())
+        return self._read[0]
+
+    def _load_state(self) -> dict[str, Any] | None:
         path = self.state_file
         if path is not None:
             if not path.exists():
@@ -190,6 +205,7 @@ class Workspace:
             with writing(settings):
                 settings.unlink(missing_ok=True)
             made = self.runner.ask("stack", "init", "--stack", self.namespace)
+            self._read.clear()
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
         elif not settings.exists():
@@ -220,6 +236,7 @@ class Workspace:
                 done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
         finally:
             path.unlink(missing_ok=True)
+            self._read.clear()
         if done.status:
             raise explain(done.output)
 

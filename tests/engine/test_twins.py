@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.preflight import Present
 from composeplat.engine.twins import (
     Original,
     held_back_in,
@@ -48,13 +47,13 @@ def test_a_twin_is_found_by_its_mark() -> None:
         ("PersistentVolumeClaim", "web-platform-files"): head("web-platform-files", **UP),
         ("Deployment", "web"): head("web"),
     }
-    assert twins_by_service(Present(heads=heads), "shop") == {"web": "web-platform-up"}
+    assert twins_by_service(heads, "shop") == {"web": "web-platform-up"}
 
 
 def test_another_environments_twin_is_none_of_ours() -> None:
     """Two environments in one namespace do not hold each other's pods back."""
     heads = {("Deployment", "x"): head("x", "other", **UP)}
-    assert twins_by_service(Present(heads=heads), "shop") == {}
+    assert twins_by_service(heads, "shop") == {}
 
 
 def test_what_has_no_labels_is_no_twin() -> None:

@@ -416,11 +416,26 @@ def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
 def test_read_state(space: Workspace) -> None:
     """The state is read from its file, without asking Pulumi."""
     notes = answering(space)
-
-    assert space.read_state() is None
     write_state(space, "a")
+
     assert urns(space) == ["a"]
     assert asked(notes) == []
+
+
+def test_a_state_that_was_never_made(space: Workspace) -> None:
+    """Where there is no file of it, there is no state."""
+    assert space.read_state() is None
+
+
+def test_a_state_is_read_once(space: Workspace) -> None:
+    """The state is read again only after something ran that may have changed it: here, a lock was waited for."""
+    write_state(space, "a")
+    assert urns(space) == ["a"]
+
+    write_state(space, "b")
+    assert urns(space) == ["a"]
+    lock_once(space)
+    assert urns(space) == ["b"]
 
 
 def test_read_an_empty_state(space: Workspace) -> None:
