@@ -118,7 +118,7 @@ class Up:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            self.ground.platform("up", "--json", "app", "--", *self.words), cwd=self.ground.folder,
+            self.ground.platform("up", "--progress", "json", "app", "--", *self.words), cwd=self.ground.folder,
             env=self.ground.variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             stdin=subprocess.PIPE,
         )  # fmt: skip

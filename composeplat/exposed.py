@@ -12,7 +12,6 @@ import hashlib
 import http.client
 import json
 import os
-import platform
 import queue
 import re
 import threading
@@ -30,6 +29,7 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registries import DOCKER_HUB, Login, find_login, qualified, registry_of
+from composeplat.toolchain.tools import architecture
 
 Ports = tuple[tuple[int, str], ...]
 
@@ -44,7 +44,6 @@ _LARGEST = 4 * 1024 * 1024
 _MOST_PORTS = 100
 _HIGHEST = 65535
 _PROTOCOLS = ("tcp", "udp", "sctp")
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "AMD64": "amd64"}
 _MANIFESTS = ", ".join(
     f"application/vnd.{kind}+json"
     for kind in ("oci.image.index.v1", "docker.distribution.manifest.list.v2", "oci.image.manifest.v1",
@@ -248,8 +247,7 @@ def _opener(*, direct: bool) -> urllib.request.OpenerDirector:
 def _choose(manifests: list[dict[str, Any]]) -> str:
     """The image for a machine like this one, or else for any Linux."""
     known = [(one.get("platform") or {}, str(one["digest"])) for one in manifests]
-    usual = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    own = [digest for said, digest in known if (said.get("os"), said.get("architecture")) == ("linux", usual)]
+    own = [digest for said, digest in known if (said.get("os"), said.get("architecture")) == ("linux", architecture())]
     return next(iter([*own, *(digest for said, digest in known if said.get("os") == "linux"), known[0][1]]))
 
 

@@ -12,7 +12,7 @@ import typer
 from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
-from composeplat.cli.choice import PLANNING, READING, Choice, choosing
+from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing
 from composeplat.cli.funnel import funnel
 from composeplat.diagnostics import Exit
 
@@ -130,7 +130,7 @@ def config(
 
 
 @app.command()
-@choosing(*PLANNING, "pull_secret", *READING)
+@choosing(*PLANNING, "pull_secret", *READING, *WORKING)
 def preview(
     choice: Choice,
     services: opt.Services = None,
@@ -153,7 +153,7 @@ def preview(
 
 
 @app.command()
-@choosing(*PLANNING, "builder", "pull_secret", *READING)
+@choosing(*PLANNING, "builder", "pull_secret", *READING, *WORKING)
 def deploy(
     choice: Choice,
     services: opt.Services = None,
@@ -172,7 +172,6 @@ def deploy(
     safe_checkpoints: Annotated[
         bool, typer.Option("--safe-checkpoints", help="Write the state after each step, however many there are.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: opt.Json = False,
 ) -> int:
     """Make the cluster what the Compose file says, and print the addresses."""
@@ -191,7 +190,7 @@ def deploy(
         services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
         replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
     )  # fmt: skip
-    return run(choice, options, as_json=as_json, quiet=quiet)
+    return run(choice, options, as_json=as_json)
 
 
 def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
@@ -203,7 +202,7 @@ def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, 
 
 
 @app.command()
-@choosing("domain", "registry", "builder", *READING)
+@choosing("domain", "registry", "builder", *READING, *WORKING)
 def up(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
@@ -238,8 +237,6 @@ def up(
     down_on_exit: Annotated[
         bool, typer.Option("--down-on-exit", help="Give the service back when the session ends.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say little.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write events as JSON to standard error.")] = False,
 ) -> int:
     """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
     from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- commands load what they need
@@ -248,7 +245,7 @@ def up(
     options = UpOptions(
         service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
         reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
-        timeout=timeout, take_over=take_over, down_on_exit=down_on_exit, quiet=quiet, as_json=as_json,
+        timeout=timeout, take_over=take_over, down_on_exit=down_on_exit,
     )  # fmt: skip
     return run(choice, options)
 
@@ -268,7 +265,7 @@ def execute(
 
 
 @app.command()
-@choosing()
+@choosing(*WORKING)
 def down(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",
@@ -361,22 +358,21 @@ def open_(
 
 
 @app.command()
-@choosing("registry", "builder", *READING)
+@choosing("registry", "builder", *READING, *WORKING)
 def build(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Build what did not change, too.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: opt.Json = False,
 ) -> int:
     """Build and push images that changed, and print the names of all. Touches nothing that runs."""
     from composeplat.cli.build import run  # noqa: PLC0415 -- commands load what they need
 
-    return run(choice, tuple(services or ()), force=force, as_json=as_json, quiet=quiet)
+    return run(choice, tuple(services or ()), force=force, as_json=as_json)
 
 
 @app.command()
-@choosing()
+@choosing(*WORKING)
 def destroy(
     choice: Choice,
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,
@@ -391,7 +387,7 @@ def destroy(
 
 
 @app.command()
-@choosing()
+@choosing(*WORKING)
 def refresh(
     choice: Choice,
     only_show: Annotated[bool, typer.Option("--preview", help="Only show it; leave the state as it is.")] = False,
@@ -404,7 +400,7 @@ def refresh(
 
 
 @app.command()
-@choosing()
+@choosing(*WORKING)
 def sleep(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
@@ -418,7 +414,7 @@ def sleep(
 
 
 @app.command()
-@choosing()
+@choosing(*WORKING)
 def wake(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
@@ -432,7 +428,7 @@ def wake(
 
 
 @app.command()
-@choosing(*PLANNING)
+@choosing(*PLANNING, *WORKING)
 def eject(
     choice: Choice,
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
@@ -453,6 +449,7 @@ def setup(
         bool, typer.Option("--install", help="With --cluster: install missing system packages too, as root.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print JSON.")] = False,
+    progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Find the programs that deploying needs, or make them. Takes long once, and no time after that."""
     from composeplat.cli.setup import run  # noqa: PLC0415 -- commands load what they need
@@ -463,7 +460,7 @@ def setup(
         raise typer.BadParameter("goes with --check", param_hint="--json")
 
     with funnel():
-        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json)
+        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json, progress=progress)
     raise typer.Exit(int(status))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
@@ -37,9 +38,15 @@ class Choice:
     registry: opt.Registry = ""
     builder: opt.Builder = ""
     pull_secret: opt.PullSecret = False
+    progress: opt.Progress = opt.ProgressMode.AUTO
+    quiet: opt.Quiet = False
     strict: opt.Strict = False
     json_diagnostics: opt.JsonDiagnostics = False
     verbose: opt.Verbose = False
+
+    @property
+    def shown_progress(self) -> opt.ProgressMode:
+        return opt.ProgressMode.QUIET if self.quiet else self.progress
 
 
 #: What is enough to look at an environment; each command has these.
@@ -47,8 +54,10 @@ _LOOKING = ("file", "env_file", "name", "namespace", "kubeconfig", "context", "l
 #: What settles how objects look.
 PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "registry")
 READING = ("strict", "verbose")
+#: For commands that take their time.
+WORKING = ("progress", "quiet")
 #: In the help, these stand behind a command's own options.
-_LAST = ("strict", "json_diagnostics", "verbose")
+_LAST = ("progress", "quiet", "strict", "json_diagnostics", "verbose")
 
 Command = Callable[..., Any]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -78,9 +87,12 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
+            if values.get("progress") is opt.ProgressMode.JSON:
+                values["json_diagnostics"] = True
             with funnel(as_json=values["json_diagnostics"]):
                 choice = Choice(**{one.name: values.pop(one.name) for one in shared})
-                status = command(choice, **values)
+                with _screen(choice) if "progress" in more else _lines():
+                    status = command(choice, **values)
             raise typer.Exit(int(status))
 
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -90,6 +102,19 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
         return run
 
     return decorate
+
+
+def _screen(choice: Choice) -> AbstractContextManager[object]:
+    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- for those that work
+
+    return Screen(choice.shown_progress)
+
+
+def _lines() -> AbstractContextManager[object]:
+    from composeplat import talk  # noqa: PLC0415 -- the same
+    from composeplat.cli.progress import Lines  # noqa: PLC0415 -- the same
+
+    return talk.listening(Lines().hear)
 
 
 def _is_argument(parameter: inspect.Parameter) -> bool:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from composeplat import talk
+from composeplat.cli import options as opt
 from composeplat.cli.console import show_result, table, tell
 from composeplat.cli.funnel import funnel
 from composeplat.diagnostics import Exit
@@ -46,15 +48,17 @@ def start(
     https_port: HttpsPort = 0,
     http_port: HttpPort = 0,
     simulated: Simulated = 0,
+    progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
 
-    with funnel():
+    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(os.environ, ports={k: v for k, v in ports.items() if v}, simulated=simulated)
         started = cluster.start()
-        tell(f"{cluster.title} is ready\n" if started else f"{cluster.title} was running already\n")
+        talk.conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         show_result(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 
 
@@ -64,16 +68,18 @@ def stop(
     delete_data: Annotated[
         bool, typer.Option("--delete-data", help="Remove volumes, images and all else too.")
     ] = False,
+    progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
 
-    with funnel():
+    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
         cluster = local_cluster(os.environ, simulated=int(simulated))
         was_running = cluster.stop()
         if delete_data:
             cluster.delete()
-        tell(f"{cluster.title} is stopped\n" if was_running else f"{cluster.title} was not running\n")
+        talk.conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
 
 
 @app.command()
@@ -85,7 +91,10 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
         cluster = local_cluster(os.environ, simulated=int(simulated))
         found = cluster.status()
         if as_json:
-            data = {"running": found.running, "kubeconfig": str(cluster.layout.kubeconfig), "parts": found.parts or {}}
+            data = {
+                "schema": "platform/cluster/1", "running": found.running,
+                "kubeconfig": str(cluster.layout.kubeconfig), "parts": found.parts or {},
+            }  # fmt: skip
             show_result(json.dumps(data, indent=2) + "\n")
         elif not found.running:
             tell(f"{cluster.title} is not running: platform cluster start\n")

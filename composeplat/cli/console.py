@@ -10,7 +10,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
@@ -49,32 +50,59 @@ def show_report(
     return failed
 
 
+_raw: list[bool] = []
+
+
+@contextmanager
+def raw_terminal() -> Iterator[None]:
+    """While a program has the terminal: a line has to go back to its first column."""
+    _raw.append(True)
+    try:
+        yield
+    finally:
+        _raw.pop()
+
+
 def tell(text: str) -> None:
     """Write to standard error; where nobody listens, go on in silence, as the exit status still tells."""
+    text = text.replace("…", ellipsis(sys.stderr))
     try:
-        sys.stderr.write(text)
+        sys.stderr.write(text.replace("\n", "\r\n") if _raw else text)
         sys.stderr.flush()
     except OSError:
         silence(sys.stderr)
 
 
-def show_result(text: str) -> None:
-    """Write a result to standard output, as UTF-8 whatever the locale: programs read it."""
+def is_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def ellipsis(stream: TextIO) -> str:
+    return "…" if is_unicode(stream) else "..."
+
+
+def show_result(text: str) -> bool:
+    """Write a result to standard output; gives whether anybody still reads it.
+
+    A terminal gets it in its own encoding. Everything else gets UTF-8 whatever the locale: programs read it.
+    """
     stream = sys.stdout
     if stream is None:
         raise ComposeplatError("can't write the result: standard output is closed")
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="backslashreplace")
     try:
-        stream.write(text)
+        stream.write(text.replace("…", ellipsis(stream)) if stream.isatty() else text)
         stream.flush()
     except BrokenPipeError:
         # The reader has gone (`| head`): nothing is wrong, and nothing more can be said.
         silence(stream)
+        return False
     except OSError as error:
         silence(stream)
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write the result: {reason}") from None
+    return True
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:

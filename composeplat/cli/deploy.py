@@ -2,74 +2,67 @@
 
 from __future__ import annotations
 
-import json
-
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell
+from composeplat.cli.console import show_result
 from composeplat.cli.operating import (
     Mask,
     Planned,
+    document,
     failure_rows,
     operator_for,
     plan_for,
+    show_document,
     show_failures,
     show_refusal,
 )
 from composeplat.cli.preview import change_rows
-from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import Options, Outcome, Refused
 from composeplat.plan import Plan
 
 
-def run(choice: Choice, options: Options, *, as_json: bool, quiet: bool) -> Exit:
+def run(choice: Choice, options: Options, *, as_json: bool) -> Exit:
     planned = plan_for(choice, start=True)
     if planned is None:
         return Exit.INVALID
-    return deploy(planned, choice, options, as_json=as_json, quiet=quiet)
+    return deploy(planned, choice, options, as_json=as_json)
 
 
-def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool, quiet: bool) -> Exit:
+def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool) -> Exit:
     """Deploy what has been read and planned already."""
     try:
-        with Screen(as_json=as_json, quiet=quiet) as screen:
-            outcome = operator_for(planned, screen).deploy(options)
+        with talk.work(f"deploying {planned.where}"):
+            outcome = operator_for(planned).deploy(options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)
-    if as_json:
-        show_result(json.dumps(mask.clean_data(_result(outcome, planned.plan))) + "\n")
+    show_document(_result(outcome, planned.plan), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
-        tell(_failed_words(outcome))
+        talk.conclude(_failed_words(outcome))
         return Exit.FAILED
+    talk.conclude(mask.clean(_summary(outcome, planned.where)))
     if not as_json:
-        tell(mask.clean(_summary(outcome, planned.plan)))
         show_result("".join(f"{printable(url)}\n" for url in outcome.urls))
     return Exit.DONE
 
 
 def _result(outcome: Outcome, plan: Plan) -> dict[str, object]:
-    return {
-        "event": "result",
-        "environment": plan.environment,
-        "namespace": plan.namespace,
-        "status": "failed" if outcome.failures else "done",
-        "changes": change_rows(outcome.changes, plan),
-        "failures": failure_rows(outcome),
-        "kept_volumes": outcome.kept,
-        "urls": list(outcome.urls),
-        "seconds": round(outcome.seconds, 1),
-    }
+    return document(
+        "deploy", plan.environment, plan.namespace,
+        status="failed" if outcome.failures else "done", changes=change_rows(outcome.changes, plan),
+        failures=failure_rows(outcome), kept_volumes=outcome.kept, urls=list(outcome.urls),
+        seconds=round(outcome.seconds, 1),
+    )  # fmt: skip
 
 
-def _summary(outcome: Outcome, plan: Plan) -> str:
-    where = f"{plan.environment} in namespace {plan.namespace}"
+def _summary(outcome: Outcome, where: str) -> str:
     lines = [f"volume {name} is not in the file any more; it and its data stay" for name in outcome.kept]
     lines += [f"removed {name}, left by an interrupted run" for name in outcome.removed]
     words = count_words(outcome)
     lines.append(f"deployed {where}: {words}, {outcome.seconds:.1f} s")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def count_words(outcome: Outcome) -> str:
@@ -81,5 +74,5 @@ def count_words(outcome: Outcome) -> str:
 def _failed_words(outcome: Outcome) -> str:
     count = len({failure.service for failure in outcome.failures})
     return (
-        f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s; what else was done is noted\n"
+        f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s; what else was done is noted"
     )

@@ -6,33 +6,31 @@ import sys
 
 import typer
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import operator_for, plan_for, to_json
-from composeplat.cli.progress import Screen
+from composeplat.cli.operating import document, operator_for, plan_for, show_document
 from composeplat.diagnostics import ComposeplatError, Exit
 
 
 def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice, start=False, needs_domain=False)
+    planned = plan_for(choice, looking=True)
     if planned is None:
         return Exit.INVALID
     plan = planned.plan
-    where = f"{plan.environment} in namespace {plan.namespace}"
+    where = planned.where
     if volumes and not yes:
         _confirm(plan.environment, where)
-    with Screen(as_json=False, quiet=as_json) as screen:
-        outcome = operator_for(planned, screen).destroy(volumes=volumes, wait=wait)
+    with talk.work(f"taking {where} down"):
+        outcome = operator_for(planned).destroy(volumes=volumes, wait=wait)
     deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
-    if as_json:
-        show_result(to_json({
-            "environment": plan.environment, "namespace": plan.namespace, "kept_volumes": outcome.kept,
-            "deleted": deleted, "seconds": round(outcome.seconds, 1),
-        }))  # fmt: skip
-        return Exit.DONE
-    tell(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s\n")
+    seconds = round(outcome.seconds, 1)
+    data = document(
+        "destroy", plan.environment, plan.namespace, kept_volumes=outcome.kept, deleted=deleted, seconds=seconds
+    )
+    show_document(data, planned, as_json=as_json)
+    talk.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
     for name in outcome.kept:
-        tell(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them\n")
+        talk.conclude(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them")
     return Exit.DONE
 
 

@@ -7,15 +7,14 @@ import sys
 import webbrowser
 from collections.abc import Iterable, Mapping
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell
+from composeplat.cli.console import show_result
 from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import to_json
+from composeplat.cli.operating import document, to_json
 from composeplat.cluster.addresses import Address
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError, Exit
-
-SCHEMA = "platform/endpoints/1"
 
 
 def run(choice: Choice, *, as_json: bool) -> Exit:
@@ -31,7 +30,7 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
         # An address that is cut leads nowhere: the other columns go before it.
         show_result(_fitting([head, *cells], terminal_width()))
     else:
-        tell(f"{living.environment} has no endpoints in namespace {living.namespace}\n")
+        talk.conclude(f"{living.environment} has no endpoints in namespace {living.namespace}")
     return Exit.DONE
 
 
@@ -43,14 +42,10 @@ def _fitting(rows: list[tuple[str, ...]], width: int | None) -> str:
 def endpoints_document(
     environment: str, namespace: str, found: Iterable[Address], names: Mapping[str, str]
 ) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "environment": environment,
-        "namespace": namespace,
-        "endpoints": [
+    rows = [
             {"name": one.endpoint, "url": one.url, "service": names[one.service], "port": one.port} for one in found
-        ],
-    }
+        ]  # fmt: skip
+    return document("endpoints", environment, namespace, endpoints=rows)
 
 
 def run_open(choice: Choice, service: str) -> Exit:

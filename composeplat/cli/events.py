@@ -6,17 +6,17 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell, wants_color
+from composeplat.cli.console import show_result, wants_color
 from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import Mask, to_json
+from composeplat.cli.operating import Mask, document, to_json
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import Happening, read_events
 from composeplat.cluster.status import age
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit
 
-SCHEMA = "platform/events/1"
 _SPARE = ("OBJECT", "SERVICE")
 
 
@@ -32,7 +32,7 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     if as_json:
         show_result(to_json(mask.clean_data(events_document(living.environment, living.namespace, found))))
     elif not found:
-        tell(f"there are no events of {living.environment} in namespace {living.namespace}\n")
+        talk.conclude(f"there are no events of {living.environment} in namespace {living.namespace}")
     else:
         color = wants_color(sys.stdout)
         show_result(mask.clean(events_table(found, datetime.now(UTC), width=terminal_width(), color=color)))
@@ -57,18 +57,14 @@ def _others(living: Living) -> dict[str, str]:
 
 
 def events_document(environment: str, namespace: str, found: Iterable[Happening]) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "environment": environment,
-        "namespace": namespace,
-        "events": [
+    rows = [
             {
                 "moment": one.moment, "count": one.count, "type": "Warning" if one.warning else "Normal",
                 "service": one.service, "object": one.object, "reason": one.reason, "message": one.message,
             }
             for one in found
-        ],
-    }  # fmt: skip
+        ]  # fmt: skip
+    return document("events", environment, namespace, events=rows)
 
 
 def events_table(found: Sequence[Happening], now: datetime, *, width: int | None, color: bool) -> str:

@@ -15,7 +15,7 @@ from composeplat.diagnostics import ComposeplatError, Exit
 
 
 def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bool) -> int:
-    planned = plan_for(choice, start=False, needs_domain=False)
+    planned = plan_for(choice, looking=True)
     if planned is None:
         return int(Exit.INVALID)
     plan = planned.plan

@@ -5,20 +5,20 @@ Owns how a table is cut to a terminal's width.
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import silence, table, tell
+from composeplat.cli.console import show_result, table
 from composeplat.cli.operating import Planned, plan_for
 from composeplat.cluster.addresses import Address, find_addresses
 from composeplat.cluster.api import Api
 from composeplat.cluster.status import Wanted
-from composeplat.diagnostics import ComposeplatError, printable
+from composeplat.diagnostics import printable
 from composeplat.engine.twins import twins_by_service
 
 _GAP = 2
@@ -68,17 +68,13 @@ class Living:
         ]
 
     def tell_absent(self) -> None:
-        tell(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy\n")
+        talk.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")
 
 
 def find_living(choice: Choice, services: Sequence[str]) -> Living | None:
     """Read the definition and find its services; none, once its messages are shown, where it has errors."""
-    if sys.stdout is None:
-        raise ComposeplatError("can't write the result: standard output is closed")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # As results are written, whatever the locale.
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    planned = plan_for(choice, start=False, needs_domain=False)
+    show_result("")
+    planned = plan_for(choice, looking=True)
     if planned is None:
         return None
     planned.plan.chosen(services)
@@ -117,17 +113,3 @@ def _width(rows: Sequence[tuple[str, ...]]) -> int:
 
 def shorten(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def put(text: str) -> bool:
-    """Write to standard output as one goes along; gives whether anybody still reads it."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence(sys.stdout)
-        return False
-    except OSError as error:
-        silence(sys.stdout)
-        raise ComposeplatError(f"can't write the result: {(error.strerror or str(error)).lower()}") from None
-    return True

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import tell, wants_color
-from composeplat.cli.living import Living, find_living, put
+from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.living import Living, find_living
 from composeplat.cli.operating import Mask
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.conditions import Object, service_of
@@ -64,12 +65,12 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
         with Api(access) as api:
             pods = _pods(api, living)
             if not pods:
-                tell(f"no pods of {living.environment} are in namespace {living.namespace}\n")
+                talk.conclude(f"no pods of {living.environment} are in namespace {living.namespace}")
             _print(read_logs(api, living.namespace, pods, asked), printer)
         return Exit.DONE
     follower = Follower(
         access=access, namespace=living.namespace, pods=lambda api: _pods(api, living), asked=asked,
-        note=lambda words: tell(f"{words}\n"),
+        note=talk.note,
     )  # fmt: skip
     try:
         _print(follower.lines(), printer)
@@ -85,7 +86,7 @@ def _pods(api: Api, living: Living) -> list[Object]:
 
 def _print(lines: Iterable[Line], printer: Printer) -> None:
     for line in lines:
-        if not put(printer.show(line)):
+        if not show_result(printer.show(line)):
             break
 
 

@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
+from composeplat import talk
 from composeplat.blame import Origins
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_report, tell
+from composeplat.cli.console import show_report, show_result, tell
 from composeplat.cli.options import make_request
-from composeplat.cli.progress import Screen
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import Stored, read_variables
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span
@@ -37,15 +38,22 @@ class Planned:
     builder: str = ""
 
     @property
+    def where(self) -> str:
+        return f"{self.plan.environment} in namespace {self.plan.namespace}"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The process's variables, and the builder that is chosen."""
         return {**os.environ, **({"BUILDX_BUILDER": self.builder} if self.builder else {})}
 
 
-def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Planned | None:
+def plan_for(
+    choice: Choice, *, start: bool = False, needs_domain: bool = True, looking: bool = False
+) -> Planned | None:
     """Read the definition and plan it for a cluster; none, once its messages are shown, where it has errors.
 
     The definition is read before a cluster is started, so that a mistake in it is told at once.
+    Who looks at what is deployed already is told errors alone, and needs no domain.
     """
     request = request_for(choice)
     if start and choice.local:
@@ -57,13 +65,14 @@ def plan_for(choice: Choice, *, start: bool, needs_domain: bool = True) -> Plann
         os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
     )
     request = _for_target(request, target)
-    if not needs_domain and not request.usual_domain:
+    if (looking or not needs_domain) and not request.usual_domain:
         request = replace(request, usual_domain="domain.invalid")
-    stored, unreachable = _stored_variables(request, target)
-    loaded, plan = _plan(replace(request, platform=storable(stored.values)))
+    with talk.step("reading the definition and what the namespace keeps", passing=True):
+        stored, unreachable = _stored_variables(request, target)
+        loaded, plan = _plan(replace(request, platform=storable(stored.values)))
     if unreachable and not _is_hopeless(loaded, choice):
         raise unreachable
-    if _show(loaded, choice):
+    if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
     confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
     return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
@@ -126,21 +135,21 @@ def _plan(request: Request) -> tuple[Loaded, Plan]:
     return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
 
 
-def operator_for(planned: Planned, screen: Screen) -> Operator:
+def operator_for(planned: Planned) -> Operator:
     mask = Mask(planned.plan.confidential)
     return Operator(
         plan=planned.plan,
         target=planned.target,
         environment=planned.environment,
         origins=planned.loaded.origins,
-        listener=lambda one: screen.progress(replace(one, words=mask.clean(one.words))),
-        say=screen.say,
+        listener=lambda one: talk.tell(replace(one, words=mask.clean(one.words))),
+        say=lambda text: talk.note(mask.clean(text)),
     )
 
 
 def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
     show_report(refused.report, as_json=as_json)
-    tell("nothing was changed\n")
+    talk.conclude("nothing was changed")
     return Exit.FAILED
 
 
@@ -184,7 +193,7 @@ class Mask:
             text = text.replace(value, "[secret]")
         return text
 
-    def clean_data(self, value: object) -> object:
+    def clean_data(self, value: Any) -> Any:
         match value:
             case str():
                 return self.clean(value)
@@ -204,6 +213,19 @@ def failure_rows(outcome: Outcome) -> list[dict[str, object]]:
         }
         for one in outcome.failures
     ]  # fmt: skip
+
+
+def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
+    """What a command prints for programs; docs/schemas has the form of each."""
+    return {"schema": f"platform/{command}/1", "environment": environment, "namespace": namespace, **fields}
+
+
+def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:
+    """Tell who listens what came of it, and print it where that is asked for."""
+    clean = Mask(planned.plan.confidential).clean_data(data)
+    talk.tell(talk.Result(clean))
+    if as_json:
+        show_result(to_json(clean))
 
 
 def to_json(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,17 @@ import typer
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.request import Request
+
+
+class ProgressMode(StrEnum):
+    """How a command shows what goes on, on standard error."""
+
+    AUTO = "auto"
+    TTY = "tty"
+    PLAIN = "plain"
+    QUIET = "quiet"
+    JSON = "json"
+
 
 Files = Annotated[
     list[str] | None,
@@ -64,6 +76,11 @@ ReplaceVolumes = Annotated[
     list[str] | None,
     typer.Option("--replace-volume", metavar="NAME", help="Let a change delete this volume and its data; may repeat."),
 ]
+Progress = Annotated[
+    ProgressMode,
+    typer.Option("--progress", help="How to show what goes on; auto: a live table on a terminal, else lines."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: --progress quiet.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Take warnings and unknown keys as errors.")]
 JsonDiagnostics = Annotated[
     bool, typer.Option("--json-diagnostics", help="Write messages as JSON, one a line, on standard error.")

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell, wants_color
-from composeplat.cli.operating import Mask, operator_for, plan_for, show_refusal, to_json
-from composeplat.cli.progress import Screen
+from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.operating import Mask, document, operator_for, plan_for, show_document, show_refusal
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
 from composeplat.engine.operations import Options, Outcome, Refused
@@ -23,26 +23,25 @@ _WORDS = {CREATE: "create", UPDATE: "update", REPLACE: "replace", DELETE: "delet
 
 
 def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
-    planned = plan_for(choice, start=False)
+    planned = plan_for(choice)
     if planned is None:
         return Exit.INVALID
     try:
-        with Screen(quiet=True) as screen:
-            outcome = operator_for(planned, screen).preview(options)
+        with talk.work(f"comparing the file with {planned.where}"):
+            outcome = operator_for(planned).preview(options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)
     changes = [_as_itself(change) for change in outcome.changes]
-    if as_json:
-        data = {
-            "environment": planned.plan.environment, "namespace": planned.plan.namespace,
-            "changes": change_rows(changes, planned.plan, diff=True), "kept_volumes": outcome.kept,
-            "notes": outcome.notes, "unchanged": outcome.counts.get("same", 0),
-        }  # fmt: skip
-        show_result(to_json(mask.clean_data(data)))
-    else:
+    data = document(
+        "preview", planned.plan.environment, planned.plan.namespace,
+        changes=change_rows(changes, planned.plan, diff=True), kept_volumes=outcome.kept,
+        notes=outcome.notes, unchanged=outcome.counts.get("same", 0),
+    )  # fmt: skip
+    show_document(data, planned, as_json=as_json)
+    if not as_json:
         show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
-        tell(_end(changes, outcome))
+    talk.conclude(mask.clean(_end(changes, outcome)))
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
@@ -129,4 +128,4 @@ def _end(changes: list[Change], outcome: Outcome) -> str:
     }
     told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
     lines.append(f"{told or 'no changes'}, {outcome.seconds:.1f} s")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import Mask, operator_for, plan_for, to_json
+from composeplat.cli.console import show_result
+from composeplat.cli.operating import Mask, document, operator_for, plan_for, show_document
 from composeplat.cli.preview import change_rows
-from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit, printable
 
 
 def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
-    planned = plan_for(choice, start=False, needs_domain=False)
+    planned = plan_for(choice, looking=True)
     if planned is None:
         return Exit.INVALID
-    with Screen(quiet=True) as screen:
-        outcome = operator_for(planned, screen).refresh(preview_only=preview)
+    with talk.work(f"looking at {planned.where}"):
+        outcome = operator_for(planned).refresh(preview_only=preview)
     mask = Mask(planned.plan.confidential)
     rows = change_rows(outcome.changes, planned.plan)
-    if as_json:
-        show_result(to_json(mask.clean_data({"changed": rows})))
-        return Exit.DONE
-    for row in rows:
+    data = document(
+        "refresh", planned.plan.environment, planned.plan.namespace, changed=rows, seconds=round(outcome.seconds, 1)
+    )
+    show_document(data, planned, as_json=as_json)
+    for row in () if as_json else rows:
         what = "is gone" if row["operation"] == "delete" else "was changed"
         reasons = row["reasons"]
         why = f": {'; '.join(map(str, reasons))}" if isinstance(reasons, list) and reasons else ""
         show_result(mask.clean(f"{row['kind']} {printable(str(row['name']))} {what}{printable(why)}\n"))
     told = f"{len(rows)} objects are otherwise than deployed" if rows else "nothing was changed behind our back"
-    tell(f"{told}, {outcome.seconds:.1f} s\n")
+    talk.conclude(f"{told}, {outcome.seconds:.1f} s")
     if rows and not preview:
-        tell("the state now says so; 'platform deploy' makes them again what the file says\n")
+        talk.conclude("the state now says so; 'platform deploy' makes them again what the file says")
     return Exit.DONE

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import os
 
+from composeplat import talk
 from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.options import ProgressMode
+from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit
 from composeplat.local.packages import install_packages, missing_packages
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS, SIMULATION_TOOLS, Tool
 
 
-def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
+def run(*, check: bool, cluster: bool, install: bool, as_json: bool, progress: ProgressMode) -> Exit:
+    with Screen(progress):
+        return _run(check=check, cluster=cluster, install=install, as_json=as_json)
+
+
+def _run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     toolchain = Toolchain(os.environ)
     tools: tuple[Tool, ...] = (*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS)
     tools += (*CLUSTER_TOOLS, *SIMULATION_TOOLS) if cluster else ()
@@ -20,7 +28,8 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
         rows = toolchain.report(dict.fromkeys(tools))
         packages = sorted(missing_packages(os.environ)) if cluster else []
         if as_json:
-            show_result(json.dumps({"programs": rows, "missing_packages": packages}, indent=2) + "\n")
+            data = {"schema": "platform/setup/1", "programs": rows, "missing_packages": packages}
+            show_result(json.dumps(data, indent=2) + "\n")
         else:
             head = ("PROGRAM", "VERSION", "WHERE FROM", "PATH")
             show_result(table([head, *((r["name"], r["version"], r["origin"], r["path"]) for r in rows)]))
@@ -30,7 +39,7 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
         missing = [row["name"] for row in rows if row["origin"] == "missing" and row["name"] != "go"]
         return Exit.MISSING if packages or missing else Exit.DONE
     if install:
-        install_packages(os.environ, toolchain.steps)
+        install_packages(os.environ)
     found = toolchain.need_all(tools)
-    tell(f"{len(found)} programs are ready\n")
+    talk.conclude(f"{len(found)} programs are ready")
     return Exit.DONE

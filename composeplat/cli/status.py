@@ -7,16 +7,16 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_result, tell, wants_color
-from composeplat.cli.living import find_living, fit_table, put, terminal_width
-from composeplat.cli.operating import Mask, to_json
+from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.living import find_living, fit_table, terminal_width
+from composeplat.cli.operating import Mask, document, to_json
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.status import Row, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit, printable
 
-SCHEMA = "platform/status/1"
 _EVERY = 1.0
 _COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "developed": "36"}
 #: What a narrow terminal does without, first of all the first.
@@ -39,14 +39,14 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             except ApiError as error:
                 if not shown or error.status:
                     raise
-                tell(f"{error}; trying again\n")
+                talk.note(f"{error}; trying again")
                 time.sleep(_EVERY)
                 continue
             now = datetime.now(UTC)
             rows = status_rows(living.wanted(snapshot.workloads, addresses), snapshot, now)
             if as_json:
-                document = status_document(living.environment, living.namespace, rows)
-                show_result(to_json(mask.clean_data(document)))
+                found = status_document(living.environment, living.namespace, rows)
+                show_result(to_json(mask.clean_data(found)))
                 return Exit.DONE
             before, shown = shown, mask.clean(
                 status_screen(
@@ -55,7 +55,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 )
             )  # fmt: skip
             clear = _CLEAR if watch and sys.stdout.isatty() else ""
-            if (shown != before and not put(clear + shown)) or not watch:
+            if (shown != before and not show_result(clear + shown)) or not watch:
                 break
             time.sleep(_EVERY)
     if all(row.state == "absent" for row in rows):
@@ -64,19 +64,15 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
 
 
 def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> dict[str, object]:
-    return {
-        "schema": SCHEMA,
-        "environment": environment,
-        "namespace": namespace,
-        "services": [
+    services = [
             {
                 "service": row.service, "kind": row.kind, "state": row.state, "ready": row.ready, "wanted": row.wanted,
                 "restarts": row.restarts, "image": row.image, "created": row.created, "urls": list(row.urls),
                 "problem": row.problem, "hint": row.hint, "pods": list(row.pods),
             }
             for row in rows
-        ],
-    }  # fmt: skip
+        ]  # fmt: skip
+    return document("status", environment, namespace, services=services)
 
 
 def status_screen(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import click
 import typer
 
+from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_report, tell
+from composeplat.cli.console import raw_terminal, show_report, tell
 from composeplat.cli.deploy import deploy
 from composeplat.cli.operating import Mask, Planned, operator_for, plan_for
-from composeplat.cli.progress import Screen
 from composeplat.dev.development import Development, Wishes
 from composeplat.dev.link import Event, Session
 from composeplat.dev.paths import sync_paths
@@ -38,8 +38,6 @@ class UpOptions:
     timeout: float = 300.0
     take_over: bool = False
     down_on_exit: bool = False
-    quiet: bool = False
-    as_json: bool = False
 
 
 def run(choice: Choice, options: UpOptions) -> int:
@@ -49,12 +47,12 @@ def run(choice: Choice, options: UpOptions) -> int:
     if planned is None:
         return int(Exit.INVALID)
     service = _choose(planned, options.service)
-    speaker = Speaker(Mask(planned.plan.confidential), as_json=options.as_json, quiet=options.quiet)
+    speaker = Speaker(Mask(planned.plan.confidential))
     development = development_for(planned, service, speaker)
     if not development.paths:
         return _without_paths(planned, service, choice)
     if options.deploy or not development.is_deployed():
-        deployed = deploy(planned, choice, Options(timeout=options.timeout), as_json=False, quiet=options.quiet)
+        deployed = deploy(planned, choice, Options(timeout=options.timeout), as_json=False)
         if deployed is not Exit.DONE:
             return int(deployed)
     session = Session(
@@ -68,11 +66,10 @@ def run(choice: Choice, options: UpOptions) -> int:
         session=session, helper=options.helper, registry=planned.loaded.settings.registry, size=options.size,
         timeout=options.timeout, take_over=options.take_over,
     )  # fmt: skip
-    speaker.raw = session.terminal
     try:
-        status = development.up(wishes, speaker.event)
+        with raw_terminal() if session.terminal else nullcontext():
+            status = development.up(wishes, speaker.event)
     finally:
-        speaker.raw = False
         if options.down_on_exit:
             give_back(development, planned, volumes=False, say=speaker.say)
     if not options.down_on_exit:
@@ -90,8 +87,7 @@ def development_for(planned: Planned, service: Service, speaker: Speaker) -> Dev
 def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
-        with Screen(quiet=True) as screen:
-            operator_for(planned, screen).note_given_back(development.service.cluster_name)
+        operator_for(planned).note_given_back(development.service.cluster_name)
         say(f"{development.service.name} is as it was deployed again")
     return there
 
@@ -165,34 +161,19 @@ def _variables(assignments: tuple[str, ...]) -> dict[str, str]:
 
 
 class Speaker:
-    """Says what happens beside the session: little while a program has the terminal."""
+    """Tells what happens beside the session."""
 
-    def __init__(self, mask: Mask, *, as_json: bool, quiet: bool) -> None:
+    def __init__(self, mask: Mask) -> None:
         self._mask = mask
-        self._as_json = as_json
-        self._quiet = quiet
         self._lost = False
-        self.raw = False
-        """The terminal is the program's: a line has to go back to its first column."""
 
     def say(self, text: str) -> None:
-        if self._as_json:
-            tell(json.dumps({"event": "note", "text": self._mask.clean(text)}) + "\n")
-        elif not self._quiet:
-            tell(f"{self._mask.clean(text)}{self._end}")
-
-    @property
-    def _end(self) -> str:
-        return "\r\n" if self.raw else "\n"
+        talk.note(self._mask.clean(text))
 
     def event(self, event: Event) -> None:
-        if self._as_json:
-            tell(json.dumps(event) + "\n")
-            return
         was_lost, self._lost = self._lost, event.get("event") == "lost"
-        words = "" if was_lost and self._lost else words_of(event)
-        if words and (not self._quiet or event.get("event") in _WEIGHTY):
-            tell(f"{printable(self._mask.clean(words))}{self._end}")
+        words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
+        talk.tell(talk.Happened(event, words, event.get("event") in _WEIGHTY))
 
 
 _WEIGHTY = ("conflict", "guard", "failed", "problem")
@@ -231,12 +212,12 @@ def words_of(event: Event) -> str:
 
 
 def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
-    planned = plan_for(choice, start=False, needs_domain=False)
+    planned = plan_for(choice, looking=True)
     if planned is None:
         return Exit.INVALID
     service = _choose(planned, name)
-    speaker = Speaker(Mask(planned.plan.confidential), as_json=False, quiet=False)
+    speaker = Speaker(Mask(planned.plan.confidential))
     development = development_for(planned, service, speaker)
     if not give_back(development, planned, volumes=volumes, say=speaker.say):
-        tell(f"{service.name} is not under development\n")
+        talk.conclude(f"{service.name} is not under development")
     return Exit.DONE

@@ -101,7 +101,10 @@ def list_all(
             for name in sorted(stored.values)
         ]
         if as_json:
-            data = {"namespace": place.namespace, "object": f"Secret/{SECRET_NAME}", "variables": rows}
+            data = {
+                "schema": "platform/variables/1", "namespace": place.namespace, "object": f"Secret/{SECRET_NAME}",
+                "variables": rows,
+            }  # fmt: skip
             show_result(to_json(data))
         elif rows:
             show_result(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))

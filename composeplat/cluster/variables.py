@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.namespaces import make_namespace
 from composeplat.names import MANAGED_BY, OURS
 
 SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
@@ -97,7 +98,7 @@ def _make(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str,
         if error.status not in (http.client.NOT_FOUND, http.client.FORBIDDEN):
             raise
         if error.status == http.client.NOT_FOUND:
-            api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+            make_namespace(api, namespace)
     metadata = {"name": SECRET_NAME, "namespace": namespace, "labels": labels, "annotations": annotations}
     api.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data})
 

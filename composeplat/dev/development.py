@@ -73,7 +73,7 @@ class Development:
     def _swap(self, api: Api) -> Swap:
         return Swap(
             api=api, namespace=self.plan.namespace, environment=self.plan.environment,
-            kind=self.service.workload_kind, name=self.service.cluster_name, say=self.say,
+            kind=self.service.workload_kind, name=self.service.cluster_name,
         )  # fmt: skip
 
     # up

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from composeplat import talk
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
 from composeplat.cluster.watching import Watcher
@@ -56,7 +57,6 @@ class Swap:
     kind: str
     name: str
     """The cluster name of the service; its workload has the same."""
-    say: Callable[[str], None] = field(default=lambda _: None)
 
     # looking
 
@@ -108,15 +108,12 @@ class Swap:
 
     def _until_away(self, uid: str, what: str) -> None:
         """Wait for the pods of one: two programs on one volume could spoil it."""
-        told = False
         deadline = time.monotonic() + _GONE_WITHIN
-        while time.monotonic() < deadline:
-            if not self._pods_of(uid):
-                return
-            if not told:
-                self.say(f"{self.name}: waiting for the end of {what}")
-                told = True
-            time.sleep(_ENOUGH)
+        with talk.step(f"{self.name}: waiting for the end of {what}", passing=True):
+            while time.monotonic() < deadline:
+                if not self._pods_of(uid):
+                    return
+                time.sleep(_ENOUGH)
         raise ComposeplatError(
             f"{what} of service '{self.name}' {'have' if what.endswith('s') else 'has'} not ended after"
             f" {_GONE_WITHIN:.0f} s",

@@ -13,21 +13,11 @@ from dataclasses import dataclass, field
 from composeplat.cluster.conditions import Cause, Snapshot, Standing, State, judge
 from composeplat.engine.events import Events
 from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.talk import Progress
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
 _JOB_GRACE = 10.0
 _BEFORE_ALL_VIEWS = -2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """One service's standing, as it changes."""
-
-    service: str
-    phase: str
-    """``pending``, ``building``, ``built``, ``applying``, ``waiting``, ``ready``, ``failed`` or ``unchanged``."""
-    words: str = ""
-    seconds: float = 0.0
 
 
 Listener = Callable[[Progress], None]

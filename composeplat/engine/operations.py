@@ -14,9 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from composeplat import talk
 from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.namespaces import make_namespace
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Pulse, Watcher, last_lines, of_environment, port_answers
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
@@ -64,9 +66,9 @@ from composeplat.engine.twins import (
     replicas_of,
     twins_by_service,
 )
+from composeplat.engine.words import apart_from, each, image_urn, words_for
 from composeplat.engine.workspace import Workspace, broke_off, explain
 from composeplat.load.contexts import check_builds, secrets_of_files
-from composeplat.names import MANAGED_BY
 from composeplat.plan.desired import ImageBuild, Plan, ServicePlan
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX
@@ -76,8 +78,7 @@ _MOST_CHECKPOINTED = 40
 _GONE_WITHIN = 120.0
 _PORT_GRACE = 30.0
 _ENOUGH = 0.1
-_JOB = "kubernetes:batch/v1:Job"
-_IMAGE = "docker-build:index:Image"
+_FOR_PODS = "waiting until all pods have ended"
 #: So often Pulumi is run where something comes in between that passes by itself.
 _MOST_RUNS = 10
 _LONGEST_REFUSAL = 60.0
@@ -224,17 +225,17 @@ class Operator:
                 self._check_cluster()
                 state = self.space.read_state() or {}
                 self.space.drop_pending(state)
-                urns = sorted(self._image_urn(image) for image in images)
+                urns = sorted(image_urn(self.plan, image) for image in images)
                 words = ["up", "--yes", "--skip-preview", "--continue-on-error", "--stack", self.plan.namespace,
-                         "--suppress-outputs", *_each("--exclude", self._apart_from(urns, state)),
-                         *_each("--replace", sorted(set(urns) & built_images(state)) if force else ())]  # fmt: skip
+                         "--suppress-outputs", *each("--exclude", apart_from(self.plan, urns, state)),
+                         *each("--replace", sorted(set(urns) & built_images(state)) if force else ())]  # fmt: skip
                 events, ended = self._run(words, chosen, monitor=monitor)
         self._stop_if_interrupted()
         self._note_failures(events, ended, monitor)
         if ended.status and not monitor.causes:
             raise _failed(ended, events)
         failures = [self._failure(name, cause) for name, cause in monitor.causes.items()]
-        known = {image.service: events.references.get(self._image_urn(image), image.reference) for image in images}
+        known = {image.service: events.references.get(image_urn(self.plan, image), image.reference) for image in images}
         return Outcome(changes=events.changing, counts=events.counted(), failures=failures, images=known,
                        seconds=time.monotonic() - started)  # fmt: skip
 
@@ -255,7 +256,8 @@ class Operator:
         replaced = volumes_to_replace(self.plan, present, options.replaced_volumes)
         self._check_cluster()
         if not present.namespace:
-            self._make_namespace(api)
+            make_namespace(api, self.plan.namespace)
+            self.say(f"made namespace {self.plan.namespace}")
         self._until_gone(api, [key for key in keys_of(self.plan.objects) if _is_ending(present, key)], "of before")
         self.space.make_stack()
         state = self.space.read_state() or {}
@@ -343,7 +345,7 @@ class Operator:
                 self.space.make_stack()
                 self._check_cluster()
                 words = ["refresh", "--stack", self.plan.namespace, "--exec-kind", "auto.local", "--yes",
-                         "--skip-preview", *_each("--target", urns.values())]  # fmt: skip
+                         "--skip-preview", *each("--target", urns.values())]  # fmt: skip
                 events, ended = self._follow(words)
         self._stop_if_interrupted()
         if ended.status:
@@ -368,65 +370,10 @@ class Operator:
         return f"{done} changes were made and {noted}; 'platform deploy' goes on from there"
 
     def _words(self, options: Options, present: Present) -> list[str]:
-        gated = len({edge.service for edge in self.plan.edges})
-        # One that waits holds a place; there must be enough for all others.
-        words = ["--stack", self.plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
-        if options.services:
-            words += _each("--target", self._targets(options.services))
-        state = self.space.read_state() or {}
-        part = self.plan.only(options.services)
-        if options.rerun_jobs:
-            # One that is gone from the cluster is made anew anyhow.
-            known = known_to_state(state) & set(present.heads)
-            jobs = [one.cluster_name for one in part.services if ("Job", one.cluster_name) in known]
-            words += _each("--replace", (self._urn("Service", f"workload/{name}", _JOB) for name in jobs))
-        if options.build is not None:
-            built = built_images(state)
-            images = {self._image_urn(image) for image in part.images}
-            words += _each("--replace", sorted(images & built)) if options.build else _each("--exclude", sorted(images))
-        return words
-
-    def _apart_from(self, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
-        """What stays as it is when only images are built: all that the cluster has, other images, what is gone."""
-        yield from ("**$kubernetes:**", "**::pulumi:providers:kubernetes::**")
-        stack = self.plan.environment
-        registered = {f"{stack}-service/{one.cluster_name}" for one in self.plan.services}
-        registered |= {f"{stack}-endpoints/{one.name}" for one in self.plan.endpoints}
-        known = {str(one["urn"]) for one in state.get("resources") or ()}
-        ours = {urn for urn in known if "::composeplat:index:ComposeStack$" in urn and "$kubernetes:" not in urn}
-        others = {urn for urn in ours if urn.rpartition("::")[2] not in registered}
-        yield from sorted((others | {self._image_urn(one) for one in self.plan.images}) - set(images))
-
-    def _parents(self, images: Iterable[ImageBuild]) -> Iterable[str]:
-        """What has to be there for images to be: the components they are children of."""
-        stack = self.plan.environment
-        yield f"**::{stack}"
-        for image in images:
-            name = next(one.cluster_name for one in self.plan.services if one.name == image.service)
-            # In full, as a Service of the cluster has the same name.
-            chain = "composeplat:index:ComposeStack$composeplat:index:Service"
-            yield f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-service/{name}"
-
-    def _image_urn(self, image: ImageBuild) -> str:
-        name = next(one.cluster_name for one in self.plan.services if one.name == image.service)
-        return self._urn("Service", f"image/{name}", _IMAGE)
-
-    def _urn(self, component: str, key: str, token: str) -> str:
-        stack = self.plan.environment
-        chain = f"composeplat:index:ComposeStack$composeplat:index:{component}${token}"
-        return f"urn:pulumi:{self.plan.namespace}::{stack}::{chain}::{stack}-{key}"
-
-    def _targets(self, names: Collection[str]) -> Iterable[str]:
-        stack = self.plan.environment
-        part = self.plan.only(names)
-        yield from (f"**::{stack}-service/{service.cluster_name}" for service in part.services)
-        yield from self._parents(part.images)
-        yield from map(self._image_urn, part.images)
-        yield from (f"**::{stack}-volume/{volume.cluster_name}" for volume in part.volumes)
-        yield from (f"**::{stack}-endpoints/{endpoint.name}" for endpoint in part.endpoints)
-        yield from (f"**::{stack}-{desired.key}" for desired in part.objects)
-        yield f"**::{stack}"
-        yield "**::cluster"
+        return words_for(
+            self.plan, self.space.read_state() or {}, present.heads.keys(), services=options.services,
+            rerun_jobs=options.rerun_jobs, build=options.build,
+        )  # fmt: skip
 
     def _is_small(self, options: Options) -> bool:
         return options.safe_checkpoints or len(self.plan.objects) <= _MOST_CHECKPOINTED
@@ -449,7 +396,7 @@ class Operator:
     def _check_built(self, images: Iterable[ImageBuild]) -> None:
         """See that there are images to run, where none is to be built."""
         built = built_images(self.space.read_state() or {})
-        unbuilt = [image.service for image in images if self._image_urn(image) not in built]
+        unbuilt = [image.service for image in images if image_urn(self.plan, image) not in built]
         if unbuilt:
             raise ComposeplatError(
                 f"the image of service '{unbuilt[0]}' has never been built here", "leave --no-build out once"
@@ -483,23 +430,6 @@ class Operator:
     def _has_drift(self, present: Present) -> bool:
         return bool(missing_from_cluster(self.space.read_state() or {}, present))
 
-    def _make_namespace(self, api: Api) -> None:
-        labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
-        name = self.plan.namespace
-        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-        self.say(f"made namespace {name}")
-        # Pods are refused until the namespace has its service account.
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
-            except ApiError as error:
-                if error.status != http.client.NOT_FOUND:
-                    return
-                time.sleep(_ENOUGH)
-            else:
-                return
-
     def _clear_the_way(self, api: Api, present: Present, state: Mapping[str, Any]) -> None:
         """Remove what an interrupted run left that can't be taken up: made by another plan, and not to be changed."""
         known = known_to_state(state)
@@ -525,19 +455,16 @@ class Operator:
 
     def _until_gone(self, api: Api, keys: list[tuple[str, str]], which: str) -> None:
         deadline = time.monotonic() + _GONE_WITHIN
-        told = False
         for kind, name in keys:
-            while api.find(path_of(kind, self.plan.namespace, name)) is not None:
-                if not told:
-                    self.say(f"waiting until {kind} '{name}' {which} is gone")
-                    told = True
-                self._stop_if_interrupted()
-                if time.monotonic() > deadline:
-                    raise ComposeplatError(
-                        f"{kind} '{name}' {which} is not gone after {_GONE_WITHIN:.0f} s",
-                        f"see what holds it: kubectl -n {self.plan.namespace} describe {kind.lower()} {name}",
-                    )
-                time.sleep(_ENOUGH)
+            with talk.step(f"waiting until {kind} '{name}' {which} is gone", passing=True):
+                while api.find(path_of(kind, self.plan.namespace, name)) is not None:
+                    self._stop_if_interrupted()
+                    if time.monotonic() > deadline:
+                        raise ComposeplatError(
+                            f"{kind} '{name}' {which} is not gone after {_GONE_WITHIN:.0f} s",
+                            f"see what holds it: kubectl -n {self.plan.namespace} describe {kind.lower()} {name}",
+                        )
+                    time.sleep(_ENOUGH)
 
     # acting
 
@@ -641,7 +568,7 @@ class Operator:
             what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
             name = names.get(tail, tail)
             held = _held_back(text)
-            image = next((one for one in self.plan.images if urn == self._image_urn(one)), None)
+            image = next((one for one in self.plan.images if urn == image_urn(self.plan, one)), None)
             if held:
                 cause = Cause(code="dependency", message=held)
             elif image is not None:
@@ -812,15 +739,11 @@ class Operator:
     def _until_no_pods(self, api: Api) -> None:
         path = kind_path("v1", "Pod", self.plan.namespace) + of_environment(self.plan.environment)
         deadline = time.monotonic() + _GONE_WITHIN
-        told = 0.0
-        while time.monotonic() < deadline and not self.interrupts.count:
-            pods = [pod for pod in api.heads(path) if is_ours(pod, self.plan.environment)]
-            if not pods:
-                return
-            if time.monotonic() - told > 5:  # noqa: PLR2004 -- a line now and then
-                self.say(f"waiting until {len(pods)} pods have ended")
-                told = time.monotonic()
-            time.sleep(_ENOUGH)
+        with talk.step(_FOR_PODS, passing=True):
+            while time.monotonic() < deadline and not self.interrupts.count:
+                if not any(is_ours(pod, self.plan.environment) for pod in api.heads(path)):
+                    return
+                time.sleep(_ENOUGH)
         self._stop_if_interrupted()
 
     # sleep and wake
@@ -844,18 +767,16 @@ class Operator:
                        seconds=time.monotonic() - started)  # fmt: skip
 
     def _until_asleep(self, api: Api, twins: Collection[str], timeout: float) -> None:
-        patience, told = Patience(timeout), time.monotonic()
-        while left := pods_left(api, self.plan.namespace, self.plan.environment, twins):
-            self._stop_if_interrupted()
-            self.pulse.check()
-            if patience.is_over:
-                raise ComposeplatError(
-                    f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
-                )
-            if time.monotonic() - told > 5:  # noqa: PLR2004 -- a line now and then
-                self.say(f"waiting until {left} pods have ended")
-                told = time.monotonic()
-            time.sleep(_ENOUGH)
+        patience = Patience(timeout)
+        with talk.step(_FOR_PODS, passing=True):
+            while left := pods_left(api, self.plan.namespace, self.plan.environment, twins):
+                self._stop_if_interrupted()
+                self.pulse.check()
+                if patience.is_over:
+                    raise ComposeplatError(
+                        f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
+                    )
+                time.sleep(_ENOUGH)
 
     def wake(self, *, in_order: bool, wait: bool, timeout: float) -> Outcome:
         """Give what sleeps its pods back: all at once, or in the order of ``depends_on``."""
@@ -987,10 +908,6 @@ def _urls(plan: Plan, target: Target) -> tuple[str, ...]:
 
 def _kept(events: Events) -> list[str]:
     return [change.name for change in events.changing if change.kept]
-
-
-def _each(flag: str, values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in (flag, value)]
 
 
 def _users(plan: Plan, volume: str) -> list[ServicePlan]:

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from composeplat import talk
 from composeplat.cluster.api import Access, Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
@@ -31,7 +32,6 @@ from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.supervisor import answers
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.steps import Steps
 from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
 
 _LONGEST_START = 180.0
@@ -58,10 +58,9 @@ class Status:
 class LocalCluster:
     title = "the local cluster"
 
-    def __init__(self, layout: Layout, environment: Mapping[str, str], steps: Steps | None = None) -> None:
+    def __init__(self, layout: Layout, environment: Mapping[str, str]) -> None:
         self.layout = layout
         self.environment = environment
-        self.steps = steps or Steps(environment)
 
     # looking
 
@@ -114,7 +113,7 @@ class LocalCluster:
             self._check_doors()
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
-            with self.steps.step(f"starting {self.title}", usual=20):
+            with talk.step(f"starting {self.title}", usual=20):
                 self._launch(programs)
                 self._wait(programs)
             return True
@@ -130,7 +129,7 @@ class LocalCluster:
 
     def _programs(self) -> Programs:
         need_packages(self.environment)
-        found = Toolchain(self.environment, self.steps).need_all((*CLUSTER_TOOLS, BUILDKITD))
+        found = Toolchain(self.environment).need_all((*CLUSTER_TOOLS, BUILDKITD))
         search = search_path(self.environment)
         return Programs(
             kube=str(found[KUBE.name].path),
@@ -301,7 +300,7 @@ class LocalCluster:
         with self._lock():
             pid = self._supervisor()
             if pid is not None:
-                with self.steps.step(f"stopping {self.title}", usual=5):
+                with talk.step(f"stopping {self.title}", usual=5):
                     _end(pid)
             self._clean()
             return pid is not None
@@ -324,7 +323,7 @@ class LocalCluster:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self.steps.say("another start or stop of the local cluster is under way; waiting for it")
+                talk.note("another start or stop of the local cluster is under way; waiting for it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield
 

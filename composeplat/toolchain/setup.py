@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat import talk
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.makers import can_fetch, fetch
-from composeplat.toolchain.steps import Steps
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI, TOOLS, Tool
 
 ON_PATH, CACHED, FETCHED, BUILT = "on PATH", "in the cache", "fetched", "built"
@@ -31,10 +31,9 @@ class Found:
 
 
 class Toolchain:
-    def __init__(self, environment: Mapping[str, str], steps: Steps | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self.environment = environment
         self.cache = Cache(cache_folder(environment))
-        self.steps = steps or Steps(environment)
 
     def find(self, tool: Tool) -> Found | None:
         """Look for a program without making anything."""
@@ -82,7 +81,7 @@ class Toolchain:
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
         origin = CACHED
-        with self.cache.lock(tool.name, lambda: self.steps.say(f"another setup is making {name}; waiting for it")):
+        with self.cache.lock(tool.name, lambda: talk.note(f"another setup is making {name}; waiting for it")):
             if not self.cache.has(tool):
                 origin = FETCHED if self._fetch(tool, name) else BUILT
                 if origin == BUILT:
@@ -94,20 +93,20 @@ class Toolchain:
             return False
         engine = self.find(PULUMI) if tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER) else None
         with (
-            self.steps.step(f"fetching {name} from its makers"),
+            talk.step(f"fetching {name} from its makers"),
             self.cache.aside(self.cache.place(tool)) as aside,
         ):
             found = fetch(tool, aside, self.environment, engine.path if engine else None)
         if not found:
-            self.steps.say(f"{name} could not be fetched; it is built instead")
+            talk.note(f"{name} could not be fetched; it is built instead")
         return found
 
     def _build(self, tool: Tool, name: str) -> None:
-        go = need_go(self.environment, self.cache, self.steps)
+        go = need_go(self.environment, self.cache)
         usual = self.cache.duration(tool.name) or tool.minutes * 60
         started = time.monotonic()
         with (
-            self.steps.step(f"building {name}", usual=usual),
+            talk.step(f"building {name}", usual=usual),
             self.cache.aside(self.cache.place(tool)) as aside,
         ):
             build(tool, go, aside / tool.name, self.environment)

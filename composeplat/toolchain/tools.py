@@ -17,7 +17,7 @@ PINS = Path(str(files("composeplat.toolchain") / "pins"))
 def architecture() -> str:
     """This machine's processor, as Go and Kubernetes name it."""
     machine = platform.machine().lower()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    return {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine, machine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.conftest import run
+from tests.schemas import checked
 
 
 def test_status_of_none(tmp_path: Path) -> None:
@@ -21,7 +22,8 @@ def test_status_of_none_as_json(tmp_path: Path) -> None:
     outcome = run("cluster", "status", "--json", "--simulated", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
     assert outcome.status == 4
-    assert json.loads(outcome.stdout) == {
+    assert checked(json.loads(outcome.stdout)) == {
+        "schema": "platform/cluster/1",
         "running": False,
         "kubeconfig": str(tmp_path / "simulated" / "kubeconfig"),
         "parts": {},

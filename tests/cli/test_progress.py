@@ -15,25 +15,27 @@ from typing import Any
 import pexpect
 import pytest
 
+from composeplat import talk
 from composeplat.cli import progress
 from composeplat.cli.progress import Screen
-from composeplat.engine.monitor import Progress
+from composeplat.talk import Event, Progress
 from tests.conftest import ROOT
 
-#: What is shown, one after the other: a note, a pause in seconds, or the fields of a service's progress.
+#: What is shown, one after the other: a note, a pause in seconds, or the kind of an event and its fields.
 Step = str | float | dict[str, Any]
 
 SHOW = """
 import json, sys, time
+from composeplat import talk
+from composeplat.cli.options import ProgressMode
 from composeplat.cli.progress import Screen
-from composeplat.engine.monitor import Progress
 
-with Screen(**json.loads(sys.argv[1])) as screen:
+with Screen(ProgressMode(sys.argv[1])):
     for step in json.loads(sys.argv[2]):
         if isinstance(step, str):
-            screen.say(step)
+            talk.note(step)
         elif isinstance(step, dict):
-            screen.progress(Progress(**step))
+            talk.tell(getattr(talk, step.pop("kind"))(**step))
         else:
             time.sleep(step)
 """
@@ -79,11 +81,11 @@ class Terminal:
         return [line for line in self.lines if line]
 
 
-def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> str:
+def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, mode: str = "auto", **variables: str) -> str:
     """What is written to a terminal."""
     terminal = pexpect.spawn(
         sys.executable,
-        ["-c", SHOW, "{}", json.dumps(steps)],
+        ["-c", SHOW, mode, json.dumps(steps)],
         env={**ENVIRONMENT, **variables},
         dimensions=(rows, columns),
         encoding="utf-8",
@@ -100,20 +102,25 @@ def screens(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -
     return Terminal(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
 
 
-def elsewhere(*steps: Step, as_json: bool = False, quiet: bool = False, **variables: str) -> tuple[str, str]:
-    """What is written where no terminal is: to standard output, and to standard error."""
+def elsewhere(*steps: Step, mode: str = "auto", **variables: str) -> str:
+    """What is written where no terminal is: all of it to standard error."""
     done = subprocess.run(
-        [sys.executable, "-c", SHOW, json.dumps({"as_json": as_json, "quiet": quiet}), json.dumps(steps)],
+        [sys.executable, "-c", SHOW, mode, json.dumps(steps)],
         env={**ENVIRONMENT, **variables},
         capture_output=True,
         timeout=30,
         check=True,
     )
-    return done.stdout.decode(), done.stderr.decode()
+    assert done.stdout == b""
+    return done.stderr.decode()
+
+
+def step(what: str, phase: str = "started", **more: Any) -> dict[str, Any]:
+    return {"kind": "Step", "what": what, "phase": phase, **more}
 
 
 def at(service: str, phase: str, words: str = "", seconds: float = 0) -> dict[str, Any]:
-    return {"service": service, "phase": phase, "words": words, "seconds": seconds}
+    return {"kind": "Progress", "service": service, "phase": phase, "words": words, "seconds": seconds}
 
 
 SHOP: Sequence[Step] = (
@@ -139,7 +146,7 @@ cache: unchanged
 
 def test_lines() -> None:
     """Where no terminal is, each change is a line on standard error, as it comes."""
-    assert elsewhere(*SHOP) == ("", LINES)
+    assert elsewhere(*SHOP) == LINES
 
 
 def test_a_terminal_that_can_not_move() -> None:
@@ -152,58 +159,126 @@ def test_a_terminal_of_a_build() -> None:
     assert on_terminal(*SHOP, CI="true").replace("\r\n", "\n") == LINES
 
 
+def test_lines_on_a_terminal() -> None:
+    """Lines are for whoever asks for them, on a terminal too."""
+    assert on_terminal(*SHOP, mode="plain").replace("\r\n", "\n") == LINES
+
+
 def test_quiet() -> None:
-    """Where nothing is to be shown, nothing is."""
-    assert elsewhere(*SHOP, quiet=True) == ("", "")
+    """Where no progress is to be shown, there is none, but for what came of it."""
+    assert elsewhere(*SHOP, {"kind": "Conclusion", "text": "deployed"}, mode="quiet") == "deployed\n"
+
+
+WEIGHTY = {"kind": "Happened", "data": {"event": "conflict"}, "text": "changed on both sides", "is_weighty": True}
+LIGHT = {"kind": "Happened", "data": {"event": "again"}, "text": "connected again", "is_weighty": False}
+SILENT = {"kind": "Happened", "data": {"event": "idle"}, "text": "", "is_weighty": False}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        pytest.param("plain", "changed on both sides\nconnected again\n", id="lines"),
+        pytest.param("tty", "changed on both sides\nconnected again\n", id="table"),
+        pytest.param("quiet", "changed on both sides\n", id="quiet"),
+        pytest.param("json", '{"event": "conflict"}\n{"event": "again"}\n{"event": "idle"}\n', id="json"),
+    ],
+)
+def test_what_happens_by_itself(mode: str, said: str) -> None:
+    """Who wants to hear little is told what weighs; programs are told all, as it is."""
+    assert elsewhere(WEIGHTY, LIGHT, SILENT, mode=mode) == said
 
 
 def test_json() -> None:
-    """For programs each change is an object on a line of standard output, and nothing else is written."""
-    out, err = elsewhere(*SHOP, as_json=True)
+    """For programs each event is an object on a line, and nothing else is written."""
+    result = {"kind": "Result", "data": {"schema": "platform/deploy/1", "status": "done"}}
+    said = elsewhere(
+        *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "text": "x"}, result, mode="json"
+    )
 
-    assert [json.loads(line) for line in out.splitlines()] == [
+    assert [json.loads(line) for line in said.splitlines()] == [
         {"event": "service", "service": "db", "phase": "applying", "words": "", "seconds": 0},
         {"event": "service", "service": "web", "phase": "waiting", "words": "waits for db: 0 of 1 ready", "seconds": 0},
         {"event": "note", "text": "made namespace team"},
         {"event": "service", "service": "db", "phase": "ready", "words": "1 of 1 ready", "seconds": 12.4},
         {"event": "service", "service": "web", "phase": "failed", "words": "image 'x' can't be pulled", "seconds": 0.6},
         {"event": "service", "service": "cache", "phase": "unchanged", "words": "", "seconds": 0},
+        {"event": "step", "what": "starting", "phase": "done", "seconds": 1.3},
+        {"event": "result", "schema": "platform/deploy/1", "status": "done"},
     ]
-    assert err == ""
 
 
 def test_json_on_a_terminal() -> None:
     """JSON stays JSON on a terminal."""
-    command = SHOW.replace("**json.loads(sys.argv[1])", "as_json=True")
-    terminal = pexpect.spawn(
-        sys.executable, ["-c", command, "", json.dumps(SHOP)], env=ENVIRONMENT, dimensions=(24, 200), encoding="utf-8"
-    )
-    terminal.expect(pexpect.EOF)
-    terminal.close()
+    said = on_terminal(*SHOP, mode="json")
 
-    assert [json.loads(line)["event"] for line in terminal.before.splitlines()].count("service") == 5
+    assert [json.loads(line)["event"] for line in said.splitlines()].count("service") == 5
 
 
 def test_nobody_reads() -> None:
-    """Where the reader of the JSON has gone, the operation goes on."""
+    """Where the reader of it has gone, the operation goes on."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-c", SHOW, '{"as_json": true}', json.dumps(SHOP)]
+    command = [sys.executable, "-c", SHOW, "json", json.dumps(SHOP)]
 
-    done = subprocess.run(command, env=ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE, timeout=30, check=False)
+    done = subprocess.run(command, env=ENVIRONMENT, stderr=writer, stdout=subprocess.PIPE, timeout=30, check=False)
     os.close(writer)
 
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+# steps ----------------------------------------------------------------------------------------------------------------
+
+
+def test_steps_as_lines() -> None:
+    """What takes its time and is no service's is a line when it begins, and one when it has ended."""
+    said = elsewhere(
+        step("building pulumi", usual=280), step("building pulumi", "done", seconds=271.2),
+        step("starting", "failed", seconds=3.14),
+    )  # fmt: skip
+
+    assert said == (
+        "building pulumi …, usually 4 min 40 s\nbuilding pulumi: 4 min 31 s\nstarting: failed after 3.1 s\n"
+    )
+
+
+def test_a_passing_step() -> None:
+    """What is of no interest once it is done has a line only where it takes long."""
+    brief = (step("asking", passing=True), step("asking", "done", passing=True))
+    long = (step("reading", passing=True), 2.3, step("reading", "done", passing=True))
+
+    assert elsewhere(*brief, *long) == "reading …\n"
+
+
+def test_steps_on_a_terminal() -> None:
+    """There it is a line that counts its time, and stays once it has ended, unless it was but passing."""
+    shown = screens(step("building", usual=280), 1.3, step("building", "done", seconds=1.3),
+                    step("asking", passing=True), DRAWN, step("asking", "done", passing=True), DRAWN)  # fmt: skip
+
+    assert "⠋ building  1 s of about 4 min 40 s" in [calm(screen)[0] for screen in shown if screen]
+    assert ["✓ building: 1.3 s", "⠋ asking"] in [calm(screen) for screen in shown]
+    assert shown[-1] == ["✓ building: 1.3 s"]
+
+
+def test_steps_stand_below_the_services() -> None:
+    """A step that goes on has the last line."""
+    assert calm(screens(step("asking"), at("db", "ready"), DRAWN)[-2]) == ["✓ db  ready", "⠋ asking"]
+
+
+def test_settled() -> None:
+    """Once the work is over the table stands, and what is said then comes below it."""
+    shown = screens(at("db", "ready"), DRAWN, {"kind": "Settled"}, {"kind": "Conclusion", "text": "deployed"}, DRAWN)
+
+    assert shown[-1] == ["✓ db  ready", "deployed"]
 
 
 # a sign of life -------------------------------------------------------------------------------------------------------
 
 
-def still(capsys: pytest.CaptureFixture[str], *steps: Progress) -> str:
+def still(capsys: pytest.CaptureFixture[str], *steps: Event) -> str:
     """What is said after some silence."""
-    with Screen() as screen:
-        for step in steps:
-            screen.progress(step)
+    with Screen():
+        for one in steps:
+            talk.tell(one)
         capsys.readouterr()
         deadline = time.monotonic() + 20
         said = ""
@@ -233,6 +308,14 @@ def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("soon")
+def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step that goes on is named."""
+    said = still(capsys, talk.Step(what="asking the cluster", passing=True))
+
+    assert said == "still at it after 0 s: asking the cluster"
+
+
+@pytest.mark.usefixtures("soon")
 def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) -> None:
     """The same where no service is at work, as while Pulumi starts."""
     assert still(capsys) == "still at it after 0 s"
@@ -240,7 +323,7 @@ def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) ->
 
 def test_no_sign_of_life_while_things_change() -> None:
     """Shortly after a change nothing is said."""
-    assert elsewhere("made namespace team", DRAWN) == ("", "made namespace team\n")
+    assert elsewhere("made namespace team", DRAWN) == "made namespace team\n"
 
 
 # the table ------------------------------------------------------------------------------------------------------------

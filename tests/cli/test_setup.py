@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.conftest import run
+from tests.schemas import checked
 
 CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
 
@@ -13,7 +14,7 @@ CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
 def check(tmp_path: Path, *words: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
     """Ask for a check with an empty cache."""
     outcome = run("setup", "--check", "--json", *words, folder=tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / "cache"))
-    return outcome.status, json.loads(outcome.stdout)
+    return outcome.status, checked(json.loads(outcome.stdout))
 
 
 def test_a_check_tells_what_is_missing(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
 from tests.conftest import Project
+from tests.schemas import checked
 
 #: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -60,7 +61,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.stdout.splitlines()[-1] if self.stdout.startswith('{"event"') else self.stdout)
+        return checked(json.loads(self.stdout))
 
 
 @dataclass(slots=True)

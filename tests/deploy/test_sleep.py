@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
@@ -120,19 +119,18 @@ def test_what_is_told_where_there_is_nothing_to_do(environment: Environment) -> 
 
 
 def test_json(environment: Environment) -> None:
-    """The result of both is an object with the services, and progress stands in lines before it."""
+    """The result of both is an object with the services."""
     environment.deploy(HEAD + "  web: *app\n").expect()
 
     slept = environment.platform("sleep", "--json").expect()
     woken = environment.platform("wake", "--json", "--no-wait").expect()
 
     expected = {
-        "event": "result", "environment": "env", "namespace": environment.namespace, "status": "done",
+        "environment": "env", "namespace": environment.namespace, "status": "done",
         "services": ["web"], "under_development": [], "failures": [],
     }  # fmt: skip
     for ran in (slept, woken):
-        last = json.loads(ran.stdout.splitlines()[-1])
-        assert expected == {key: value for key, value in last.items() if key != "seconds"}
+        assert expected == {key: value for key, value in ran.json.items() if key not in ("schema", "seconds")}
 
 
 @pytest.mark.parametrize("text", [pytest.param(CHAIN, id="health-check"), pytest.param(PORT, id="port")])

@@ -393,7 +393,7 @@ def test_the_only_one_is_chosen(shop: Environment) -> None:
 
 
 def test_events_are_json(shop: Environment) -> None:
-    """With ``--json`` what happens is told on standard error, a line each."""
-    ran = plainly(shop, "--json", "web", "--", "true").expect()
+    """With ``--progress json`` what happens is told on standard error, a line each."""
+    ran = plainly(shop, "--progress", "json", "web", "--", "true").expect()
     events = [json.loads(line)["event"] for line in ran.stderr.splitlines() if line.startswith("{")]
     assert {"connected", "synced", "ended"} <= set(events)

@@ -50,6 +50,7 @@ def test_set_list_and_unset(environment: Environment) -> None:
     removed = variables(environment, "unset", "COLOR", "DB_PASSWORD", "TAG").expect()
     assert removed.stderr == f"removed COLOR, DB_PASSWORD, TAG from namespace {environment.namespace}\n"
     assert variables(environment, "list", "--json").expect().json == {
+        "schema": "platform/variables/1",
         "namespace": environment.namespace,
         "object": f"Secret/{NAME}",
         "variables": [{"name": "PIN", "value": "********", "secret": True}],

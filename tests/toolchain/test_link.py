@@ -15,12 +15,11 @@ import pytest
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.golang import need_go
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.steps import Steps
 from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, Tool
 
 
 def go(tool: Tool, *words: str) -> subprocess.CompletedProcess[str]:
-    program = need_go(os.environ, Cache(cache_folder(os.environ)), Steps(os.environ)).path
+    program = need_go(os.environ, Cache(cache_folder(os.environ))).path
     settings = {**os.environ, "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
     return subprocess.run(
         [str(program), *words], cwd=tool.folder, env=settings, capture_output=True, text=True, check=False
