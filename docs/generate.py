@@ -1,20 +1,29 @@
-"""Write the generated parts of the pages beside this script: diagnostics.md and keys.md.
+"""Write the generated parts of the pages beside this script: diagnostics.md, keys.md and reference.md.
 
 Owns what stands between the markers there, and one small definition for each diagnostic code.
 The messages shown are not written by hand: each definition is read, and what is said of it is put into the page.
+The reference is made of the commands themselves, and so is ``composeplat/cli/grammar.json``, which says to shell
+completion what may stand where on a command line.
 
-``python docs/generate.py`` writes the pages; with ``--check`` it only says which are out of date, with status 1.
+``python docs/generate.py`` writes them; with ``--check`` it only says which are out of date, with status 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import typer.main
+
+from composeplat.cli.commands import app
+from composeplat.cli.guide import GUIDES, SECTIONS
 from composeplat.codes import CODES
 from composeplat.diagnostics import ComposeplatError, Diagnostic
 from composeplat.keys import ROWS, Handling, Row
@@ -23,6 +32,7 @@ from composeplat.plan import make_plan
 from composeplat.request import Request
 
 DOCS = Path(__file__).resolve().parent
+GRAMMAR = DOCS.parent / "composeplat" / "cli" / "grammar.json"
 _GENERATED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end of generated -->)", re.DOTALL)
 
 
@@ -209,7 +219,145 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-_PARTS = {"codes": _codes, "keys": _keys}
+# the commands ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def commands() -> dict[str, Any]:
+    """Every command that is listed in a help, by its whole name, in the order of the listing."""
+    whole: Any = typer.main.get_command(app)
+    found = {"platform": whole}
+    for name in (name for names in SECTIONS.values() for name in names):
+        command = whole.commands[name]
+        found[f"platform {name}"] = command
+        found |= {f"platform {name} {inner}": one for inner, one in getattr(command, "commands", {}).items()}
+    return found
+
+
+def _context(path: str, command: Any) -> Any:
+    """What a command knows while its line is read; the names of the option for help come from above."""
+    above = path.rpartition(" ")[0]
+    parent = _context(above, commands()[above]) if above else None
+    return command.make_context(_last(path), [], parent=parent, resilient_parsing=True)
+
+
+def _parameters(path: str, command: Any, kind: str) -> list[Any]:
+    return [one for one in command.get_params(_context(path, command)) if one.param_type_name == kind]
+
+
+def _reference() -> Iterator[str]:
+    for number, (path, command) in enumerate(commands().items()):
+        yield ("\n" if number else "") + f"## {path}\n\n{command.help}\n"
+        usage = " ".join((path, *command.collect_usage_pieces(_context(path, command))))
+        yield f"```text\n{usage}\n```\n"
+        yield from _inner_commands(path, command)
+        yield from _rows("Argument", path, command)
+        yield from _rows("Option", path, command)
+        guide = GUIDES[_short(path)]
+        lines = "\n".join(line for what, words in guide.examples.items() for line in (f"# {what.rstrip(':')}", words))
+        yield f"```text\n{lines}\n```\n"
+        described = "" if hasattr(command, "commands") else f"[commands.md](commands.md#{path.replace(' ', '-')})"
+        page = "" if guide.page == "commands.md" else f"[{guide.page}]({guide.page})"
+        more = " and ".join(one for one in (described, page) if one)
+        yield f"More: {more}; [exit statuses](commands.md#exit-statuses)."
+
+
+def _short(path: str) -> str:
+    return path.removeprefix("platform ")
+
+
+def _inner_commands(path: str, command: Any) -> Iterator[str]:
+    if not hasattr(command, "commands"):
+        return
+    yield "| Command | Does |\n|---|---|"
+    for name in (one for one in commands() if one.rpartition(" ")[0] == path):
+        yield f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(commands()[name].get_short_help_str(500))} |"
+    yield ""
+
+
+def _rows(title: str, path: str, command: Any) -> Iterator[str]:
+    parameters = _parameters(path, command, title.lower())
+    if not parameters:
+        return
+    yield f"| {title} | Meaning |\n|---|---|"
+    context = _context(path, command)
+    for one in parameters:
+        names = [one.make_metavar(context)] if title == "Argument" else [*_spellings(one, context)]
+        yield f"| {', '.join(f'`{_cell(name)}`' for name in names)} | {_cell(_meaning(one))} |"
+    yield ""
+
+
+def _spellings(option: Any, context: Any) -> Iterator[str]:
+    value = "" if option.is_flag else f" {option.make_metavar(context).strip('<>')}"
+    for name in sorted((*option.opts, *option.secondary_opts), key=lambda name: name.startswith("--")):
+        yield f"{name}{value}"
+
+
+def _meaning(parameter: Any) -> str:
+    """The help, and what the parser holds besides."""
+    words = parameter.help or ""
+    if parameter.param_type_name == "option" and not parameter.is_flag and parameter.default and parameter.show_default:
+        words += f" Default: `{parameter.default:g}`." if _is_number(parameter) else f" Default: `{parameter.default}`."
+    if (least := getattr(parameter.type, "min", None)) is not None:
+        words += f" At least {least}."
+    if getattr(parameter, "multiple", False) and "repeat" not in words:
+        words += " May repeat."
+    return words + (" Required." if parameter.required else "")
+
+
+def _is_number(parameter: Any) -> bool:
+    return isinstance(parameter.default, int | float)
+
+
+def grammar() -> str:
+    """What may stand where on a command line, for shell completion."""
+    found = commands()
+    whole: Any = typer.main.get_command(app)
+    hidden = {f"platform {name}": command for name, command in whole.commands.items() if command.hidden}
+    data = {
+        path: {
+            "help": command.get_short_help_str(500),
+            "commands": [_last(one) for one in found if one.rpartition(" ")[0] == path],
+            "options_first": not _context(path, command).allow_interspersed_args,
+            "arguments": [
+                {"value": _values_of(one), "repeats": one.nargs == -1} for one in _parameters(path, command, "argument")
+            ],
+            "options": [
+                {
+                    "names": sorted((*one.opts, *one.secondary_opts)),  # those of help come in any order
+                    "value": None if one.is_flag else _values_of(one),
+                    "repeats": one.multiple,
+                    "help": one.help,
+                }
+                for one in _parameters(path, command, "option")
+            ],
+        }
+        for path, command in (found | hidden).items()
+    }
+    return json.dumps(data, indent=1) + "\n"
+
+
+def _last(path: str) -> str:
+    return path.rpartition(" ")[2]
+
+
+def _values_of(parameter: Any) -> Any:
+    """What a value is: a list of choices, the kind of what it names, or ``text`` for anything else."""
+    choices = getattr(parameter.type, "choices", None)
+    if choices:
+        return [str(one) for one in choices]
+    if "SERVICE" in (parameter.metavar or ""):
+        return "services"
+    if "--replace-volume" in parameter.opts:
+        return "volumes"
+    if "--context" in parameter.opts:
+        return "contexts"
+    if re.fullmatch(r"[a-z]+(\|[a-z]+)+", parameter.metavar or ""):
+        return parameter.metavar.split("|")
+    return {"FILE": "files", "DIR": "folders"}.get(parameter.metavar or "", "text")
+
+
+_PARTS = {"codes": _codes, "keys": _keys, "reference": _reference}
 
 
 def generated(text: str) -> str:
@@ -220,7 +368,8 @@ def generated(text: str) -> str:
 def out_of_date() -> dict[Path, str]:
     """The pages that are not as they would be generated, with what they should be."""
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-    return {path: made for path, text in pages.items() if (made := generated(text)) != text}
+    made = {path: generated(text) for path, text in pages.items()} | {GRAMMAR: grammar()}
+    return {path: text for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text}
 
 
 def main() -> int:

@@ -1,9 +1,13 @@
-"""Record a session of `platform up` in a real terminal, and draw it, as up.cast and up.svg beside this script.
+"""Record sessions in a real terminal, and draw them, as NAME.cast and NAME.svg beside this script.
 
 Owns what is typed, the recording (in the form of asciinema), and how it is drawn.
-Everything shown has happened: two panes of a terminal, a real cluster, the example ``develop``.
+Everything shown has happened, on a real cluster:
+
+- ``up``: two panes of a terminal, the example ``develop``, which is deployed in the namespace ``demo``;
+- ``deploy``: the example ``shop``, which is not deployed there.
 
 It wants tmux, and a cluster that ``KUBECONFIG`` leads to.
+Variables such as ``PLATFORM_DOMAIN`` hold as anywhere.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,8 +27,7 @@ import pexpect
 import pyte
 
 ROOT = Path(__file__).resolve().parent.parent
-CAST, PICTURE = "up.cast", "up.svg"
-COLUMNS, ROWS = 100, 24
+COLUMNS = 100
 _KEY = 0.04
 _CHAR_WIDTH, _LINE_HEIGHT, _PAD = 8.4, 17, 10
 _LAST_FRAME = 4.0
@@ -38,9 +41,10 @@ _BACKGROUND = "#1e1e2e"
 
 @dataclass
 class Recorder:
-    """A terminal multiplexer with two panes, and what it has shown at which moment."""
+    """A terminal multiplexer with one or two panes, and what it has shown at which moment."""
 
     folder: Path
+    rows: int
     child: pexpect.spawn[str] = field(init=False)
     shown: list[tuple[float, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -54,7 +58,7 @@ class Recorder:
         variables = {**os.environ, "PLATFORM_NAMESPACE": "demo", "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
         self.child = pexpect.spawn(
             str(shutil.which("tmux")), ["-f", str(config), "-L", f"record-{os.getpid()}", "new-session"],
-            cwd=str(self.folder), env=variables, encoding="utf-8", dimensions=(ROWS, COLUMNS), timeout=1,
+            cwd=str(self.folder), env=variables, encoding="utf-8", dimensions=(self.rows, COLUMNS), timeout=1,
         )  # fmt: skip
 
     def take(self, seconds: float) -> None:
@@ -78,9 +82,21 @@ class Recorder:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.take(0.1)
-            if words in "\n".join(screen_of(self.shown).display):
+            if words in self.screen:
                 return
-        raise SystemExit(f"the terminal never showed {words!r}:\n" + "\n".join(screen_of(self.shown).display))
+        raise SystemExit(f"the terminal never showed {words!r}:\n{self.screen}")
+
+    @property
+    def screen(self) -> str:
+        screen = pyte.Screen(COLUMNS, self.rows)
+        stream = pyte.Stream(screen)
+        for _, text in self.shown:
+            stream.feed(text)
+        return "\n".join(screen.display)
+
+    def begin(self) -> None:
+        """What was shown until now is the first picture."""
+        self.began, self.shown = time.monotonic(), [(0.0, text) for _, text in self.shown]
 
     def other_pane(self) -> None:
         self.child.send("\x01o")
@@ -91,21 +107,30 @@ class Recorder:
         self.child.close(force=True)
 
 
-def screen_of(shown: Iterable[tuple[float, str]]) -> pyte.Screen:
-    screen = pyte.Screen(COLUMNS, ROWS)
-    stream = pyte.Stream(screen)
-    for _, text in shown:
-        stream.feed(text)
-    return screen
+def play_deploy(recorder: Recorder) -> None:
+    """What a person does who deploys, looks at it, changes something, and looks at what that would do."""
+    recorder.take(0.8)
+    recorder.begin()
+    recorder.take(0.5)
+    recorder.type("platform deploy")
+    recorder.until("deployed shop in", 240)
+    recorder.take(2.5)
+    recorder.type("clear; platform status")
+    recorder.until("Addresses")
+    recorder.take(2.5)
+    recorder.type("sed -i '/^  web:/a\\    scale: 2' compose.yaml")
+    recorder.type("platform preview")
+    recorder.until("to update")
+    recorder.take(2.0)
 
 
-def play(recorder: Recorder) -> None:
+def play_up(recorder: Recorder) -> None:
     """What a person does who edits a program that runs in the cluster."""
     recorder.take(0.8)
     recorder.child.send('\x01"')
     recorder.take(0.5)
     recorder.other_pane()
-    recorder.began, recorder.shown = time.monotonic(), [(0.0, text) for _, text in recorder.shown]
+    recorder.begin()
     recorder.take(0.5)
     recorder.type("platform up web")
     recorder.until("leads to port 8080")
@@ -128,8 +153,46 @@ def play(recorder: Recorder) -> None:
     recorder.take(1.0)
 
 
-def write_cast(shown: Sequence[tuple[float, str]], path: Path) -> None:
-    head = {"version": 2, "width": COLUMNS, "height": ROWS, "title": "platform up"}
+@dataclass(frozen=True)
+class Session:
+    name: str
+    example: str
+    rows: int
+    play: Callable[[Recorder], None]
+
+    @property
+    def title(self) -> str:
+        return f"platform {self.name}"
+
+    def record(self, output: Path) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / self.example
+            shutil.copytree(ROOT / "examples" / self.example, place)
+            recorder = Recorder(place, self.rows)
+            try:
+                self.play(recorder)
+            finally:
+                recorder.end()
+        write_cast(recorder.shown, self.rows, self.title, output / f"{self.name}.cast")
+
+    def draw(self, output: Path) -> None:
+        (output / f"{self.name}.svg").write_text(self.drawn(output), encoding="utf-8")
+
+    def drawn(self, output: Path) -> str:
+        return draw(hasten(read_cast(output / f"{self.name}.cast")), self.rows, self.title)
+
+    def is_fresh(self, output: Path) -> bool:
+        return (output / f"{self.name}.svg").read_text(encoding="utf-8") == self.drawn(output)
+
+
+SESSIONS = {
+    session.name: session
+    for session in (Session("up", "develop", 24, play_up), Session("deploy", "shop", 20, play_deploy))
+}
+
+
+def write_cast(shown: Sequence[tuple[float, str]], rows: int, title: str, path: Path) -> None:
+    head = {"version": 2, "width": COLUMNS, "height": rows, "title": title}
     lines = [json.dumps(head), *(json.dumps([round(at, 3), "o", text]) for at, text in shown)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -150,9 +213,9 @@ def hasten(shown: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     return made
 
 
-def draw(shown: Sequence[tuple[float, str]]) -> str:
+def draw(shown: Sequence[tuple[float, str]], rows: int, title: str) -> str:
     """The recording as an SVG that plays by itself: one group for each picture, shown in its time."""
-    screen = pyte.Screen(COLUMNS, ROWS)
+    screen = pyte.Screen(COLUMNS, rows)
     stream = pyte.Stream(screen)
     frames: list[tuple[float, str]] = []
     for at, text in shown:
@@ -163,7 +226,7 @@ def draw(shown: Sequence[tuple[float, str]]) -> str:
         else:
             frames.append((at, picture))
     total = frames[-1][0] + _LAST_FRAME
-    width, height = COLUMNS * _CHAR_WIDTH + 2 * _PAD, ROWS * _LINE_HEIGHT + 2 * _PAD
+    width, height = COLUMNS * _CHAR_WIDTH + 2 * _PAD, rows * _LINE_HEIGHT + 2 * _PAD
     rules, groups = [], []
     for number, (at, picture) in enumerate(frames):
         end = frames[number + 1][0] if number + 1 < len(frames) else total
@@ -172,19 +235,25 @@ def draw(shown: Sequence[tuple[float, str]]) -> str:
             f"@keyframes k{number}{{0%,{first:.3f}%{{visibility:hidden}}{first:.3f}%,{last:.3f}%{{visibility:visible}}"
             f"{last:.3f}%,100%{{visibility:hidden}}}}#f{number}{{animation:k{number} {total:.2f}s step-end infinite}}"
         )
-        groups.append(f'<g id="f{number}" visibility="hidden">{picture}</g>')
-    style = f"text{{font:14px ui-monospace,Menlo,Consolas,monospace;white-space:pre}}{''.join(rules)}"
+        # What shows no animation, shows the last picture.
+        seen = "" if number == len(frames) - 1 else ' visibility="hidden"'
+        groups.append(f'<g id="f{number}"{seen}>{picture}</g>')
+    style = (
+        f"text{{font:14px ui-monospace,Menlo,Consolas,monospace;white-space:pre}}{''.join(rules)}"
+        "@media (prefers-reduced-motion:reduce){g{animation:none!important}}"
+    )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">'
-        f"<title>platform up, in a terminal</title><style>{style}</style>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" xml:space="preserve">'
+        f"<title>{title}, in a terminal</title><style>{style}</style>"
         f'<rect width="100%" height="100%" rx="8" fill="{_BACKGROUND}"/>{"".join(groups)}</svg>\n'
     )
 
 
 def _picture(screen: pyte.Screen) -> str:
     lines = []
-    for row in range(ROWS):
+    for row in range(screen.lines):
         runs: list[tuple[str, str, bool]] = []
+        begins: list[int] = []
         for column in range(COLUMNS):
             char = screen.buffer[row][column]
             color = _COLORS.get(char.fg, f"#{char.fg}" if len(char.fg) == 6 else _COLORS["default"])  # noqa: PLR2004
@@ -192,37 +261,38 @@ def _picture(screen: pyte.Screen) -> str:
                 runs[-1] = (runs[-1][0] + char.data, color, char.bold)
             else:
                 runs.append((char.data, color, char.bold))
+                begins.append(column)
         runs[-1] = (runs[-1][0].rstrip(), *runs[-1][1:])
         if not "".join(text for text, _, _ in runs).strip():
             continue
-        spans = "".join(_span(*run) for run in runs)
-        lines.append(f'<text x="{_PAD}" y="{_PAD + 13 + row * _LINE_HEIGHT}">{spans}</text>')
+        spans = "".join(_span(begin, *run) for begin, run in zip(begins, runs, strict=True))
+        lines.append(f'<text y="{_PAD + 13 + row * _LINE_HEIGHT}">{spans}</text>')
     return "".join(lines)
 
 
-def _span(text: str, color: str, bold: bool) -> str:  # noqa: FBT001 -- a cell's own fields
+def _span(column: int, text: str, color: str, bold: bool) -> str:  # noqa: FBT001 -- a cell's own fields
+    """A run has its own place, as a font's signs are not all of one width."""
     weight = ' font-weight="bold"' if bold else ""
-    return f'<tspan fill="{color}"{weight}>{html.escape(text)}</tspan>'
+    return f'<tspan x="{_PAD + column * _CHAR_WIDTH:.1f}" fill="{color}"{weight}>{html.escape(text)}</tspan>'
 
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--output", metavar="DIR", default=str(ROOT / "docs"), help="where the two files go")
-    parser.add_argument("--check", action="store_true", help="only see that the picture is of the recording there")
+    parser.add_argument(
+        "session", nargs="?", choices=sorted(SESSIONS), help="what to record; without it, what was is drawn anew"
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", default=str(ROOT / "docs"), help="where the recordings and pictures are"
+    )
+    parser.add_argument("--check", action="store_true", help="only see that each picture there is of its recording")
     options = parser.parse_args(words)
     output = Path(options.output)
     if options.check:
-        return int((output / PICTURE).read_text(encoding="utf-8") != draw(hasten(read_cast(output / CAST))))
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "develop"
-        shutil.copytree(ROOT / "examples" / "develop", place)
-        recorder = Recorder(place)
-        try:
-            play(recorder)
-        finally:
-            recorder.end()
-    write_cast(recorder.shown, output / CAST)
-    (output / PICTURE).write_text(draw(hasten(read_cast(output / CAST))), encoding="utf-8")
+        return int(not all(session.is_fresh(output) for session in SESSIONS.values()))
+    if options.session:
+        SESSIONS[options.session].record(output)
+    for session in SESSIONS.values():
+        session.draw(output)
     return 0
 
 

@@ -38,9 +38,11 @@ from composeplat.plan.endpoints import NEVER_PUBLIC
 from composeplat.source import MAX_DEPTH, MAX_NODES
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
+from tests.page_commands import RUN, read_steps, unmarked
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*/README.md")])
 COMMANDS_PAGE = ROOT / "docs" / "commands.md"
+REFERENCE_PAGE = ROOT / "docs" / "reference.md"
 
 _MARK = re.compile(r"<!-- (example|file|gives|prints|says)(?:: (.*?))? -->\n+```\w*\n(.*?)```", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -50,7 +52,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
-def _page_id(page: Path) -> str:
+def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
@@ -94,7 +96,7 @@ def read_examples(text: str, page: str) -> Iterator[Example]:
 EXAMPLES = [
     pytest.param(example, id=f"{example.page}:{example.line}")
     for page in PAGES
-    for example in read_examples(page.read_text(), _page_id(page))
+    for example in read_examples(page.read_text(), page_id(page))
 ]
 
 
@@ -141,7 +143,7 @@ def test_left_out_is_fine() -> None:
     assert missing_from([1], [1, 2]) == [": shown [1], is [1, 2]"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_definition_is_run(page: Path) -> None:
     """No block of YAML stands on a page without being run or compared."""
     text = _GENERATED.sub("", page.read_text())
@@ -151,7 +153,7 @@ def test_every_definition_is_run(page: Path) -> None:
 
 
 def test_the_picture_is_of_the_recording() -> None:
-    """The session that docs/developing.md shows is the one that was recorded."""
+    """The sessions that pages show are those that were recorded."""
     done = subprocess.run([sys.executable, "docs/record.py", "--check"], cwd=ROOT, check=False)
     assert done.returncode == 0
 
@@ -166,7 +168,7 @@ def test_generated_parts_are_fresh() -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_messages_are_real(page: Path) -> None:
     """A message that a page shows outside an example is one that docs/diagnostics.md has from a run."""
     real = "".join(_GENERATED.findall((ROOT / "docs" / "diagnostics.md").read_text()))
@@ -205,13 +207,20 @@ def test_commands_of_a_group_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("name", _commands())
+def test_every_command_is_described(name: str) -> None:
+    """docs/commands.md has a section for each command, which leads to its options in docs/reference.md."""
+    anchor = f"platform {'status' if name == 'ps' else name}".replace(" ", "-")
+
+    assert f"[options](reference.md#{anchor})" in _section(COMMANDS_PAGE.read_text(), f"platform {name}")
+
+
+@pytest.mark.parametrize("name", sorted({*_commands()} - {"ps"}))
 def test_every_option_is_documented(name: str) -> None:
-    """docs/commands.md has a section for each command, with a row for each of its options."""
-    rows = " ".join(re.findall(r"^\| (.*?) \|", _section(COMMANDS_PAGE.read_text(), f"platform {name}"), re.MULTILINE))
+    """docs/reference.md has a section for each command, with a row for each of its options."""
+    rows = " ".join(re.findall(r"^\| (.*?) \|", _section(REFERENCE_PAGE.read_text(), f"platform {name}"), re.MULTILINE))
     options = [o for p in _commands()[name].params for o in (*p.opts, *p.secondary_opts) if o.startswith("-")]
 
-    assert options
-    assert [option for option in options if not re.search(rf"`{option}[` ]", rows)] == []
+    assert [option for option in (*options, "--help") if not re.search(rf"`{option}[` ]", rows)] == []
 
 
 def test_no_option_is_made_up() -> None:
@@ -297,7 +306,7 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_page_id)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_links_lead_somewhere(page: Path) -> None:
     """A relative link leads to a file that is there, and to a heading in it."""
     dead = []
@@ -316,7 +325,166 @@ def test_links_lead_somewhere(page: Path) -> None:
 PLAN = ROOT / "docs" / "PLAN.md"
 
 
-@pytest.mark.parametrize("page", sorted({*(ROOT / "docs").glob("*.md")} - {PLAN}), ids=_page_id)
+@pytest.mark.parametrize("page", sorted({*(ROOT / "docs").glob("*.md")} - {PLAN}), ids=page_id)
 def test_readme_lists_every_page(page: Path) -> None:
     """README.md links each page of docs/."""
-    assert f"({_page_id(page)})" in (ROOT / "README.md").read_text()
+    assert f"({page_id(page)})" in (ROOT / "README.md").read_text()
+
+
+def _written() -> list[Any]:
+    """What README.md says that one may write for a service, and the kinds of objects that it says come of it."""
+    table = (ROOT / "README.md").read_text().partition("| You write |")[2].partition("\n\n")[0]
+    cells = [row.split(" | ") for row in table.splitlines()[2:]]
+    assert cells
+    return [
+        pytest.param(key, set(re.findall(r"\b(?:[A-Z][a-z]+){1,3}\b", row[1])), id=key)
+        for row in cells
+        for key in re.findall(r"`([a-z_]+: [^`]*)`", row[0])
+    ]
+
+
+@pytest.mark.parametrize(("key", "kinds"), _written())
+def test_what_one_writes_and_gets(key: str, kinds: set[str], project: Project) -> None:
+    """Each line of the front page's table is heeded without a word, and gives the objects that stand beside it."""
+    service = {"image": "nginx:1.27", **yaml.safe_load(key)}
+    definition = {"services": {"web": service, "db": {"image": "postgres:17"}}, "volumes": {"data": {}}}
+    folder = project(
+        {"compose.yaml": yaml.safe_dump(definition), "web.env": "A=1", "conf/a": "x", "api/Dockerfile": ""}
+    )
+    reading = folder.read(namespace="team")
+
+    assert reading.messages == []
+    assert reading.plan
+    made = {one.kind for one in reading.plan.objects if "web" in one.name or one.name == "data"}
+    # An image is no object, and the other way to make an endpoint is chosen by an option.
+    assert kinds - {"HTTPRoute"} <= made
+
+
+# commands -------------------------------------------------------------------------------------------------------------
+
+#: What an example's page shows without a mark: these lines are found and run by tests/test_examples.py and
+#: tests/deploy/test_examples.py.
+_OF_EXAMPLES = re.compile(r"(?:[A-Z_]+=\S+ )*platform (?:render|deploy)\b")
+_SPAN = re.compile(r"(?<!`)`(platform [^`]+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_every_block_of_commands_is_run(page: Path) -> None:
+    """No shell block stands on a page without being run, or saying why it is not."""
+    text = page.read_text()
+    lines = text.splitlines()
+    blocks = {step.line: step.content.splitlines() for step in read_steps(text)}
+    left = [
+        line
+        for line in unmarked(text)
+        if page.parent.parent.name != "examples" or not all(_OF_EXAMPLES.match(one) for one in blocks[line])
+    ]
+
+    assert [f"{page_id(page)}:{line}: {lines[line]}" for line in left] == []
+
+
+def test_what_runs_a_block_is_there() -> None:
+    """A block that says which tests run it names a file that is there."""
+    named = [step.argument for page in PAGES for step in read_steps(page.read_text()) if step.mark == "run by"]
+
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def test_few_blocks_are_not_run() -> None:
+    """What is not run stays the exception, one in four at most."""
+    marks = [step.mark for page in PAGES for step in read_steps(page.read_text())]
+
+    assert len([mark for mark in marks if mark in RUN]) > 3 * marks.count("not run")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("```sh\nls\n```\n", [1], id="no mark"),
+        pytest.param("<!-- run -->\n```sh\nls\n```\n", [], id="run"),
+        pytest.param("<!-- not run -->\n```sh\nls\n```\n", [2], id="no reason"),
+        pytest.param("<!-- not run: it can't be -->\n\n```sh\nls\n```\n", [], id="reason"),
+        pytest.param("<!-- runs -->\n```sh\nls\n```\n", [2], id="misspelt"),
+        pytest.param("```text\nls\n```\n", [], id="no commands"),
+        pytest.param("<!-- run -->\n```sh\nls\n```\n\n```bash\nls\n```\n", [6], id="the second"),
+    ],
+)
+def test_a_block_without_a_mark_is_found(text: str, expected: list[int]) -> None:
+    """A block of commands needs a mark that is one, with a reason where it is not run."""
+    assert expected == unmarked(text)
+
+
+def test_quotations_are_right() -> None:
+    """What a page shows of a file stands there, as it is shown."""
+    quoted = [(page, step) for page in PAGES for step in read_steps(page.read_text()) if step.mark == "from"]
+
+    assert quoted
+    assert [
+        f"{page_id(page)}:{step.line}"
+        for page, step in quoted
+        if step.content not in (ROOT / step.argument).read_text()
+    ] == []
+
+
+def test_steps_of_a_workflow_are_commands_of_its_page() -> None:
+    """What a workflow runs is what the page runs otherwise, line by line, but for the credential."""
+    steps = list(read_steps((ROOT / "docs" / "ci.md").read_text()))
+    (workflow,) = [yaml.safe_load(step.content) for step in steps if step.argument.startswith(".github/")]
+    typed = {line for step in steps if step.mark == "run" for line in step.content.splitlines()}
+    ran = [one["run"] for job in workflow["jobs"].values() for one in job["steps"] if "run" in one]
+
+    assert len(ran) == 3
+    assert [line for text in ran[1:] for line in text.splitlines() if line not in typed] == []
+
+
+def _spans() -> list[Any]:
+    """Each command that stands within a text or a table, once for each page."""
+    found = {
+        (page_id(page), span)
+        for page in PAGES
+        for span in _SPAN.findall(_FENCE.sub("", page.read_text()).replace("\\|", "|"))
+    }
+    return [pytest.param(span, id=f"{page}: {span}") for page, span in sorted(found)]
+
+
+@pytest.mark.parametrize("span", _spans())
+def test_a_command_in_a_text_is_one(span: str) -> None:
+    """What a text calls a command of ours is one: its name and its options are known to the command line."""
+    first = re.split(" (?:&&|>) ", span)[0]
+
+    assert problem_with([word for word in shlex.split(first)[1:] if word != "…"]) == ""
+
+
+def problem_with(words: list[str]) -> str:
+    """What the command line has against these words, but for arguments that are left out; nothing is run."""
+    group: Any = typer.main.get_command(app)
+    command, name = group, "platform"
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        name = words.pop(0)
+        if name == "COMMAND":
+            return ""
+        if name not in command.commands:
+            return f"no command {name}"
+        command = command.commands[name]
+    options = {option: one for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    for word in words:
+        if word == "--":
+            break
+        if word.startswith("-") and word.partition("=")[0] not in {*options, "--help", "-h"}:
+            return f"{name} has no option {word}"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("deploy --no-such", "deploy has no option --no-such", id="option"),
+        pytest.param("deplow", "no command deplow", id="command"),
+        pytest.param("cluster begin", "no command begin", id="command of a group"),
+        pytest.param("up web -- pytest -x", "", id="behind the dashes"),
+        pytest.param("variables set", "", id="arguments left out"),
+    ],
+)
+def test_a_wrong_command_is_found(words: str, expected: str) -> None:
+    """A command or an option that does not exist is noticed."""
+    assert expected == problem_with(words.split())

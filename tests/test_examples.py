@@ -14,7 +14,7 @@ from tests.in_process import run_here
 
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
 
-_COMMAND = re.compile(r"^platform .+$", re.MULTILINE)
+_COMMAND = re.compile(r"^platform render .+$", re.MULTILINE)
 _SAYS = re.compile(r"<!-- says -->\n```text\n(.*?)```", re.DOTALL)
 
 CASES = [

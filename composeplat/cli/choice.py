@@ -71,7 +71,7 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
 
     def decorate(command: Command) -> Command:
         own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "choice"]
-        kinds = {**get_type_hints(Choice, include_extras=True), "file": file}
+        kinds = {**_kinds(), "file": file}
         shared = [
             inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=kinds[one.name])
             for one in fields(Choice)
@@ -102,6 +102,12 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
         return run
 
     return decorate
+
+
+@functools.cache
+def _kinds() -> dict[str, Any]:
+    """The options, made once: the same for each command."""
+    return get_type_hints(Choice, include_extras=True)
 
 
 def _screen(choice: Choice) -> AbstractContextManager[object]:

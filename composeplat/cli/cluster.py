@@ -12,21 +12,34 @@ from composeplat import talk
 from composeplat.cli import options as opt
 from composeplat.cli.console import show_result, table, tell
 from composeplat.cli.funnel import funnel
+from composeplat.cli.guide import Guided
 from composeplat.diagnostics import Exit
 
-app = typer.Typer(no_args_is_help=True, help="Start, stop and look at the local cluster.")
+app = typer.Typer(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
 
 ApiPort = Annotated[
-    int, typer.Option("--api-port", show_default=False, help="Port of the API server on this machine, else 16443.")
+    int,
+    typer.Option(
+        "--api-port", metavar="PORT", show_default=False, help="Port of the API server on this machine, else 16443."
+    ),
 ]
 RegistryPort = Annotated[
-    int, typer.Option("--registry-port", show_default=False, help="Port of the registry on this machine, else 5000.")
+    int,
+    typer.Option(
+        "--registry-port", metavar="PORT", show_default=False, help="Port of the registry on this machine, else 5000."
+    ),
 ]
 HttpsPort = Annotated[
-    int, typer.Option("--https-port", show_default=False, help="Port of the endpoints on this machine, else 443.")
+    int,
+    typer.Option(
+        "--https-port", metavar="PORT", show_default=False, help="Port of the endpoints on this machine, else 443."
+    ),
 ]
 HttpPort = Annotated[
-    int, typer.Option("--http-port", show_default=False, help="Port that leads HTTP to the endpoints, else 80.")
+    int,
+    typer.Option(
+        "--http-port", metavar="PORT", show_default=False, help="Port that leads HTTP to the endpoints, else 80."
+    ),
 ]
 Simulated = Annotated[
     int,

@@ -63,6 +63,10 @@ def raw_terminal() -> Iterator[None]:
         _raw.pop()
 
 
+def is_raw() -> bool:
+    return bool(_raw)
+
+
 def tell(text: str) -> None:
     """Write to standard error; where nobody listens, go on in silence, as the exit status still tells."""
     text = text.replace("…", ellipsis(sys.stderr))

@@ -28,7 +28,10 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
         "destroy", plan.environment, plan.namespace, kept_volumes=outcome.kept, deleted=deleted, seconds=seconds
     )
     show_document(data, planned, as_json=as_json)
-    talk.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
+    if deleted:
+        talk.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
+    else:
+        talk.conclude(f"there is nothing of {where} to delete")
     for name in outcome.kept:
         talk.conclude(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them")
     return Exit.DONE

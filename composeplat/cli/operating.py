@@ -61,9 +61,17 @@ def plan_for(
         if _is_hopeless(loaded, choice):
             _show(loaded, choice)
             return None
-    target = find_target(
-        os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
-    )
+    try:
+        target = find_target(
+            os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
+        )
+    except ComposeplatError:
+        # What is wrong with the file can be mended first, and without a cluster.
+        loaded, _ = _plan(request)
+        if _is_hopeless(loaded, choice):
+            _show(loaded, choice)
+            return None
+        raise
     request = _for_target(request, target)
     if (looking or not needs_domain) and not request.usual_domain:
         request = replace(request, usual_domain="domain.invalid")

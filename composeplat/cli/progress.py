@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from composeplat import talk
-from composeplat.cli.console import is_unicode, tell, wants_color
+from composeplat.cli.console import is_raw, is_unicode, tell, wants_color
 from composeplat.cli.options import ProgressMode
 from composeplat.talk import Conclusion, Event, Happened, Note, Progress, Settled, Step
 
@@ -220,7 +220,9 @@ class Table:
         self._write(f"{text}\n")
 
     def tick(self) -> None:
-        self._draw()
+        # While a program has the terminal its screen is not to be drawn on.
+        if not is_raw():
+            self._draw()
 
     def end(self) -> None:
         self._draw(final=True)

@@ -173,7 +173,7 @@ class Speaker:
     def event(self, event: Event) -> None:
         was_lost, self._lost = self._lost, event.get("event") == "lost"
         words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
-        talk.tell(talk.Happened(event, words, event.get("event") in _WEIGHTY))
+        talk.tell(talk.Happened(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
 
 
 _WEIGHTY = ("conflict", "guard", "failed", "problem")

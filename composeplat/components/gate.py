@@ -21,7 +21,6 @@ from composeplat.cluster.api import Access, Api
 from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers
-from composeplat.model import HEALTHY
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 
 _TICK = 0.15
@@ -108,15 +107,15 @@ class Gate:
             )
 
     async def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
-        """Without a health check, healthy means that a port answers."""
-        if edge.condition != HEALTHY or dependency.has_health_check or not dependency.ports or not standing.pods:
+        port = dependency.port_to_ask(edge.condition)
+        if port is None or not standing.pods:
             return True
-        asked = asyncio.get_running_loop().run_in_executor(None, self._ask_port, dependency, standing.pods[0])
+        asked = asyncio.get_running_loop().run_in_executor(None, self._ask_port, standing.pods[0], port)
         return await asked is not False
 
-    def _ask_port(self, dependency: ServicePlan, pod: str) -> bool | None:
+    def _ask_port(self, pod: str, port: int) -> bool | None:
         with Api(self.access) as api:
-            return port_answers(api, self.plan.namespace, pod, dependency.ports[0])
+            return port_answers(api, self.plan.namespace, pod, port)
 
     async def _until_gone(self, service: ServicePlan) -> None:
         """Wait until the workload that is being replaced is away: an object that is going takes no changes."""

@@ -22,7 +22,6 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Object, Present, is_ours, path_of
 from composeplat.engine.twins import WORKLOADS, is_twin, replicas_of, scaled
-from composeplat.model import HEALTHY
 from composeplat.names import OURS
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 
@@ -218,10 +217,9 @@ class Waking:
         self.monitor.fail(edge.service, Cause(code="dependency", message=message))
 
     def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
-        """Without a health check, healthy means that a port answers."""
-        if edge.condition != HEALTHY or dependency.has_health_check or not dependency.ports or not standing.pods:
+        port = dependency.port_to_ask(edge.condition)
+        if port is None or not standing.pods:
             return True
-        port = dependency.ports[0]
         if port_answers(self.api, self.plan.namespace, standing.pods[0], port) is not False:
             return True
         self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: nothing answers on port {port} yet")

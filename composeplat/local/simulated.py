@@ -23,7 +23,6 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE, KWOK
 
 _LONGEST_START = 120.0
-_ETCD_PORTS = (17379, 17380)
 
 
 class SimulatedCluster(LocalCluster):
@@ -70,7 +69,8 @@ class SimulatedCluster(LocalCluster):
 
     def _parts(self, programs: Programs) -> tuple[Part, ...]:
         keys, folder, port = self.layout.keys, self.layout.folder, self.layout.doors.api
-        client, peer = (f"http://127.0.0.1:{number}" for number in _ETCD_PORTS)
+        # etcd's own are next to the one that is chosen, so that two of these clusters can stand side by side.
+        client, peer = (f"http://127.0.0.1:{port + number}" for number in (1, 2))
         config = f"--kubeconfig={self.layout.kubeconfig}"
         return (
             Part(
@@ -81,7 +81,7 @@ class SimulatedCluster(LocalCluster):
                     f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
                     f"--initial-cluster=local={peer}", "--log-level=warn",
                 ),
-                ready=f"tcp:127.0.0.1:{_ETCD_PORTS[0]}",
+                ready=f"tcp:127.0.0.1:{port + 1}",
                 keeps_data=True,
             ),
             Part(

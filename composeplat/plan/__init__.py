@@ -45,7 +45,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     """
     checker = Checker(project, origins, report)
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
-    shared = shared_volumes(project)
+    shared = shared_volumes(project) if settings.volume_affinity else {}
     mounted = project.mounted_volumes
     ordered = in_order(project.services)
     built = built_references(ordered, settings)
@@ -81,7 +81,6 @@ def _plan_service(
         storage=storage,
         shared=shared,
         container_ports=container_ports(service),
-        affinity=settings.volume_affinity,
         has_pull_secret=login is not None,
     )
     objects: list[Desired] = []

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.model import Build
+from composeplat.model import HEALTHY, Build
 from composeplat.names import MANAGED_BY
 
 Manifest = dict[str, Any]
@@ -89,6 +90,12 @@ class ServicePlan:
     """The TCP ports its container listens on."""
     has_health_check: bool = False
 
+    def port_to_ask(self, condition: str) -> int | None:
+        """The port that has to answer for a condition: without a health check, healthy means that one does."""
+        if condition != HEALTHY or self.has_health_check or not self.ports:
+            return None
+        return self.ports[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePlan:
@@ -129,7 +136,11 @@ class Plan:
             return frozenset(known)
         unknown = [name for name in names if name not in known]
         if unknown:
-            raise ComposeplatError(f"there is no service '{unknown[0]}'", f"services are: {', '.join(sorted(known))}")
+            near = get_close_matches(unknown[0], known, n=1)
+            hint = f"did you mean '{near[0]}'? " if near else ""
+            raise ComposeplatError(
+                f"there is no service '{unknown[0]}'", f"{hint}services are: {', '.join(sorted(known))}"
+            )
         chosen = set(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
             chosen |= more

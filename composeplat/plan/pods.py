@@ -32,7 +32,6 @@ class PodInputs:
     storage: Storage
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]
-    affinity: bool
     has_pull_secret: bool = False
 
 
@@ -94,7 +93,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["restartPolicy"] = "Never" if service.restart == "never" else "OnFailure"
     if service.node_selector:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
-    if inputs.shared and inputs.affinity:
+    if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
     group = _volume_group(service)
     if group is not None:

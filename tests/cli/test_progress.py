@@ -17,7 +17,8 @@ import pytest
 
 from composeplat import talk
 from composeplat.cli import progress
-from composeplat.cli.progress import Screen
+from composeplat.cli.console import raw_terminal
+from composeplat.cli.progress import Screen, Table
 from composeplat.talk import Event, Progress
 from tests.conftest import ROOT
 
@@ -262,6 +263,20 @@ def test_steps_on_a_terminal() -> None:
 def test_steps_stand_below_the_services() -> None:
     """A step that goes on has the last line."""
     assert calm(screens(step("asking"), at("db", "ready"), DRAWN)[-2]) == ["✓ db  ready", "⠋ asking"]
+
+
+def test_a_program_has_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a program shows is not drawn over; a note goes back to the first column."""
+    table = Table()
+    with raw_terminal():
+        table.hear(talk.Step(what="waiting", passing=True))
+        table.tick()
+        table.hear(talk.Note("connected again"))
+    during = capsys.readouterr().err
+    table.tick()
+
+    assert during == "connected again\r\n"
+    assert "waiting" in capsys.readouterr().err
 
 
 def test_settled() -> None:

@@ -180,7 +180,7 @@ def test_status_of_what_is_not_deployed(environment: Environment) -> None:
 def test_a_service_that_nobody_knows(shop: Environment, command: str) -> None:
     """It is an error with the services that there are."""
     ran = shop.platform(command, "wbe").expect(1)
-    assert ran.stderr == "error: there is no service 'wbe'\n  hint: services are: api, bad, web\n"
+    assert ran.stderr == "error: there is no service 'wbe'\n  hint: did you mean 'web'? services are: api, bad, web\n"
 
 
 # logs -----------------------------------------------------------------------------------------------------------------

@@ -56,10 +56,10 @@ def test_endpoints_that_lead_to_them(plan: Plan) -> None:
 
 
 def test_an_unknown_service(plan: Plan) -> None:
-    """A name that no service has is refused, with those there are."""
+    """A name that no service has is refused, with the one that was meant, and those there are."""
     with pytest.raises(ComposeplatError, match="there is no service 'wbe'") as caught:
         plan.chosen(["wbe"])
-    assert caught.value.hint == "services are: api, db, other, web"
+    assert caught.value.hint == "did you mean 'web'? services are: api, db, other, web"
 
 
 def test_for_a_build_alone(plan: Plan) -> None:

@@ -1,0 +1,483 @@
+"""The commands of ``platform`` and their options.
+
+Owns which options a command has, their order and their words.
+What the help of a command ends with, and how the commands are listed, stands in :mod:`composeplat.cli.guide`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from composeplat import __version__
+from composeplat.cli import cluster, variables
+from composeplat.cli import options as opt
+from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing
+from composeplat.cli.console import show_result
+from composeplat.cli.funnel import funnel
+from composeplat.cli.guide import Guided
+from composeplat.cli.scripts import Shell, script_for
+
+app = typer.Typer(
+    name="platform",
+    cls=Guided,
+    help="Run a Docker Compose file on Kubernetes through Pulumi.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def platform(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Run a Docker Compose file on Kubernetes through Pulumi."""
+
+
+@app.command()
+def render(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    domain: opt.Domain = "",
+    ingress_class: opt.IngressClass = "",
+    gateway: opt.Gateway = "",
+    tls_secret: opt.TlsSecret = "",
+    tls_issuer: opt.TlsIssuer = "",
+    registry: opt.Registry = "",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder instead.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON List instead of YAML documents.")] = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
+    from composeplat.cli.render import run  # noqa: PLC0415 -- commands load what they need
+
+    with funnel(as_json=json_diagnostics):
+        request = replace(
+            opt.make_request(file, env_file),
+            name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
+            gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
+        )  # fmt: skip
+        status = run(
+            request,
+            folder=output,
+            as_json=as_json,
+            strict=strict,
+            verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def config(
+    file: opt.Files = None,
+    env_file: opt.EnvFiles = None,
+    name: opt.Name = "",
+    namespace: opt.Namespace = "",
+    domain: opt.Domain = "",
+    registry: opt.Registry = "",
+    form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="Form of the output.")] = "yaml",
+    no_interpolate: Annotated[bool, typer.Option("--no-interpolate", help="Leave variables as they are.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but messages.")] = False,
+    services: Annotated[bool, typer.Option("--services", help="Print the names of the services.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="Print the images.")] = False,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Print the names of the volumes.")] = False,
+    variables: Annotated[
+        bool, typer.Option("--variables", help="Print each variable, its value and where that came from.")
+    ] = False,
+    strict: opt.Strict = False,
+    json_diagnostics: opt.JsonDiagnostics = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Check a Compose file and print it resolved: files merged, variables in."""
+    from composeplat.cli.config import View, run  # noqa: PLC0415 -- commands load what they need
+
+    if form not in ("yaml", "json"):
+        raise typer.BadParameter("must be yaml or json", param_hint="--format")
+    chosen = [view for view, wanted in zip(View, (services, images, volumes, variables), strict=False) if wanted]
+    if len(chosen) > 1:
+        raise typer.BadParameter("give only one of --services, --images, --volumes and --variables")
+    with funnel(as_json=json_diagnostics):
+        request = replace(
+            opt.make_request(file, env_file),
+            name=name, namespace=namespace, domain=domain, registry=registry,
+        )  # fmt: skip
+        status = run(
+            request,
+            view=chosen[0] if chosen else View.DEFINITION,
+            as_json=form == "json",
+            substitute=not no_interpolate,
+            quiet=quiet,
+            strict=strict,
+            verbose=verbose,
+            json_diagnostics=json_diagnostics,
+        )
+    raise typer.Exit(int(status))
+
+
+@app.command()
+@choosing(*PLANNING, "pull_secret", *READING, *WORKING)
+def preview(
+    choice: Choice,
+    services: opt.Services = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show each property that changes.")] = False,
+    expect_no_changes: Annotated[
+        bool, typer.Option("--expect-no-changes", help="Exit with status 5 if anything would change.")
+    ] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show what a deploy would change, and why. Changes nothing."""
+    from composeplat.cli.preview import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+
+    options = Options(
+        services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
+    )
+    return run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)
+
+
+@app.command()
+@choosing(*PLANNING, "builder", "pull_secret", *READING, *WORKING)
+def deploy(
+    choice: Choice,
+    services: opt.Services = None,
+    build: Annotated[
+        bool | None,
+        typer.Option("--build/--no-build", show_default=False, help="Build all images, or none; else what changed."),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    timeout: opt.Timeout = 300,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    refresh_first: Annotated[
+        bool, typer.Option("--refresh", help="First read what was changed in the cluster by others.")
+    ] = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    safe_checkpoints: Annotated[
+        bool, typer.Option("--safe-checkpoints", help="Write the state after each step, however many there are.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Make the cluster what the Compose file says, and print the addresses."""
+    if dry_run:
+        from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
+        from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
+
+        return render_run(
+            request_for(choice), folder="", as_json=as_json, strict=choice.strict, verbose=choice.verbose,
+            json_diagnostics=choice.json_diagnostics, services=services or (),
+        )  # fmt: skip
+    from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
+    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+
+    options = Options(
+        services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
+        replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
+    )  # fmt: skip
+    return run(choice, options, as_json=as_json)
+
+
+def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Without a service, what stands behind ``--`` is the command all the same: the parser drops the dashes."""
+    words = [service, *command]
+    if "--" in sys.argv and sys.argv[sys.argv.index("--") + 1 :] == words:
+        return "", tuple(words)
+    return service, tuple(command)
+
+
+@app.command()
+@choosing("domain", "registry", "builder", *READING, *WORKING)
+def up(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]...", help="What to run; else its own command, or a shell."),
+    ] = None,
+    deploy_first: Annotated[
+        bool, typer.Option("--deploy", help="Deploy first, even if the environment is there.")
+    ] = False,
+    forward: Annotated[
+        list[str] | None,
+        typer.Option("--forward", metavar="[HERE:]PORT", help="Lead a port here to one of the container; may repeat."),
+    ] = None,
+    reverse: Annotated[
+        list[str] | None,
+        typer.Option("--reverse", metavar="[THERE:]PORT", help="Lead a port of the container to one here; may repeat."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="Set a variable of the session; may repeat."),
+    ] = None,
+    helper_image: Annotated[
+        str,
+        typer.Option("--helper-image", metavar="IMAGE", help="An image with the agent, instead of building one."),
+    ] = "",
+    volume_size: Annotated[
+        str, typer.Option("--volume-size", metavar="SIZE", help="Room for what is synced, when it is made.")
+    ] = "5Gi",
+    timeout: opt.Timeout = 300,
+    take_over: Annotated[bool, typer.Option("--take-over", help="End another 'platform up' of this service.")] = False,
+    down_on_exit: Annotated[
+        bool, typer.Option("--down-on-exit", help="Give the service back when the session ends.")
+    ] = False,
+) -> int:
+    """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
+    from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- commands load what they need
+
+    service, words = _split_at_dashes(service, command or [])
+    options = UpOptions(
+        service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
+        reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
+        timeout=timeout, take_over=take_over, down_on_exit=down_on_exit,
+    )  # fmt: skip
+    return run(choice, options)
+
+
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+@choosing()
+def execute(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run in its container.")],
+    no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
+) -> int:
+    """Run a command in the container of a service, with this terminal; ends with the command's status."""
+    from composeplat.cli.exec import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, service, tuple(command), no_terminal=no_terminal)
+
+
+@app.command()
+@choosing(*WORKING)
+def down(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete what was synced, too.")] = False,
+) -> int:
+    """End the development of a service: what was deployed runs again, as it was."""
+    from composeplat.cli.up import down as run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, service, volumes=volumes)
+
+
+@app.command()
+@app.command("ps", hidden=True)
+@choosing()
+def status(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Show how each service stands."""
+    from composeplat.cli.status import run  # noqa: PLC0415 -- commands load what they need
+
+    if watch and as_json:
+        raise typer.BadParameter("can't be given along with --json", param_hint="--watch")
+    return run(choice, tuple(services or ()), watch=watch, as_json=as_json)
+
+
+@app.command()
+@choosing(file=opt.FilesByLongName)
+def logs(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with lines as they come.")] = False,
+    since: Annotated[
+        str, typer.Option("--since", metavar="10m|TIME", help="Only lines of so long, or since a moment (RFC 3339).")
+    ] = "",
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines of each pod.")
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Say when each line was written.")] = False,
+    no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print the lines alone.")] = False,
+) -> int:
+    """Print the logs of all pods."""
+    from composeplat.cli.logs import LogOptions, parse_since, run  # noqa: PLC0415 -- commands load what they need
+
+    try:
+        asked = parse_since(since)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    options = LogOptions(follow=follow, timestamps=timestamps, prefix=not no_prefix)
+    return run(choice, tuple(services or ()), replace(asked, tail=tail), options)
+
+
+@app.command()
+@choosing()
+def events(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show what the cluster said of the environment, oldest first."""
+    from composeplat.cli.events import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, tuple(services or ()), as_json=as_json)
+
+
+@app.command()
+@choosing()
+def endpoints(
+    choice: Choice,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the addresses of the environment."""
+    from composeplat.cli.endpoints import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, as_json=as_json)
+
+
+@app.command("open")
+@choosing()
+def open_(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address is meant.")] = "",
+) -> int:
+    """Open the first address in a browser; print it where there is no display."""
+    from composeplat.cli.endpoints import run_open as run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, service)
+
+
+@app.command()
+@choosing("registry", "builder", *READING, *WORKING)
+def build(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Build what did not change, too.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Build and push images that changed, and print the names of all. Touches nothing that runs."""
+    from composeplat.cli.build import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, tuple(services or ()), force=force, as_json=as_json)
+
+
+@app.command()
+@choosing(*WORKING)
+def destroy(
+    choice: Choice,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting data.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    as_json: opt.Json = False,
+) -> int:
+    """Take an environment down. Volumes and their data stay, unless asked otherwise."""
+    from composeplat.cli.destroy import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
+
+
+@app.command()
+@choosing(*WORKING)
+def refresh(
+    choice: Choice,
+    only_show: Annotated[bool, typer.Option("--preview", help="Only show it; leave the state as it is.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Find what was changed in the cluster by others, and note it in the state."""
+    from composeplat.cli.refresh import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, preview=only_show, as_json=as_json)
+
+
+@app.command()
+@choosing(*WORKING)
+def sleep(
+    choice: Choice,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    timeout: opt.Timeout = 300,
+    as_json: opt.Json = False,
+) -> int:
+    """Scale an environment to nothing, and remember what it was."""
+    from composeplat.cli.sleeping import sleep as run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
+
+
+@app.command()
+@choosing(*WORKING)
+def wake(
+    choice: Choice,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    timeout: opt.Timeout = 300,
+    as_json: opt.Json = False,
+) -> int:
+    """Give an environment that sleeps its pods back."""
+    from composeplat.cli.sleeping import wake as run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
+
+
+@app.command()
+@choosing(*PLANNING, *WORKING)
+def eject(
+    choice: Choice,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
+) -> int:
+    """Write a folder with which plain Pulumi goes on where deploy left."""
+    from composeplat.cli.eject import run  # noqa: PLC0415 -- commands load what they need
+
+    return run(choice, folder=output)
+
+
+@app.command()
+def setup(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is there, where from, and what is missing.")
+    ] = False,
+    for_cluster: Annotated[bool, typer.Option("--cluster", help="The local cluster's programs too.")] = False,
+    install: Annotated[
+        bool, typer.Option("--install", help="With --cluster: install missing system packages too, as root.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --check: print JSON.")] = False,
+    progress: opt.Progress = opt.ProgressMode.AUTO,
+) -> None:
+    """Find the programs that deploying needs, or make them. Takes long once, and no time after that."""
+    from composeplat.cli.setup import run  # noqa: PLC0415 -- commands load what they need
+
+    if install and not for_cluster:
+        raise typer.BadParameter("goes with --cluster", param_hint="--install")
+    if as_json and not check:
+        raise typer.BadParameter("goes with --check", param_hint="--json")
+
+    with funnel():
+        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json, progress=progress)
+    raise typer.Exit(int(status))
+
+
+@app.command()
+def completion(
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
+) -> None:
+    """Print a script that lets a shell complete commands, options and services."""
+    with funnel():
+        show_result(script_for(shell))
+
+
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(variables.app, name="variables")

@@ -1,0 +1,294 @@
+"""What a shell offers when Tab is pressed.
+
+Owns what the scripts of :mod:`composeplat.cli.scripts` ask and are answered, and what may stand where on a line.
+Must not import typer, nor anything that commands need: a shell waits, and that takes longer than all the rest.
+So it knows the commands from ``grammar.json``, which ``docs/generate.py`` writes from the commands themselves.
+
+A shell is never told of an error: what can't be read, or not soon enough, is not offered.
+An answer's first line is ``words``, ``files`` or ``folders``: the last two leave it to the shell to complete a path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 1.0
+_MOST_BYTES = 1024 * 1024
+_MOST_CUTS = 3
+
+Option = dict[str, Any]
+
+
+def answer(shell: str, words: list[str]) -> None:
+    """Print what may stand at the end of a line; nothing where that can't be said.
+
+    bash gives the word it completes, as it sees it, and the line; the others give the words behind ``platform``.
+    """
+    told: list[str] = []
+    with suppress(Exception, _TooLate):
+        signal.signal(signal.SIGALRM, _give_up)
+        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
+        seen = words[0] if shell == "bash" else ""
+        typed = (split_line(words[1])[1:] if shell == "bash" else words) or [""]
+        kind, offers = offers_for(typed)
+        told = [kind, *(_shown(shell, value, meaning, typed[-1], seen) for value, meaning in offers)]
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    with suppress(OSError, AttributeError):  # nobody listens, or standard output is closed
+        sys.stdout.buffer.write("".join(f"{line}\n" for line in told).encode())
+        sys.stdout.buffer.flush()
+
+
+class _TooLate(BaseException):
+    """The time is up; no exception that a reader of files would take for one of its own."""
+
+
+def _give_up(*_: object) -> None:
+    raise _TooLate
+
+
+def _shown(shell: str, value: str, meaning: str, word: str, seen: str) -> str:
+    """An offer as its shell wants it: bash completes what stands behind the last ``=`` or ``:`` of a word alone."""
+    if shell == "bash":
+        return value[len(word) - len(seen) :] if word.endswith(seen) else value
+    meaning = meaning.partition("\n")[0]
+    if shell == "zsh":
+        return value.replace("\\", "\\\\").replace(":", "\\:") + (f":{meaning}" if meaning else "")
+    return f"{value}\t{meaning}"
+
+
+def split_line(line: str) -> list[str]:
+    """Split a line as a shell does; the last word is the one that is being typed, and may have an open quote."""
+    words, word, quote, inside = [], "", "", False
+    characters = iter(line)
+    for one in characters:
+        if quote:
+            if one == quote:
+                quote = ""
+            else:
+                word += next(characters, "") if one == "\\" and quote == '"' else one
+        elif one in "'\"":
+            quote, inside = one, True
+        elif one.isspace():
+            if word or inside:
+                words.append(word)
+            word, inside = "", False
+        else:
+            word += next(characters, "") if one == "\\" else one
+    return [*words, word]
+
+
+# what may stand where -------------------------------------------------------------------------------------------------
+
+
+def offers_for(words: list[str]) -> tuple[str, list[tuple[str, str]]]:
+    """What may stand for the last of these words, each with what it means."""
+    grammar = json.loads(Path(__file__).with_name("grammar.json").read_text(encoding="utf-8"))
+    line = Line(grammar)
+    for one in words[:-1]:
+        line.read(one)
+    word = words[-1]
+    if line.command is None:
+        return "words", []
+    if line.waiting:
+        return _values(line.waiting["value"], "", word, line)
+    if word.startswith("-") and not line.only_arguments:
+        name, equals, typed = word.partition("=")
+        if equals:
+            option = line.option(name)
+            value = option["value"] if option else None
+            return _values(value, f"{name}=", typed, line)
+        return "words", list(line.options_left(word))
+    if line.command["commands"]:
+        names = [(name, grammar[f"{line.path} {name}"]["help"]) for name in line.command["commands"]]
+        return "words", _starting(word, names)
+    return _values(line.argument(), "", word, line)
+
+
+class Line:
+    """What was typed before the word that is being typed."""
+
+    def __init__(self, grammar: dict[str, Any]) -> None:
+        self._grammar = grammar
+        self.path = "platform"
+        self.command: dict[str, Any] | None = grammar[self.path]
+        self.waiting: Option | None = None
+        """An option that lacks its value."""
+        self.only_arguments = False
+        self.arguments: list[str] = []
+        self._given: list[tuple[Option, str]] = []
+
+    def read(self, word: str) -> None:
+        if self.command is None:
+            return
+        if self.waiting:
+            self._given.append((self.waiting, word))
+            self.waiting = None
+        elif self.only_arguments or not word.startswith("-") or word == "-":
+            self._read_argument(word)
+        elif word == "--":
+            self.only_arguments = True
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            self._read_option(name, value if equals else None)
+        else:
+            self._read_letters(word[1:])
+
+    def _read_argument(self, word: str) -> None:
+        if self.command and self.command["commands"]:
+            self.path = f"{self.path} {word}"
+            self.command = self._grammar.get(self.path)
+        elif self.command:
+            self.arguments.append(word)
+            self.only_arguments = self.only_arguments or self.command["options_first"]
+
+    def _read_option(self, name: str, value: str | None) -> None:
+        option = self.option(name)
+        if option and (option["value"] is None or value is not None):
+            self._given.append((option, value or ""))
+        else:
+            self.waiting = option
+
+    def _read_letters(self, letters: str) -> None:
+        """Short options in one word: the first that takes a value takes all that stands behind it."""
+        for at, letter in enumerate(letters, start=1):
+            option = self.option(f"-{letter}")
+            takes_value = option is not None and option["value"] is not None
+            self._read_option(f"-{letter}", (letters[at:] or None) if takes_value else None)
+            if takes_value:
+                return
+
+    def option(self, name: str) -> Option | None:
+        return next((one for one in (self.command or {})["options"] if name in one["names"]), None)
+
+    def given(self, name: str) -> list[str]:
+        return [value for option, value in self._given if name in option["names"]]
+
+    def options_left(self, start: str) -> Iterator[tuple[str, str]]:
+        used = [option for option, _ in self._given]
+        for option in (self.command or {})["options"]:
+            if option["repeats"] or option not in used:
+                yield from ((name, option["help"]) for name in option["names"] if name.startswith(start))
+
+    def argument(self) -> Any:
+        """What the next argument is: the kind of its values, or nothing where no more may follow."""
+        kinds = (self.command or {})["arguments"]
+        place = len(self.arguments)
+        if place < len(kinds):
+            return kinds[place]["value"]
+        return kinds[-1]["value"] if kinds and kinds[-1]["repeats"] else None
+
+
+def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
+    if kind in ("files", "folders"):
+        return kind, []
+    names: Iterable[str] = kind if isinstance(kind, list) else ()
+    if kind == "services":
+        names = [name for name in names_in("services", line) if name not in line.arguments]
+    elif kind == "volumes":
+        names = names_in("volumes", line)
+    elif kind == "contexts":
+        names = _contexts(line)
+    return "words", [(before + name, meaning) for name, meaning in _starting(word, [(name, "") for name in names])]
+
+
+def _starting(word: str, offers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, meaning) for name, meaning in offers if name.startswith(word) and _is_harmless(name)]
+
+
+def _is_harmless(name: str) -> bool:
+    """A name that means nothing else to a shell: it is put on the line as it stands."""
+    return bool(name) and all(one.isalnum() or one in "._-:/@+" for one in name)
+
+
+# what the files say ---------------------------------------------------------------------------------------------------
+
+
+def names_in(section: str, line: Line) -> list[str]:
+    """The services, or the volumes, of the definition that the line names, or that is found from here."""
+    files = [_path(one) for one in line.given("--file")]
+    env_files = [_path(one) for one in line.given("--env-file")]
+    if "-" in files:  # standard input is the terminal
+        return []
+    quick = None if env_files else _names_alone(section, files)
+    return _names_loaded(section, files, env_files) if quick is None else quick
+
+
+def _path(word: str) -> str:
+    return os.path.expanduser(os.path.expandvars(word))
+
+
+def _names_alone(section: str, named: list[str]) -> list[str] | None:
+    """The names, where the files' own keys are all there is to know; else nothing is said."""
+    from composeplat import files  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.source import Amount, Mapping  # noqa: PLC0415 -- the same
+
+    if not named:
+        if any(os.environ.get(name) for name in ("COMPOSE_FILE", "COMPOSE_ENV_FILES")):
+            return None
+        own = Path(".env")
+        if files.exists(own) and b"COMPOSE_" in files.read_bytes(own, limit=files.MAX_ENV_FILE):
+            return None
+    found = None if named else files.find_definition(Path.cwd())
+    names: dict[str, None] = {}
+    amount = Amount()
+    for path in named or (found.files if found else ()):
+        for node in _read(Path(path), amount):
+            if not isinstance(node, Mapping):
+                continue
+            entries = node.get(section)
+            tagged = entries is not None and entries.tag
+            if not isinstance(entries, Mapping):
+                entries = Mapping(node.span)
+            if tagged or "include" in node or any(one.tag for _, one in entries):
+                return None
+            names.update(dict.fromkeys(entries.entries))
+    return list(names)
+
+
+def _read(path: Path, amount: Any) -> list[Any]:
+    """A file's documents; of one that is no YAML what stands above the mistake."""
+    from composeplat import files  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.diagnostics import Report, Source  # noqa: PLC0415 -- the same
+    from composeplat.source import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
+
+    try:
+        content = files.read_bytes(path, limit=_MOST_BYTES)
+    except files.Unreadable:
+        return []
+    for _ in range(_MOST_CUTS):
+        report = Report()
+        try:
+            return read_nodes(
+                decode(content, lambda text: Source(str(path), path.parent, text), report), report, amount
+            )
+        except StopReading:
+            rows = content.splitlines()
+            sound = min(report.sorted()[0].span.line, len(rows)) - 1
+            content = b"\n".join(rows[:sound]) + b"\n"
+    return []
+
+
+def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[str]:
+    """The names as a command would read them."""
+    from composeplat.load import read  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.request import Request  # noqa: PLC0415 -- the same
+    from composeplat.source import Mapping  # noqa: PLC0415 -- the same
+
+    request = Request(files=tuple(files), env_files=tuple(env_files), folder=Path.cwd(), shell=dict(os.environ))
+    document = read(request).document
+    entries = document.get(section) if isinstance(document, Mapping) else None
+    return list(entries.entries) if isinstance(entries, Mapping) else []
+
+
+def _contexts(line: Line) -> list[str]:
+    from composeplat.cluster.kubeconfig import read_kubeconfig  # noqa: PLC0415 -- only where one is wanted
+
+    named = line.given("--kubeconfig")
+    return sorted(read_kubeconfig(os.environ, _path(named[-1]) if named else "").contexts)

@@ -1,0 +1,78 @@
+"""The scripts that a shell reads to complete ``platform``: what ``platform completion`` prints.
+
+Owns what each shell does with an answer of :mod:`composeplat.cli.completion`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Shell(StrEnum):
+    """A shell that can be completed for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def script_for(shell: Shell) -> str:
+    return _SCRIPTS[shell]
+
+
+_BASH = r"""# bash completion for platform
+_platform() {
+    local line kind=
+    COMPREPLY=()
+    while IFS= read -r line; do
+        if [[ -z $kind ]]; then kind=$line; else COMPREPLY+=("$line"); fi
+    done < <(_PLATFORM_COMPLETE=bash "$1" "$2" "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
+    # Where paths are meant, nothing was offered, and bash goes on with them by itself.
+    case $kind in
+        files) compopt -o default ;;
+        folders) compopt -o dirnames ;;
+    esac 2>/dev/null
+    return 0
+}
+complete -F _platform platform
+"""
+
+_ZSH = r"""#compdef platform
+# zsh completion for platform
+_platform() {
+    local -a typed answer
+    typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
+    answer=("${(@f)$(_PLATFORM_COMPLETE=zsh ${words[1]} "${typed[@]}" 2>/dev/null </dev/null)}")
+    case $answer[1] in
+        files) compset -P '--*='; _files ;;
+        folders) compset -P '--*='; _files -/ ;;
+        words) shift answer; _describe platform answer ;;
+    esac
+}
+if [[ $funcstack[1] == _platform ]]; then _platform "$@"; else compdef _platform platform; fi
+"""
+
+_FISH = r"""# fish completion for platform
+function __platform_complete
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    set -l answer (env _PLATFORM_COMPLETE=fish $words[1] $words[2..-1] "$word" 2>/dev/null </dev/null)
+    set -l before (string match -r -- '^--[^=]*=' "$word")
+    set -l path (string replace -r -- '^--[^=]*=' '' "$word")
+    switch "$answer[1]"
+        case files
+            for one in (__fish_complete_path $path)
+                echo "$before$one"
+            end
+        case folders
+            for one in (__fish_complete_directories $path)
+                echo "$before$one"
+            end
+        case words
+            printf '%s\n' $answer[2..-1]
+    end
+end
+complete -c platform -f -a '(__platform_complete)'
+"""
+
+_SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}

@@ -1,0 +1,420 @@
+"""Shell completion: what is offered where, out of which files, how fast, and in a real bash.
+
+zsh and fish are answered as their scripts ask; their scripts themselves are only read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from composeplat.cli.completion import offers_for, split_line
+from tests.conftest import ROOT, Folder, Outcome, Project, run
+
+SHOP = "services: {web: {image: nginx}, worker: {image: nginx}, db: {image: postgres}}\nvolumes: {data: {}}\n"
+KUBECONFIG = """\
+contexts:
+- {name: kind-two, context: {cluster: a}}
+- {name: 'arn:aws:eks:one:7:cluster/x', context: {cluster: a}}
+"""
+
+
+@pytest.fixture
+def shop(project: Project) -> Iterator[Folder]:
+    folder = project(SHOP)
+    with contextlib.chdir(folder.path):
+        yield folder
+
+
+def offered(*words: str) -> list[str]:
+    return [value for value, _ in offers_for(list(words))[1]]
+
+
+def asked(*words: str, folder: Path, shell: str = "zsh", **variables: str) -> Outcome:
+    """Ask as the script of a shell does."""
+    return run(*words, folder=folder, stdin=None, timeout=60, _PLATFORM_COMPLETE=shell, **variables)
+
+
+# what may stand where -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("de", ["deploy", "destroy"], id="command"),
+        pytest.param("cluster ", ["start", "stop", "status"], id="command of a group"),
+        pytest.param("nonsense ", [], id="unknown command"),
+        pytest.param("--v", ["--version"], id="option of the whole"),
+        pytest.param("deploy --re", ["--registry", "--rerun-jobs", "--refresh", "--replace-volume"], id="options"),
+        pytest.param("deploy --no-w", ["--no-wait"], id="negative option"),
+        pytest.param("deploy --dry-run --dr", [], id="option given before"),
+        pytest.param("deploy -f compose.yaml --fi", ["--file"], id="option that repeats"),
+        pytest.param("deploy --progress ", ["auto", "tty", "plain", "quiet", "json"], id="choices"),
+        pytest.param("deploy --progress=pl", ["--progress=plain"], id="choices behind an equals sign"),
+        pytest.param("config --format j", ["json"], id="choices in a form of their own"),
+        pytest.param("completion ", ["bash", "zsh", "fish"], id="choices of an argument"),
+        pytest.param("deploy ", ["web", "worker", "db"], id="services"),
+        pytest.param("deploy w", ["web", "worker"], id="services that begin so"),
+        pytest.param("deploy web ", ["worker", "db"], id="service named before"),
+        pytest.param("deploy --name x --strict -n y w", ["web", "worker"], id="options before"),
+        pytest.param("deploy -qvn web ", ["web", "worker", "db"], id="letters in one word, the last with a value"),
+        pytest.param("deploy -nweb ", ["web", "worker", "db"], id="value in the same word"),
+        pytest.param("deploy -- w", ["web", "worker"], id="behind dashes"),
+        pytest.param("down ", ["web", "worker", "db"], id="service to give back"),
+        pytest.param("down web ", [], id="one service at most"),
+        pytest.param("ps ", ["web", "worker", "db"], id="command that is not listed"),
+        pytest.param("logs -f ", ["web", "worker", "db"], id="letter without a value here"),
+        pytest.param("exec web -", [], id="the command's own options"),
+        pytest.param("exec -", None, id="options before a service"),
+        pytest.param("up web -- w", [], id="the command's own words"),
+        pytest.param("variables unset ", [], id="variables, for which a cluster would be asked"),
+        pytest.param("deploy --replace-volume ", ["data"], id="volumes"),
+        pytest.param("deploy --name ", [], id="a text of one's own"),
+    ],
+)
+def test_what_is_offered(line: str, expected: list[str] | None) -> None:
+    """What may stand at the end of a line is offered, and nothing else."""
+    given = offered(*split_line(line))
+
+    assert expected == given if expected is not None else "--no-tty" in given
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("deploy -f ", "files", id="definition"),
+        pytest.param("deploy --env-file=", "files", id="env file"),
+        pytest.param("status --kubeconfig x", "files", id="kubeconfig"),
+        pytest.param("render -o ", "folders", id="output"),
+        pytest.param("deploy --name ", "words", id="no path"),
+    ],
+)
+def test_paths_are_left_to_the_shell(line: str, expected: str) -> None:
+    """Where a path is meant, the answer says so, and the shell completes it."""
+    assert (expected, []) == offers_for(split_line(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("platform deploy ", ["platform", "deploy", ""], id="a new word"),
+        pytest.param("platform  de", ["platform", "de"], id="in a word"),
+        pytest.param('p -f \'a b\' "c\\"d" e\\ f', ["p", "-f", "a b", 'c"d', "e f"], id="quotes"),
+        pytest.param("p 'a b", ["p", "a b"], id="open quote"),
+        pytest.param("p '' x", ["p", "", "x"], id="empty word"),
+        pytest.param("p \\", ["p", ""], id="backslash at the end"),
+    ],
+)
+def test_lines_are_split_as_a_shell_does(line: str, expected: list[str]) -> None:
+    """A line becomes words, of which the last is being typed."""
+    assert expected == split_line(line)
+
+
+# out of which files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "expected"),
+    [
+        pytest.param({"compose.yaml": SHOP}, [], ["web", "worker", "db"], id="found"),
+        pytest.param(
+            {"compose.yml": "services: {a: {}}", "compose.override.yml": "services: {a: {}, b: {}}"},
+            [],
+            ["a", "b"],
+            id="override",
+        ),
+        pytest.param({"x.yaml": "services: {x: {}}", "compose.yaml": SHOP}, ["-f", "x.yaml"], ["x"], id="named"),
+        pytest.param(
+            {"x.yaml": "services: {x: {}}", "y.yaml": "services: {y: {}}"},
+            ["--file=x.yaml", "-fy.yaml"],
+            ["x", "y"],
+            id="two named",
+        ),
+        pytest.param({"a b.yaml": "services: {x: {}}"}, ["-f", "a b.yaml"], ["x"], id="space in a name"),
+        pytest.param(
+            {"compose.yaml": "include: [more.yaml]\nservices: {a: {}}", "more.yaml": "services: {b: {}}"},
+            [],
+            ["b", "a"],
+            id="include",
+        ),
+        pytest.param(
+            {"compose.yaml": "include: ['${MORE}.yaml']", "s.env": "MORE=m", "m.yaml": "services: {b: {}}"},
+            ["--env-file", "s.env"],
+            ["b"],
+            id="include by an env file",
+        ),
+        pytest.param(
+            {"compose.yaml": SHOP, "compose.override.yaml": "services: {web: !reset null}"},
+            [],
+            ["worker", "db"],
+            id="taken away",
+        ),
+        pytest.param({".env": "COMPOSE_FILE=x.yaml", "x.yaml": "services: {x: {}}"}, [], ["x"], id="named in .env"),
+        pytest.param({"compose.yaml": SHOP}, ["-f", "-"], [], id="standard input"),
+        pytest.param({"compose.yaml": SHOP}, ["-f", "none.yaml"], [], id="missing"),
+        pytest.param({"x": ""}, [], [], id="no definition"),
+        pytest.param(
+            {"compose.yaml": "services:\n  a: {image: x}\n  b: {image: x}\n  c: [\n"}, [], ["a", "b"], id="broken"
+        ),
+        pytest.param({"compose.yaml": "services: [a, b]"}, [], [], id="no mapping"),
+        pytest.param(
+            {"compose.yaml": "services: {'a b': {}, '$(id)': {}, 'x;y': {}, \"n\\nl\": {}, '*': {}, ok.1-2_3: {}}"},
+            [],
+            ["ok.1-2_3"],
+            id="names that a shell would take otherwise",
+        ),
+    ],
+)
+def test_services_of_the_definition(
+    project: Project, files: dict[str, str], words: list[str], expected: list[str]
+) -> None:
+    """Services are those of the definition that the line so far names; of one that can't be read, what can be."""
+    outcome = asked("deploy", *words, "", folder=project(files).path)
+
+    assert (["words", *expected], "", 0) == (outcome.stdout.splitlines(), outcome.stderr, outcome.status)
+
+
+def test_services_of_a_folder_above(project: Project) -> None:
+    """A definition is found from the folders below it too."""
+    folder = project({"compose.yaml": SHOP, "sub/x": ""})
+
+    assert asked("up", "", folder=folder.path / "sub").stdout == "words\nweb\nworker\ndb\n"
+
+
+def test_services_of_a_variable(project: Project) -> None:
+    """The shell's own variables name files as for a command."""
+    folder = project({"compose.yaml": SHOP, "x.yaml": "services: {x: {}}"})
+
+    assert asked("up", "", folder=folder.path, COMPOSE_FILE="x.yaml").stdout == "words\nx\n"
+
+
+@pytest.mark.parametrize("name", ["$PLACE/x.yaml", "~/x.yaml"])
+def test_a_name_as_it_is_typed(project: Project, name: str) -> None:
+    """A shell gives words before it has put anything into them; that is done for the names of files."""
+    folder = project({"sub/x.yaml": "services: {x: {}}"})
+    place = str(folder.path / "sub")
+
+    assert asked("deploy", "-f", name, "", folder=folder.path, PLACE=place, HOME=place).stdout == "words\nx\n"
+
+
+HOSTILE = {
+    "huge": b"services:\n" + b"  a: {image: x}\n" * 400_000,
+    "deep": b"services: " + b"[" * 100_000,
+    "bomb": b"a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+    + b"".join(b"%c: &%c [%s]\n" % (n, n, b", ".join(9 * [b"*%c" % (n - 1)])) for n in b"bcdefghij"),
+    "circle": b"services: &a\n  web: *a\n",
+    "included circle": b"include: [compose.yaml]\n",
+    "bytes": bytes(range(256)),
+    "UTF-16": "services: {web: {}}".encode("utf-16"),
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", [pytest.param(content, id=name) for name, content in HOSTILE.items()])
+def test_hostile_files(project: Project, content: bytes) -> None:
+    """Whatever a file holds, an answer comes, and no word of an error."""
+    outcome = asked("deploy", "", folder=project({"compose.yaml": content}).path)
+
+    assert (outcome.stderr, outcome.status) == ("", 0)
+    assert outcome.stdout in ("", "words\n", "words\nweb\n")
+
+
+def test_a_pipe_is_not_waited_for(project: Project) -> None:
+    """A file that would never end is not read."""
+    folder = project({})
+    os.mkfifo(folder.path / "compose.yaml")
+
+    assert asked("deploy", "", folder=folder.path).stdout == "words\n"
+
+
+def test_contexts(project: Project) -> None:
+    """Contexts are those of the kubeconfig that the line names."""
+    folder = project({"kube.yaml": KUBECONFIG})
+    words = ("status", "--kubeconfig", "kube.yaml", "--context", "")
+
+    assert (
+        asked(*words, folder=folder.path).stdout.replace("\\", "") == "words\narn:aws:eks:one:7:cluster/x\nkind-two\n"
+    )
+
+
+def test_contexts_of_the_variable(project: Project) -> None:
+    """Without one named, they are those of the kubeconfig that `kubectl` uses."""
+    folder = project({"kube.yaml": KUBECONFIG})
+
+    given = asked("status", "--context=k", folder=folder.path, KUBECONFIG=str(folder.path / "kube.yaml")).stdout
+
+    assert given == "words\n--context=kind-two\n"
+
+
+def test_no_kubeconfig(project: Project) -> None:
+    """Without a kubeconfig there is nothing to offer."""
+    outcome = asked("status", "--context", "", folder=project({}).path)
+
+    assert (outcome.stdout, outcome.stderr) == ("words\n", "")
+
+
+# how fast -------------------------------------------------------------------------------------------------------------
+
+MOST_SECONDS = 0.150
+HEAVY = {"typer", "click", "rich", "pulumi", "grpc", "ssl", "urllib3", "jinja2"}
+
+
+def _seconds(*words: str, folder: Path) -> float:
+    """The processor's time that one answer takes: a busy machine makes a clock say anything."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
+        cwd=folder,
+        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "_PLATFORM_COMPLETE": "zsh"},
+        stdout=subprocess.DEVNULL,
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return used.ru_utime + used.ru_stime
+
+
+def test_services_come_at_once(project: Project) -> None:
+    """Nobody waits for the names of services: 150 milliseconds, as the median of some runs."""
+    services = "".join(f"  service-{n}: {{image: nginx, ports: ['80'], environment: {{A: b}}}}\n" for n in range(30))
+    folder = project(f"services:\n{services}").path
+
+    assert statistics.median(_seconds("deploy", "", folder=folder) for _ in range(7)) <= MOST_SECONDS
+
+
+@pytest.mark.parametrize("words", [["dep"], ["deploy", "--progress", ""], ["deploy", ""]], ids=" ".join)
+def test_what_an_answer_loads(project: Project, words: list[str]) -> None:
+    """An answer loads neither the commands nor what they need."""
+    script = (
+        "import sys, composeplat.cli.app as one; one.main();"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=project(SHOP).path,
+        env={"PYTHONPATH": str(ROOT), "_PLATFORM_COMPLETE": "zsh"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.startswith("words\n")
+    assert "composeplat" in done.stderr.split()
+    assert HEAVY & {*done.stderr.split()} == set()
+
+
+# shells ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "words", "expected"),
+    [
+        pytest.param("zsh", ["cluster", "sto"], "words\nstop:Stop the local cluster; its data stays.\n", id="zsh"),
+        pytest.param("fish", ["cluster", "sto"], "words\nstop\tStop the local cluster; its data stays.\n", id="fish"),
+        pytest.param("bash", ["sto", "platform cluster sto"], "words\nstop\n", id="bash"),
+        pytest.param("bash", ["", "platform cluster st --x"], "words\n", id="bash with nothing to offer"),
+        pytest.param(
+            "bash", ["pl", "platform deploy --progress=pl"], "words\nplain\n", id="bash behind an equals sign"
+        ),
+        pytest.param("bash", ["", "platform"], None, id="bash with a line of one word"),
+        pytest.param("zsh", [], None, id="no word"),
+        pytest.param("bash", [], None, id="no line"),
+        pytest.param("csh", ["sto"], None, id="unknown shell"),
+    ],
+)
+def test_answers(project: Project, shell: str, words: list[str], expected: str | None) -> None:
+    """Each shell is answered in its own form, and never with an error."""
+    outcome = asked(*words, folder=project({}).path, shell=shell)
+
+    assert (outcome.stderr, outcome.status) == ("", 0)
+    if expected is not None:
+        assert outcome.stdout == expected
+
+
+def test_a_colon_is_escaped_for_zsh(project: Project) -> None:
+    """In an answer to zsh a colon of a name is escaped: its meaning stands behind one that is not."""
+    folder = project({"kube.yaml": KUBECONFIG})
+
+    given = asked("status", "--kubeconfig", "kube.yaml", "--context", "a", folder=folder.path).stdout
+
+    assert given == "words\narn\\:aws\\:eks\\:one\\:7\\:cluster/x\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_script(project: Project, shell: str) -> None:
+    """The script of a shell asks for it, and says no word of this machine."""
+    outcome = project({}).run("completion", shell).assert_success()
+
+    assert f"_PLATFORM_COMPLETE={shell}" in outcome.stdout
+    assert outcome.stdout.splitlines()[0] in (f"# {shell} completion for platform", "#compdef platform")
+    assert sys.prefix not in outcome.stdout
+
+
+class Bash:
+    """A bash in which the script was read, and Tab is pressed for real."""
+
+    def __init__(self, folder: Folder, home: Path) -> None:
+        program = home / "platform"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from composeplat.cli.app import main; main()" "$@"\n')
+        program.chmod(0o755)
+        env = {"PATH": f"{home}:{os.defpath}", "PYTHONPATH": str(ROOT), "TERM": "dumb", "LANG": "C.UTF-8"}
+        self._process = pexpect.spawn(
+            "bash", ["--norc", "--noprofile", "-i"], cwd=folder.path, env=env, encoding="utf-8", timeout=60,
+            dimensions=(50, 500),
+        )  # fmt: skip
+        self._process.sendline(
+            "bind 'set enable-bracketed-paste off'; source <(platform completion bash); echo is-r''eady"
+        )
+        self._process.expect("is-ready\r\n")
+
+    def tab(self, line: str) -> str:
+        """What a line has become when Tab was pressed at its end."""
+        self._process.sendline(f"{line}\t\x01echo '<\x05>'")
+        self._process.expect("\r\n<(.*)>\r\n")
+        return str(self._process.match[1])
+
+    def close(self) -> None:
+        self._process.close(force=True)
+
+
+@pytest.fixture(scope="module")
+def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
+    folder = Folder(tmp_path_factory.mktemp("demo")).write(
+        {"compose.yaml": SHOP, "kube.yaml": KUBECONFIG, "other.yaml": "services: {other: {}}", "out folder/x": ""}
+    )
+    made = Bash(folder, tmp_path_factory.mktemp("home"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        pytest.param("platform dep", "platform deploy ", id="command"),
+        pytest.param("platform deploy d", "platform deploy db ", id="service"),
+        pytest.param("platform deploy w", "platform deploy w", id="several services"),
+        pytest.param("platform deploy -f other.yaml ", "platform deploy -f other.yaml other ", id="of a file"),
+        pytest.param("platform deploy --file=oth", "platform deploy --file=other.yaml ", id="file, equals sign"),
+        pytest.param("platform deploy -f oth", "platform deploy -f other.yaml ", id="file"),
+        pytest.param("platform render -o out", "platform render -o out\\ folder/", id="folder"),
+        pytest.param("platform deploy --progress=pl", "platform deploy --progress=plain ", id="choice"),
+        pytest.param(
+            "platform status --kubeconfig=kube.yaml --context arn:aws:e",
+            "platform status --kubeconfig=kube.yaml --context arn:aws:eks:one:7:cluster/x ",
+            id="context with colons",
+        ),
+        pytest.param("platform deploy oth", "platform deploy oth", id="no file where a service is meant"),
+        pytest.param("platform nonsense oth", "platform nonsense oth", id="unknown command"),
+    ],
+)
+def test_tab_in_bash(bash: Bash, line: str, expected: str) -> None:
+    """In a real bash Tab completes a line, and leaves one alone for which nothing is known."""
+    assert expected == bash.tab(line)

@@ -1,0 +1,164 @@
+"""What help says, how it looks, and what is said of a mistake on the command line."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from composeplat.cli.commands import app
+from composeplat.cli.guide import GUIDES, SECTIONS
+from tests.conftest import ROOT, run
+from tests.in_process import run_here
+
+GROUP: Any = typer.main.get_command(app)
+GROUPS = [name for name, command in GROUP.commands.items() if hasattr(command, "commands")]
+COMMANDS = [
+    *(name for name, command in GROUP.commands.items() if not command.hidden),
+    *(f"{group} {name}" for group in GROUPS for name in GROUP.commands[group].commands),
+]
+EXAMPLES = [pytest.param(line, id=line) for guide in GUIDES.values() for line in guide.examples.values()]
+
+
+def help_of(words: str, folder: Path) -> str:
+    """Help as a terminal of 80 columns shows it."""
+    return run_here(*words.split(), "--help", folder=folder).assert_success().stdout
+
+
+# commands -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_is_in_one_group() -> None:
+    """Help lists each command once, under what it is for."""
+    listed = [name for names in SECTIONS.values() for name in names]
+
+    assert sorted(listed) == sorted(name for name, command in GROUP.commands.items() if not command.hidden)
+
+
+def test_commands_are_listed_in_groups(tmp_path: Path) -> None:
+    """The groups stand in their order, each with its commands in theirs."""
+    _, _, listing = help_of("", tmp_path).partition("\nDeploy:\n")
+
+    rows = re.findall(r"^  ([a-z]+)  +\S", listing.partition("Examples:")[0], re.MULTILINE)
+    assert rows == [name for names in SECTIONS.values() for name in names]
+    assert re.findall(r"^(\S.*):$", listing, re.MULTILINE) == list(SECTIONS)[1:]
+
+
+def test_descriptions_are_whole(tmp_path: Path) -> None:
+    """What a command does is said to the end, also where that takes a second line."""
+    assert [line for line in help_of("", tmp_path).splitlines() if line.endswith("...")] == [
+        "Usage: platform [OPTIONS] COMMAND [ARGS]..."
+    ]
+
+
+def test_commands_that_are_not_listed(tmp_path: Path) -> None:
+    """`ps` is a second name of `status`, and not listed."""
+    assert "\n  ps " not in help_of("", tmp_path)
+    assert help_of("ps", tmp_path).startswith("Usage: platform ps [OPTIONS] [SERVICE]...\n")
+
+
+@pytest.mark.parametrize("words", ["", *GROUPS])
+def test_without_a_command(tmp_path: Path, words: str) -> None:
+    """A command line that ends too early shows what may follow, and is a mistake of use."""
+    outcome = run_here(*words.split(), folder=tmp_path)
+
+    assert (outcome.stdout, outcome.status) == ("", 2)
+    assert outcome.stderr == help_of(words, tmp_path)
+
+
+# examples -------------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_has_examples() -> None:
+    """One to three examples for each command, and for the whole."""
+    assert sorted(GUIDES) == sorted(["platform", *COMMANDS])
+    assert {len(guide.examples) for guide in GUIDES.values()} <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", [name for name in GUIDES if name != "platform"])
+def test_help_ends_with_examples(tmp_path: Path, name: str) -> None:
+    """Each example stands as it is typed, under what it does; the last line names a page."""
+    guide = GUIDES[name]
+    lines = [line for what, words in guide.examples.items() for line in (f"    # {what.rstrip(':')}", f"    {words}")]
+
+    shown = help_of(name, tmp_path)
+
+    assert shown.endswith("\n".join(("", "  Examples:", *lines, "", f"  See docs/{guide.page}.", "")))
+    assert (ROOT / "docs" / guide.page).is_file()
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits(tmp_path: Path, name: str) -> None:
+    """Help is at most as wide as a terminal of 80 columns."""
+    assert [line for line in help_of(name, tmp_path).splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("name", ["platform", "deploy", "cluster start"])
+def test_help_on_a_narrow_terminal(tmp_path: Path, name: str) -> None:
+    """Where a terminal is narrow the text is too, at least 50 columns, and no example is broken."""
+    words = name.split() if name != "platform" else []
+
+    lines = run(*words, "--help", folder=tmp_path, COLUMNS="40").assert_success().stdout.splitlines()
+
+    kept = [f"    {line}" for what, words in GUIDES[name].examples.items() for line in (f"# {what.rstrip(':')}", words)]
+    assert [line for line in lines if len(line) > 50 and line not in kept] == []
+    assert [line for line in kept if line not in lines] == []
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_are_understood(line: str) -> None:
+    """Each example is a command line that the commands take."""
+    words = shlex.split(re.split(r" [<>|] |\)", line[line.index("platform ") :])[0])[1:]
+    command, context = GROUP, GROUP.make_context("platform", ["deploy"])
+    while hasattr(command, "commands"):
+        name = words.pop(0)
+        command = command.commands[name]
+        is_group = hasattr(command, "commands")
+        context = command.make_context(name, [*words], parent=context, resilient_parsing=is_group)
+
+    assert context.command is command
+
+
+# mistakes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("deplyo", "No such command 'deplyo'. Did you mean 'deploy'?", id="command"),
+        pytest.param("cluster strat", "No such command 'strat'. Did you mean 'start', 'status'?", id="of a cluster"),
+        pytest.param("variables lst", "No such command 'lst'. Did you mean 'list', 'set'?", id="of variables"),
+        pytest.param("quux", "No such command 'quux'.", id="like no command"),
+        pytest.param("deploy --tmeout 5", "No such option: --tmeout (Possible options: --timeout)", id="option"),
+        pytest.param(
+            "cluster stop --delete-dat",
+            "No such option: --delete-dat (Possible options: --delete-data)",
+            id="option of a cluster",
+        ),
+        pytest.param(
+            "variables list --jsn", "No such option: --jsn (Possible options: --json)", id="option of variables"
+        ),
+        pytest.param("--verison", "No such option: --verison (Possible options: --version)", id="option of the whole"),
+        pytest.param(
+            "deploy --progress plian",
+            "Invalid value for '--progress': 'plian' is not one of 'auto', 'tty', 'plain', 'quiet', 'json'.",
+            id="choice",
+        ),
+        pytest.param("config --format xml", "Invalid value for --format: must be yaml or json", id="form"),
+        pytest.param(
+            "completion csh",
+            "Invalid value for 'bash|zsh|fish': 'csh' is not one of 'bash', 'zsh', 'fish'.",
+            id="shell",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, words: str, expected: str) -> None:
+    """A wrong command, option or value is told with those that are meant, or may be."""
+    outcome = run_here(*words.split(), folder=tmp_path)
+
+    assert (outcome.stdout, outcome.status) == ("", 2)
+    assert outcome.stderr.splitlines()[-1] == f"Error: {expected}"

@@ -1,0 +1,41 @@
+"""Where no cluster is known: what is wrong with the file is told first, since that can be mended without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Project, run
+
+NOWHERE = "/nowhere/config"
+
+
+@pytest.mark.parametrize("command", ["deploy", "preview", "status"])
+def test_no_file(tmp_path: Path, command: str) -> None:
+    """A folder without a definition is told, and where to look."""
+    outcome = run(command, folder=tmp_path, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == 3
+    assert outcome.stderr.startswith("error: no Compose file here or in a folder above")
+
+
+def test_a_file_with_errors(project: Project) -> None:
+    """The errors of a definition are shown, and nothing of a cluster."""
+    folder = project("services:\n  web: {image: x, scale: no}\n").path
+    outcome = run("deploy", folder=folder, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == 3
+    assert "compose.yaml:2:26: error: services.web.scale" in outcome.stderr
+    assert "cluster" not in outcome.stderr
+
+
+def test_a_sound_file(project: Project) -> None:
+    """With nothing wrong in the file, the cluster is what is missing."""
+    outcome = run("deploy", folder=project("services:\n  web: {image: x}\n").path, KUBECONFIG=NOWHERE)
+
+    assert outcome.status == 4
+    assert outcome.stderr == (
+        "error: no cluster is known: '/nowhere/config' names none\n"
+        "  hint: give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours\n"
+    )

@@ -1,0 +1,172 @@
+"""Pods that share a volume are kept on one node: real scheduling, on nodes that only pretend to run pods.
+
+The volumes are of a storage that every node can mount, so that nothing but the rule holds pods to a node.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composeplat.cluster.api import Api, kind_path
+from composeplat.local.choice import local_cluster
+from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DEPLOY_TOOLS
+from tests.conftest import Project
+from tests.deploy.conftest import PORTS, Environment, an_environment, until
+
+FLAG = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
+NODES = kind_path("v1", "Node")
+
+APP = "x-app: &app {image: 'app:1', expose: ['80']}\nservices:\n"
+#: Two services of three pods each, which share a volume.
+SHARED = (
+    APP
+    + "  web: {<<: *app, scale: 3, volumes: ['data:/data']}\n"
+    + "  worker: {<<: *app, scale: 3, volumes: ['data:/data']}\n"
+    + "volumes: {data: {class: nfs}}\n"
+)
+#: The second shares one volume with the first, and another with the third.
+CHAIN = (
+    APP
+    + "  web: {<<: *app, scale: 2, volumes: ['pages:/pages']}\n"
+    + "  worker: {<<: *app, volumes: ['pages:/pages', 'index:/index']}\n"
+    + "  search: {<<: *app, scale: 2, volumes: ['index:/index']}\n"
+    + "volumes: {pages: {class: nfs}, index: {class: nfs}}\n"
+)
+
+
+def storage() -> Iterator[dict[str, object]]:
+    """A class of volumes that every node can mount, and more of them than the tests need."""
+    yield {
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "nfs"},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "Immediate",
+    }  # fmt: skip
+    for number in range(20):
+        yield {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"nfs-{number}"},
+            "spec": {
+                "storageClassName": "nfs", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain", "nfs": {"server": "storage.example.com", "path": "/"},
+            },
+        }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster of four simulated nodes, with such storage."""
+    folder = tmp_path_factory.mktemp("nodes")
+    made = local_cluster(
+        {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports={"api": PORTS["api"] + 13}, simulated=4
+    )
+    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
+    try:
+        made.start()
+        with Api(made.access) as api:
+            for one in storage():
+                api.apply(one)
+        yield made
+    finally:
+        made.delete()
+
+
+@pytest.fixture
+def environment(nodes: LocalCluster, project: Project, tmp_path: Path) -> Iterator[Environment]:
+    with an_environment(nodes, project({}).path, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def settled(nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    """An environment whose two services share a volume."""
+    with an_environment(nodes, tmp_path_factory.mktemp("settled"), tmp_path_factory.mktemp("private")) as made:
+        made.deploy(SHARED).expect()
+        yield made
+
+
+@pytest.fixture
+def home(settled: Environment) -> Iterator[str]:
+    """The node where its pods are, to which no other pod may come for a while."""
+    (found,) = where(settled, "web", "worker")
+    with settled.api() as api:
+        api.patch(f"{NODES}/{found}", {"spec": {"unschedulable": True}})
+        yield found
+        api.patch(f"{NODES}/{found}", {"spec": {"unschedulable": None}})
+
+
+def where(environment: Environment, *services: str) -> set[str]:
+    """The nodes of services' pods."""
+    return {str(pod["spec"].get("nodeName")) for service in services for pod in environment.pods(service)}
+
+
+def test_one_node(settled: Environment) -> None:
+    """All pods of the services that share a volume are on one node."""
+    assert [len(settled.pods(service)) for service in ("web", "worker")] == [3, 3]
+    assert len(where(settled, "web", "worker")) == 1
+
+
+def test_one_node_for_a_chain(environment: Environment) -> None:
+    """A service that shares one volume here and another there has all its sharers on its node."""
+    environment.deploy(CHAIN).expect()
+
+    assert [len(environment.pods(service)) for service in ("web", "worker", "search")] == [2, 1, 2]
+    assert len(where(environment, "web", "worker", "search")) == 1
+
+
+def test_told_not_to(environment: Environment) -> None:
+    """With the rule off the scheduler spreads the pods of each service over the nodes."""
+    environment.write(SHARED)
+    environment.platform("deploy", **{FLAG: "false"}).expect()
+
+    assert [len(where(environment, service)) for service in ("web", "worker")] == [3, 3]
+
+
+def test_told_later(environment: Environment) -> None:
+    """A deploy that turns the rule off lets pods go where there is room; one that turns it on gathers them again."""
+    environment.deploy(SHARED).expect()
+    (home,) = where(environment, "web", "worker")
+
+    environment.platform("deploy", **{FLAG: "false"}).expect()
+    apart = where(environment, "web", "worker")
+    environment.platform("deploy").expect()
+
+    assert len(apart - {home}) >= 2
+    assert len(where(environment, "web", "worker")) == 1
+
+
+def test_another_volume_of_the_namespace(settled: Environment, home: str, tmp_path: Path) -> None:
+    """Another environment beside it, with a volume of its own, is not drawn to its node."""
+    other = replace(settled, name="other", folder=tmp_path)
+    text = SHARED.replace("web:", "shop:").replace("worker:", "mail:").replace("data", "more")
+
+    other.deploy(text).expect()
+
+    (found,) = where(other, "shop", "mail")
+    assert found != home
+
+
+def test_the_same_names_in_another_namespace(settled: Environment, home: str, environment: Environment) -> None:
+    """An environment of the same name, with a volume of the same name, is not drawn to the node of the other one."""
+    assert environment.name == settled.name
+    environment.deploy(SHARED).expect()
+
+    (found,) = where(environment, "web", "worker")
+    assert found != home
+
+
+def test_no_other_node_will_do(settled: Environment, home: str) -> None:
+    """One pod more waits for the node where the others are, though there are free ones."""
+    settled.write(SHARED.replace("scale: 3", "scale: 4", 1))
+    settled.platform("deploy", "--no-wait").expect()
+
+    def refused() -> str:
+        conditions = [c for pod in settled.pods("web") for c in pod["status"].get("conditions", ())]
+        return "".join(c["message"] for c in conditions if c.get("reason") == "Unschedulable")
+
+    assert "3 node(s) didn't match pod affinity rules" in until(refused)
+    assert {home, "None"} == where(settled, "web")
