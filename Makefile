@@ -46,7 +46,7 @@ test: check setup browser ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
 	@echo "test: pytest, on the local cluster"
-	@$(BIN)/pytest -n 2 --dist loadfile -m cluster
+	@$(BIN)/pytest -n 2 --dist loadfile -m cluster --durations 10
 
 endurance: env ## run the long tests
 	@echo "endurance: pytest"

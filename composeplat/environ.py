@@ -74,6 +74,8 @@ _SECRET_NAME = re.compile(
     r"PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|CREDENTIAL|PRIVATE|(?:API|ACCESS|AUTH|ENCRYPTION|SIGNING)_?KEY|_KEY$|^KEY$|_PWD$|_DSN$",
     re.IGNORECASE,
 )
+#: Settings that name an object, or say yes or no.
+_NAMES_OF_OBJECTS = ("PLATFORM_TLS_SECRET", "PLATFORM_PULL_SECRET")
 #: A shorter value is in so many texts that marking it would hide what is no secret.
 _SHORTEST_SECRET = 4
 _SHORTEST_LINE = 8
@@ -105,7 +107,7 @@ def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
 
 def looks_secret(name: str) -> bool:
     """Say whether a variable's name tells that its value is not to be shown."""
-    return _SECRET_NAME.search(name) is not None
+    return name not in _NAMES_OF_OBJECTS and _SECRET_NAME.search(name) is not None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.environ import Uses, Variables, is_variable_name, storable, worth_hiding
+from composeplat.environ import Uses, Variables, is_variable_name, looks_secret, storable, worth_hiding
 
 LAYERS = Variables.of({"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"})
 
@@ -93,6 +93,22 @@ def test_what_can_be_kept_in_a_namespace() -> None:
     kept = {"A": "1", "PLATFORM_DOMAIN": "d", "PLATFORM_NAMES": "n"}
     left = {"a-b": "1", "COMPOSE_FILE": "f", "PLATFORM_NAME": "n", "PLATFORM_NAMESPACE": "n"}
     assert kept == storable({**left, **kept})
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("DB_PASSWORD", True, id="password"),
+        pytest.param("API_KEY", True, id="key"),
+        pytest.param("TLS_SECRET", True, id="secret"),
+        pytest.param("PLATFORM_TLS_SECRET", False, id="names-an-object"),
+        pytest.param("PLATFORM_PULL_SECRET", False, id="says-yes-or-no"),
+        pytest.param("TAG", False, id="other"),
+    ],
+)
+def test_names_of_secrets(name: str, expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """What is secret is told by a variable's name; of our own settings none holds one."""
+    assert expected is looks_secret(name)
 
 
 def test_values_worth_hiding() -> None:

@@ -57,6 +57,16 @@ class Cause:
     logs: bool = False
 
 
+#: What messages begin with that go on from "which".
+_VERBS = ("can't", "crashes", "ends", "failed", "goes", "is", "took", "was")
+
+
+def clause_of(cause: Cause) -> str:
+    """A cause as it is said behind a service's name: ``db, which crashes``; some have a subject of their own."""
+    goes_on = cause.message.startswith(tuple(f"{verb} " for verb in _VERBS))
+    return f"which {cause.message}" if goes_on else f"which failed: {cause.message}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     state: State

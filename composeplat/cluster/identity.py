@@ -15,5 +15,9 @@ def cluster_identity(access: Access) -> str:
         except ApiError as error:
             if error.status in _NOT_REACHED:
                 raise
-    # Not everyone may read that namespace.
+    return address_identity(access)
+
+
+def address_identity(access: Access) -> str:
+    """What a cluster goes by for those who may not read that namespace."""
     return access.address.replace("/", "-").replace(":", "-")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import pulumi
 
 from composeplat.cluster.api import Access, Api
-from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge
+from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers
 from composeplat.plan.desired import Edge, Plan, ServicePlan
@@ -32,7 +32,7 @@ class DependencyFailed(Exception):
     """A dependency will not meet its condition."""
 
     def __init__(self, edge: Edge, standing: Standing, why: str) -> None:
-        super().__init__(f"{edge.service} waits for {edge.dependency}, which {why}")
+        super().__init__(f"{edge.service} waits for {edge.dependency}, {why}")
         self.edge = edge
         self.standing = standing
 
@@ -88,9 +88,9 @@ class Gate:
                     return
                 if standing.state is State.FAILED and standing.cause is not None:
                     self.failed(dependency.name, standing.cause)
-                    raise DependencyFailed(edge, standing, standing.cause.message)
+                    raise DependencyFailed(edge, standing, clause_of(standing.cause))
                 if standing.state is State.COMPLETED:
-                    raise DependencyFailed(edge, standing, "ended before it was ready")
+                    raise DependencyFailed(edge, standing, "which ended before it was ready")
                 words = f"nothing answers on port {dependency.ports[0]} yet" if met else standing.words
                 self.told(edge.service, f"waits for {edge.dependency}: {words}")
             self._check_time(edge, standing or Standing(state=State.WAITING, words=""), words)
@@ -98,13 +98,12 @@ class Gate:
 
     def _check_time(self, edge: Edge, standing: Standing, words: str) -> None:
         if self.cancelled.is_set():
-            raise DependencyFailed(edge, standing, "is not waited for any more: interrupted")
+            raise DependencyFailed(edge, standing, "which is not waited for any more: interrupted")
         if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
-            raise DependencyFailed(edge, standing, f"can't be looked at: {self.watcher.unreachable}")
+            raise DependencyFailed(edge, standing, f"which can't be looked at: {self.watcher.unreachable}")
         if self.patience.is_over:
-            raise DependencyFailed(
-                edge, standing, f"is not {_ADJECTIVES[edge.condition]} after {self.patience.seconds:.0f} s ({words})"
-            )
+            what = _ADJECTIVES[edge.condition]
+            raise DependencyFailed(edge, standing, f"which is not {what} after {self.patience.seconds:.0f} s ({words})")
 
     async def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
         port = dependency.port_to_ask(edge.condition)

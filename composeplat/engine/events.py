@@ -211,6 +211,7 @@ _WORDS = {
     "spec.resources.requests.storage": "size",
     "spec.storageClassName": "storage class",
     "spec.clusterIP": "cluster address",
+    "contextHash": "files of its build",
 }
 
 
@@ -230,7 +231,9 @@ def _reason(difference: Difference) -> str:
     elif parts[:3] == ["spec", "template", "spec"]:
         parts = parts[3:]
     name = _WORDS.get(dotted) or ".".join(parts)
-    if isinstance(difference.old, dict | list) or isinstance(difference.new, dict | list):
+    # Of what is hidden, or is Pulumi's own to know, both sides look the same.
+    is_seen = show(difference.old) != show(difference.new)
+    if not is_seen or isinstance(difference.old, dict | list) or isinstance(difference.new, dict | list):
         return name
     return f"{name} {show(difference.old)} → {show(difference.new)}"
 

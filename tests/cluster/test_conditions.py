@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import Cause, Object, Standing, State, is_met, judge
+from composeplat.cluster.conditions import Cause, Object, Standing, State, clause_of, is_met, judge
 from composeplat.model import COMPLETED, HEALTHY, STARTED
 from tests.cluster.objects import (
     IMAGE,
@@ -1027,3 +1027,20 @@ def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[
     judge(workload["kind"], workload["metadata"]["name"], view)
 
     assert asked == told
+
+
+@pytest.mark.parametrize(
+    ("message", "clause"),
+    [
+        pytest.param("crashes with exit status 3", "which crashes with exit status 3", id="goes-on"),
+        pytest.param("can't be built: x", "which can't be built: x", id="cannot"),
+        pytest.param(
+            "its health check failed 5 times: x", "which failed: its health check failed 5 times: x", id="of-its-own"
+        ),
+        pytest.param("image 'x' can't be pulled", "which failed: image 'x' can't be pulled", id="another-subject"),
+        pytest.param("isolated", "which failed: isolated", id="no-whole-word"),
+    ],
+)
+def test_a_clause(message: str, clause: str) -> None:
+    """What failed is said behind a service's name, as a sentence that reads."""
+    assert clause == clause_of(Cause(code="x", message=message))

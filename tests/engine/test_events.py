@@ -499,6 +499,9 @@ def changed(*differences: Difference) -> Change:
         pytest.param("metadata.labels", {"a": "b"}, {"a": "c"}, "metadata.labels", id="mapping"),
         pytest.param("spec.template.spec.containers[0].command", None, ["sh"], "command", id="list"),
         pytest.param(HASH, "0a", "0b", "its variables or files", id="config-hash"),
+        pytest.param("contextHash", None, None, "files of its build", id="context-of-a-build"),
+        pytest.param("data.GREETING", None, None, "data.GREETING", id="hidden"),
+        pytest.param("data.GREETING", "[secret]", "[secret]", "data.GREETING", id="secret"),
     ],
 )  # fmt: skip
 def test_reasons(path: str, old: object, new: object, words: str) -> None:

@@ -282,6 +282,16 @@ def test_backend_that_is_set(tmp_path: Path, environment: Mapping[str, str], url
     assert not (tmp_path / "data" / "state").exists()
 
 
+def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is from where the command is run, which is not where Pulumi is."""
+    monkeypatch.chdir(tmp_path)
+
+    backend = find_backend({"PULUMI_BACKEND_URL": "file://./state", "HOME": "/home"}, Home(tmp_path / "data"), "uid")
+
+    assert (f"file://{tmp_path}/state", tmp_path / "state") == (backend.url, backend.folder)
+    assert backend.variables["PULUMI_BACKEND_URL"] == backend.url
+
+
 @pytest.mark.parametrize(
     "environment",
     [

@@ -208,6 +208,20 @@ def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
     }
 
 
+def test_variables_that_are_paths(
+    tmp_path: Path, port: int, programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is from where the command is run: Pulumi is run elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    theirs = {"PULUMI_CONFIG_PASSPHRASE_FILE": "../phrase", "DOCKER_CONFIG": "docker"}
+    space = workspace(tmp_path, port, **programs, **theirs)
+
+    space.prepare(builds=False)
+
+    assert space.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path.parent / "phrase")
+    assert space.runner.variables["DOCKER_CONFIG"] == str(tmp_path / "docker")
+
+
 # the lock -------------------------------------------------------------------------------------------------------------
 
 
