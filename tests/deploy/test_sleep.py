@@ -188,8 +188,10 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
 def test_what_fails_ends_the_wait(environment: Environment) -> None:
     """A dependency that does not come up is told with the reason; its dependent sleeps on, until the next time."""
     text = HEAD + (
-        "  db: {<<: *app, command: \"sh -c 'test -e /data/ok || exit 3; exec sleep 1000'\", volumes: ['data:/data']}\n"
-        "  web: {<<: *app, depends_on: [db]}\nvolumes: {data: {}}\n"
+        "  db:\n    <<: *app\n    command: sh -c 'test -e /data/ok || exit 3; exec sleep 1000'\n"
+        # Started it would be for a moment.
+        "    healthcheck: {test: test -e /data/ok, interval: 1s}\n    volumes: ['data:/data']\n"
+        "  web: {<<: *app, depends_on: {db: {condition: service_healthy}}}\nvolumes: {data: {}}\n"
     )
     environment.deploy(text.replace("test -e /data/ok ||", "touch /data/ok; false &&")).expect()
     environment.deploy(text).expect()
