@@ -184,6 +184,7 @@ func (h *holder) control(l *linked, stream *multiplexing.Stream) {
 			h.session = nil
 		}
 		h.lock.Unlock()
+		running.dismiss()
 		go running.hangUp()
 		running = nil
 	}

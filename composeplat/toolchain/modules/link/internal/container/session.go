@@ -274,6 +274,17 @@ func (s *session) detach(v *viewer) {
 	s.moved.Broadcast()
 }
 
+// dismiss sends away whoever is attached: it is not to take what becomes of the command for the command's own end.
+func (s *session) dismiss() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.viewer != nil {
+		s.viewer.gone = true
+		s.viewer = nil
+	}
+	s.moved.Broadcast()
+}
+
 func (s *session) show(v *viewer) error {
 	for {
 		s.lock.Lock()
