@@ -122,6 +122,12 @@ class Diagnostic:
         return self.severity
 
 
+def near(word: str, words: Iterable[str]) -> str:
+    """Give a hint at the word that was meant; not for long words, as likeness is slow to see."""
+    found = [] if len(word) > _LONGEST_WORD else difflib.get_close_matches(word, words, n=1)
+    return f"did you mean '{found[0]}'?" if found else ""
+
+
 @dataclass(slots=True)
 class Report:
     """Everything a run had to say, each thing once."""
@@ -150,12 +156,9 @@ class Report:
         self._kept[key] = Diagnostic(code=code, span=span, path=path, message=_one_line(message), hint=_one_line(hint))
 
     def near(self, word: str, words: Iterable[str]) -> str:
-        """Give a hint at the word that was meant; not for long words or too many, as likeness is slow to see."""
+        """Give a hint at the word that was meant, for so many words as do not take long."""
         self._lookups += 1
-        if self._lookups > MAX_LOOKUPS or len(word) > _LONGEST_WORD:
-            return ""
-        near = difflib.get_close_matches(word, words, n=1)
-        return f"did you mean '{near[0]}'?" if near else ""
+        return "" if self._lookups > MAX_LOOKUPS else near(word, words)
 
     def has_error(self, *path: str | int) -> bool:
         """Say whether an error was found at or below a path: then what follows from it need not be told too."""

@@ -254,7 +254,7 @@ def _reference() -> Iterator[str]:
         yield from _rows("Argument", path, command)
         yield from _rows("Option", path, command)
         guide = GUIDES[_short(path)]
-        lines = "\n".join(line for what, words in guide.examples.items() for line in (f"# {what.rstrip(':')}", words))
+        lines = "\n".join(line for what, words in guide.examples.items() for line in (f"# {what}", words))
         yield f"```text\n{lines}\n```\n"
         described = "" if hasattr(command, "commands") else f"[commands.md](commands.md#{path.replace(' ', '-')})"
         page = "" if guide.page == "commands.md" else f"[{guide.page}]({guide.page})"

@@ -6,9 +6,8 @@ from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result
 from composeplat.cli.operating import (
-    document,
-    failure_rows,
     operator_for,
+    outcome_document,
     plan_for,
     show_document,
     show_failures,
@@ -28,11 +27,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
             outcome = operator_for(planned).build(services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    data = document(
-        "build", planned.plan.environment, planned.plan.namespace,
-        status="failed" if outcome.failures else "done", images=outcome.images,
-        failures=failure_rows(outcome), seconds=round(outcome.seconds, 1),
-    )  # fmt: skip
+    data = outcome_document("build", planned.plan, outcome, images=outcome.images)
     show_document(data, planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
@@ -114,6 +114,15 @@ def _screen(choice: Choice) -> AbstractContextManager[object]:
     from composeplat.cli.progress import Screen  # noqa: PLC0415 -- for those that work
 
     return Screen(choice.shown_progress)
+
+
+@contextmanager
+def working(progress: opt.ProgressMode) -> Iterator[None]:
+    """For a command without a :class:`Choice`: it runs inside the funnel, and what goes on is shown."""
+    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- for those that work
+
+    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
+        yield
 
 
 def _lines() -> AbstractContextManager[object]:

@@ -10,6 +10,7 @@ import typer
 
 from composeplat import talk
 from composeplat.cli import options as opt
+from composeplat.cli.choice import working
 from composeplat.cli.console import show_result, table, tell
 from composeplat.cli.funnel import funnel
 from composeplat.cli.guide import Guided
@@ -64,10 +65,9 @@ def start(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- commands load what they need
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
+    with working(progress):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(os.environ, ports={k: v for k, v in ports.items() if v}, simulated=simulated)
         started = cluster.start()
@@ -84,10 +84,9 @@ def stop(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat.cli.progress import Screen  # noqa: PLC0415 -- commands load what they need
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
+    with working(progress):
         cluster = local_cluster(os.environ, simulated=int(simulated))
         was_running = cluster.stop()
         if delete_data:

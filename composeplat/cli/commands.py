@@ -15,7 +15,7 @@ import typer
 from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
-from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing
+from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing, working
 from composeplat.cli.console import show_result
 from composeplat.cli.funnel import funnel
 from composeplat.cli.guide import Guided
@@ -465,8 +465,8 @@ def setup(
     if as_json and not check:
         raise typer.BadParameter("goes with --check", param_hint="--json")
 
-    with funnel():
-        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json, progress=progress)
+    with working(progress):
+        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json)
     raise typer.Exit(int(status))
 
 

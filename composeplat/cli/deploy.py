@@ -8,9 +8,9 @@ from composeplat.cli.console import show_result
 from composeplat.cli.operating import (
     Mask,
     Planned,
-    document,
-    failure_rows,
+    failed_words,
     operator_for,
+    outcome_document,
     plan_for,
     show_document,
     show_failures,
@@ -40,7 +40,7 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     show_document(_result(outcome, planned.plan), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
-        talk.conclude(_failed_words(outcome))
+        talk.conclude(f"{failed_words(outcome)}; what else was done is noted")
         return Exit.FAILED
     talk.conclude(mask.clean(_summary(outcome, planned.where)))
     if not as_json:
@@ -49,11 +49,9 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
 
 
 def _result(outcome: Outcome, plan: Plan) -> dict[str, object]:
-    return document(
-        "deploy", plan.environment, plan.namespace,
-        status="failed" if outcome.failures else "done", changes=change_rows(outcome.changes, plan),
-        failures=failure_rows(outcome), kept_volumes=outcome.kept, urls=list(outcome.urls),
-        seconds=round(outcome.seconds, 1),
+    return outcome_document(
+        "deploy", plan, outcome, changes=change_rows(outcome.changes, plan), kept_volumes=outcome.kept,
+        urls=list(outcome.urls),
     )  # fmt: skip
 
 
@@ -69,10 +67,3 @@ def count_words(outcome: Outcome) -> str:
     named = (("create", "created"), ("update", "updated"), ("replace", "replaced"), ("delete", "deleted"))
     counts = [f"{outcome.counts[key]} {word}" for key, word in named if outcome.counts.get(key)]
     return ", ".join(counts) or "nothing changed"
-
-
-def _failed_words(outcome: Outcome) -> str:
-    count = len({failure.service for failure in outcome.failures})
-    return (
-        f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s; what else was done is noted"
-    )

@@ -32,142 +32,142 @@ class Guide:
 GUIDES: Mapping[str, Guide] = {
     "platform": Guide(
         {
-            "What the Compose file here would become:": "platform render",
-            "Run it on a cluster of this machine (Linux, as root):": "platform deploy --local",
-            "Run it on the cluster that kubectl uses:": "platform deploy --domain apps.example.com",
+            "What the Compose file here would become": "platform render",
+            "Run it on a cluster of this machine (Linux, as root)": "platform deploy --local",
+            "Run it on the cluster that kubectl uses": "platform deploy --domain apps.example.com",
         },
         "tutorial.md",
     ),
     "deploy": Guide(
         {
-            "To the cluster that kubectl uses:": "platform deploy --domain apps.example.com",
-            "To a cluster of this machine, started if need be:": "platform deploy --local",
-            "One service and what it depends on, built anew:": "platform deploy web --build",
+            "To the cluster that kubectl uses": "platform deploy --domain apps.example.com",
+            "To a cluster of this machine, started if need be": "platform deploy --local",
+            "One service and what it depends on, built anew": "platform deploy web --build",
         },
         "deploying.md",
     ),
     "preview": Guide(
         {
-            "Each property that would change:": "platform preview --diff",
-            "For a pipeline: status 5 where anything would change:": "platform preview --expect-no-changes",
+            "Each property that would change": "platform preview --diff",
+            "For a pipeline: status 5 where anything would change": "platform preview --expect-no-changes",
         },
         "deploying.md",
     ),
     "build": Guide(
         {
-            "Build what changed, and push it:": "platform build --registry registry.example.com/team",
-            "One image, changed or not:": "platform build api --force",
+            "Build what changed, and push it": "platform build --registry registry.example.com/team",
+            "One image, changed or not": "platform build api --force",
         },
         "building.md",
     ),
     "render": Guide(
         {
-            "One file for each service, volume and endpoint:": "platform render -o manifests",
-            "What another file changes of it:": "platform render -f compose.yaml -f compose.production.yaml",
+            "One file for each service, volume and endpoint": "platform render -o manifests",
+            "What another file changes of it": "platform render -f compose.yaml -f compose.production.yaml",
         },
         "kubernetes.md",
     ),
     "config": Guide(
         {
-            "Only check the file, and take warnings as errors:": "platform config --quiet --strict",
-            "Where each variable's value comes from:": "platform config --variables",
+            "Only check the file, and take warnings as errors": "platform config --quiet --strict",
+            "Where each variable's value comes from": "platform config --variables",
         },
         "compose-file.md",
     ),
     "refresh": Guide(
-        {"See what others changed, and leave the state as it is:": "platform refresh --preview"}, "deploying.md"
+        {"See what others changed, and leave the state as it is": "platform refresh --preview"}, "deploying.md"
     ),
-    "sleep": Guide({"Overnight, in a namespace of the team:": "platform sleep --namespace team-a"}, "commands.md"),
-    "wake": Guide({"In the morning:": "platform wake --namespace team-a --timeout 600"}, "commands.md"),
+    "sleep": Guide({"Overnight, in a namespace of the team": "platform sleep --namespace team-a"}, "commands.md"),
+    "wake": Guide({"In the morning": "platform wake --namespace team-a --timeout 600"}, "commands.md"),
     "destroy": Guide(
         {
-            "Take it down, and keep the volumes:": "platform destroy",
-            "Delete the data too, without being asked:": "platform destroy --volumes --yes",
+            "Take it down, and keep the volumes": "platform destroy",
+            "Delete the data too, without being asked": "platform destroy --volumes --yes",
         },
         "deploying.md",
     ),
-    "eject": Guide({"A folder for plain Pulumi:": "platform eject -o infrastructure"}, "leaving.md"),
+    "eject": Guide({"A folder for plain Pulumi": "platform eject -o infrastructure"}, "leaving.md"),
     "status": Guide(
         {
-            "Until Ctrl-C, whenever something changes:": "platform status --watch",
-            "One service, for a program:": "platform status web --json",
+            "Until Ctrl-C, whenever something changes": "platform status --watch",
+            "One service, for a program": "platform status web --json",
         },
         "living.md",
     ),
     "logs": Guide(
         {
-            "The last lines of a service, and those to come:": "platform logs --follow --tail 20 web",
-            "What all services wrote in the last ten minutes:": "platform logs --since 10m --timestamps",
+            "The last lines of a service, and those to come": "platform logs --follow --tail 20 web",
+            "What all services wrote in the last ten minutes": "platform logs --since 10m --timestamps",
         },
         "living.md",
     ),
-    "events": Guide({"What the cluster said of one service:": "platform events web"}, "living.md"),
-    "endpoints": Guide({"Addresses, for a program:": "platform endpoints --json"}, "living.md"),
-    "open": Guide({"The page of one service:": "platform open web"}, "living.md"),
+    "events": Guide({"What the cluster said of one service": "platform events web"}, "living.md"),
+    "endpoints": Guide({"Addresses, for a program": "platform endpoints --json"}, "living.md"),
+    "open": Guide({"The page of one service": "platform open web"}, "living.md"),
     "up": Guide(
         {
-            "Files synced, ports led here, a shell or the service's command:": "platform up web",
-            "Another command, and the service given back in the end:": "platform up web --down-on-exit -- npm run dev",
-            "A debugger's port led here too:": "platform up api --forward 5678",
+            "Files synced, ports led here, a shell or the service's command": "platform up web",
+            "Another command, and the service given back in the end": "platform up web --down-on-exit -- npm run dev",
+            "A debugger's port led here too": "platform up api --forward 5678",
         },
         "developing.md",
     ),
     "exec": Guide(
         {
-            "A shell in a container:": "platform exec web sh",
-            "A client of a database, options before the service:": "platform exec -n team-a db psql -U postgres",
+            "A shell in a container": "platform exec web sh",
+            "A client of a database, options before the service": "platform exec -n team-a db psql -U postgres",
         },
         "living.md",
     ),
     "down": Guide(
         {
-            "Give a service back, and keep what was synced:": "platform down web",
-            "Delete that too:": "platform down web --volumes",
+            "Give a service back, and keep what was synced": "platform down web",
+            "Delete that too": "platform down web --volumes",
         },
         "developing.md",
     ),
     "setup": Guide(
         {
-            "What is there, and what is missing:": "platform setup --check",
-            "All that the local cluster needs:": "platform setup --cluster --install",
+            "What is there, and what is missing": "platform setup --check",
+            "All that the local cluster needs": "platform setup --cluster --install",
         },
         "local-cluster.md",
     ),
-    "cluster": Guide({"Start it, and see how its parts are:": "platform cluster start"}, "local-cluster.md"),
+    "cluster": Guide({"Start it, and see how its parts are": "platform cluster start"}, "local-cluster.md"),
     "cluster start": Guide(
         {
-            "Beside another web server:": "platform cluster start --https-port 8443 --http-port 8080",
-            "Five nodes that only pretend:": "platform cluster start --simulated 5",
+            "Beside another web server": "platform cluster start --https-port 8443 --http-port 8080",
+            "Five nodes that only pretend": "platform cluster start --simulated 5",
         },
         "local-cluster.md",
     ),
     "cluster stop": Guide(
         {
-            "Stop it, and keep its data:": "platform cluster stop",
-            "Remove its volumes, images and all else:": "platform cluster stop --delete-data",
+            "Stop it, and keep its data": "platform cluster stop",
+            "Remove its volumes, images and all else": "platform cluster stop --delete-data",
         },
         "local-cluster.md",
     ),
-    "cluster status": Guide({"Its parts, for a program:": "platform cluster status --json"}, "local-cluster.md"),
-    "variables": Guide({"What is kept in a namespace:": "platform variables list --namespace team-a"}, "variables.md"),
+    "cluster status": Guide({"Its parts, for a program": "platform cluster status --json"}, "local-cluster.md"),
+    "variables": Guide({"What is kept in a namespace": "platform variables list --namespace team-a"}, "variables.md"),
     "variables set": Guide(
         {
-            "A value that may be seen:": "platform variables set LOG_LEVEL=debug",
-            "A secret, from a file:": "platform variables set API_TOKEN --secret < token.txt",
+            "A value that may be seen": "platform variables set LOG_LEVEL=debug",
+            "A secret, from a file": "platform variables set API_TOKEN --secret < token.txt",
         },
         "variables.md",
     ),
     "variables unset": Guide(
-        {"Two at once:": "platform variables unset LOG_LEVEL API_TOKEN --namespace team-a"}, "variables.md"
+        {"Two at once": "platform variables unset LOG_LEVEL API_TOKEN --namespace team-a"}, "variables.md"
     ),
     "variables list": Guide(
-        {"Those of the namespace that a deploy from here would use:": "platform variables list"}, "variables.md"
+        {"Those of the namespace that a deploy from here would use": "platform variables list"}, "variables.md"
     ),
     "completion": Guide(
         {
-            "In this bash:": "source <(platform completion bash)",
-            "In each bash to come:": "echo 'source <(platform completion bash)' >> ~/.bashrc",
-            "In fish:": "platform completion fish | source",
+            "In this bash": "source <(platform completion bash)",
+            "In each bash to come": "echo 'source <(platform completion bash)' >> ~/.bashrc",
+            "In fish": "platform completion fish | source",
         },
         "commands.md",
     ),
@@ -204,6 +204,6 @@ def _epilog(path: str) -> str | None:
     guide = GUIDES.get(path)
     if guide is None:
         return None
-    lines = [line for what, command in guide.examples.items() for line in (f"  # {what.rstrip(':')}", f"  {command}")]
+    lines = [line for what, command in guide.examples.items() for line in (f"  # {what}", f"  {command}")]
     # The mark keeps the lines as they are.
     return "\n".join(("\b", "Examples:", *lines, "", f"See docs/{guide.page}."))

@@ -56,20 +56,15 @@ def plan_for(
     Who looks at what is deployed already is told errors alone, and needs no domain.
     """
     request = request_for(choice)
-    if start and choice.local:
-        loaded, plan = _plan(request)
-        if _is_hopeless(loaded, choice):
-            _show(loaded, choice)
-            return None
+    if start and choice.local and _is_refused(request, choice):
+        return None
     try:
         target = find_target(
             os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
         )
     except ComposeplatError:
         # What is wrong with the file can be mended first, and without a cluster.
-        loaded, _ = _plan(request)
-        if _is_hopeless(loaded, choice):
-            _show(loaded, choice)
+        if _is_refused(request, choice):
             return None
         raise
     request = _for_target(request, target)
@@ -90,6 +85,12 @@ def _show(loaded: Loaded, choice: Choice) -> bool:
     return show_report(
         loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
     )  # fmt: skip
+
+
+def _is_refused(request: Request, choice: Choice) -> bool:
+    """Show what is wrong with a definition whatever the cluster; gives whether there is anything."""
+    loaded, _ = _plan(request)
+    return _is_hopeless(loaded, choice) and _show(loaded, choice)
 
 
 def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
@@ -226,6 +227,19 @@ def failure_rows(outcome: Outcome) -> list[dict[str, object]]:
 def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
     """What a command prints for programs; docs/schemas has the form of each."""
     return {"schema": f"platform/{command}/1", "environment": environment, "namespace": namespace, **fields}
+
+
+def outcome_document(command: str, plan: Plan, outcome: Outcome, **fields: object) -> dict[str, object]:
+    """What a command prints that services may fail under."""
+    return document(
+        command, plan.environment, plan.namespace, status="failed" if outcome.failures else "done", **fields,
+        failures=failure_rows(outcome), seconds=round(outcome.seconds, 1),
+    )  # fmt: skip
+
+
+def failed_words(outcome: Outcome) -> str:
+    count = len({failure.service for failure in outcome.failures})
+    return f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s"
 
 
 def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:

@@ -7,20 +7,13 @@ import os
 
 from composeplat import talk
 from composeplat.cli.console import show_result, table, tell
-from composeplat.cli.options import ProgressMode
-from composeplat.cli.progress import Screen
 from composeplat.diagnostics import Exit
 from composeplat.local.packages import install_packages, missing_packages
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS, SIMULATION_TOOLS, Tool
 
 
-def run(*, check: bool, cluster: bool, install: bool, as_json: bool, progress: ProgressMode) -> Exit:
-    with Screen(progress):
-        return _run(check=check, cluster=cluster, install=install, as_json=as_json)
-
-
-def _run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
+def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     toolchain = Toolchain(os.environ)
     tools: tuple[Tool, ...] = (*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS)
     tools += (*CLUSTER_TOOLS, *SIMULATION_TOOLS) if cluster else ()

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.operating import document, failure_rows, operator_for, plan_for, show_document, show_failures
+from composeplat.cli.operating import (
+    failed_words,
+    operator_for,
+    outcome_document,
+    plan_for,
+    show_document,
+    show_failures,
+)
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import Outcome
 from composeplat.plan import Plan
@@ -33,19 +40,15 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     _tell_developed(outcome)
     if outcome.failures:
-        count = len({failure.service for failure in outcome.failures})
-        talk.conclude(f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s")
+        talk.conclude(failed_words(outcome))
         return Exit.FAILED
     talk.conclude(_sum(outcome, planned.where, "is awake", "nothing was asleep in"))
     return Exit.DONE
 
 
 def _result(command: str, outcome: Outcome, plan: Plan) -> dict[str, object]:
-    return document(
-        command, plan.environment, plan.namespace,
-        status="failed" if outcome.failures else "done", services=list(outcome.services),
-        under_development=list(outcome.developed), failures=failure_rows(outcome), seconds=round(outcome.seconds, 1),
-    )  # fmt: skip
+    services, developed = list(outcome.services), list(outcome.developed)
+    return outcome_document(command, plan, outcome, services=services, under_development=developed)
 
 
 def _tell_developed(outcome: Outcome) -> None:

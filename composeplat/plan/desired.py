@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
-from composeplat.diagnostics import ComposeplatError
+from composeplat.diagnostics import ComposeplatError, near
 from composeplat.model import HEALTHY, Build
 from composeplat.names import MANAGED_BY
 
@@ -136,11 +135,8 @@ class Plan:
             return frozenset(known)
         unknown = [name for name in names if name not in known]
         if unknown:
-            near = get_close_matches(unknown[0], known, n=1)
-            hint = f"did you mean '{near[0]}'? " if near else ""
-            raise ComposeplatError(
-                f"there is no service '{unknown[0]}'", f"{hint}services are: {', '.join(sorted(known))}"
-            )
+            hints = [near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
+            raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
         chosen = set(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
             chosen |= more
