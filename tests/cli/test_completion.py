@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from composeplat.cli.completion import offers_for, split_line
 from tests.conftest import ROOT, Folder, Outcome, Project, run
+from tests.terminal import Terminal
 
 SHOP = "services: {web: {image: nginx}, worker: {image: nginx}, db: {image: postgres}}\nvolumes: {data: {}}\n"
 KUBECONFIG = """\
@@ -366,23 +366,20 @@ class Bash:
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from composeplat.cli.app import main; main()" "$@"\n')
         program.chmod(0o755)
         env = {"PATH": f"{home}:{os.defpath}", "PYTHONPATH": str(ROOT), "TERM": "dumb", "LANG": "C.UTF-8"}
-        self._process = pexpect.spawn(
-            "bash", ["--norc", "--noprofile", "-i"], cwd=folder.path, env=env, encoding="utf-8", timeout=60,
-            dimensions=(50, 500),
-        )  # fmt: skip
-        self._process.sendline(
+        words = ["bash", "--norc", "--noprofile", "-i"]
+        self._terminal = Terminal(words, folder=folder.path, env=env, columns=500, rows=50)
+        self._terminal.type(
             "bind 'set enable-bracketed-paste off'; source <(platform completion bash); echo is-r''eady"
         )
-        self._process.expect("is-ready\r\n")
+        self._terminal.until("is-ready\r\n")
 
     def tab(self, line: str) -> str:
         """What a line has become when Tab was pressed at its end."""
-        self._process.sendline(f"{line}\t\x01echo '<\x05>'")
-        self._process.expect("\r\n<(.*)>\r\n")
-        return str(self._process.match[1])
+        self._terminal.type(f"{line}\t\x01echo '<\x05>'")
+        return self._terminal.find("\r\n<(.*)>\r\n")
 
     def close(self) -> None:
-        self._process.close(force=True)
+        self._terminal.kill()
 
 
 @pytest.fixture(scope="module")

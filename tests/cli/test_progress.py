@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pexpect
 import pytest
 
 from composeplat import talk
@@ -21,6 +20,7 @@ from composeplat.cli.console import raw_terminal
 from composeplat.cli.progress import Screen, Table
 from composeplat.talk import Event, Progress
 from tests.conftest import ROOT
+from tests.terminal import Terminal
 
 #: What is shown, one after the other: a note, a pause in seconds, or the kind of an event and its fields.
 Step = str | float | dict[str, Any]
@@ -46,7 +46,7 @@ DRAWN = 0.5
 
 
 @dataclass
-class Terminal:
+class Drawn:
     """What stands on a terminal, as far as the sequences go that the table is drawn with."""
 
     columns: int
@@ -84,23 +84,16 @@ class Terminal:
 
 def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, mode: str = "auto", **variables: str) -> str:
     """What is written to a terminal."""
-    terminal = pexpect.spawn(
-        sys.executable,
-        ["-c", SHOW, mode, json.dumps(steps)],
-        env={**ENVIRONMENT, **variables},
-        dimensions=(rows, columns),
-        encoding="utf-8",
-        timeout=30,
-    )
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    assert terminal.exitstatus == 0, terminal.before
-    return str(terminal.before)
+    words = [sys.executable, "-c", SHOW, mode, json.dumps(steps)]
+    terminal = Terminal(words, folder=ROOT, env={**ENVIRONMENT, **variables}, columns=columns, rows=rows)
+    shown = terminal.rest()
+    assert terminal.status() == 0, shown
+    return shown
 
 
 def screens(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> list[list[str]]:
     """What stands on a terminal, each time before it is drawn anew, and at the end."""
-    return Terminal(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
+    return Drawn(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
 
 
 def elsewhere(*steps: Step, mode: str = "auto", **variables: str) -> str:

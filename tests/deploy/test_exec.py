@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
-import pexpect
 import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, an_environment
+from tests.terminal import Terminal
 
 FILE = f"""\
 services:
@@ -50,18 +50,14 @@ def test_options_behind_the_service_are_the_commands(web: Environment) -> None:
 
 def test_a_terminal(web: Environment) -> None:
     """On a terminal it is one, of its size, and follows when that changes."""
-    command = words(web, "web", "sh", "-c", "test -t 0 && sleep 1 && stty size; read line; stty size; exit 3")
-    child = pexpect.spawn(
-        command[0], command[1:], cwd=str(web.folder), env=web.variables, dimensions=(30, 90), timeout=30
-    )
-    child.expect_exact("30 90")
-    child.setwinsize(40, 120)
-    child.expect(pexpect.TIMEOUT, timeout=1)
-    child.sendline("go on")
-    child.expect_exact("40 120")
-    child.expect(pexpect.EOF)
-    child.close()
-    assert child.exitstatus == 3
+    script = "test -t 0 && sleep 1 && stty size; until stty size | grep '40 120'; do sleep 0.1; done; read line; exit 3"
+    command = words(web, "web", "sh", "-c", script)
+    terminal = Terminal(command, folder=web.folder, env=web.variables, columns=90, rows=30)
+    terminal.until("30 90")
+    terminal.resize(columns=120, rows=40)
+    terminal.until("40 120")
+    terminal.type("go on")
+    assert terminal.status() == 3
 
 
 def test_what_can_not_be_run(web: Environment) -> None:

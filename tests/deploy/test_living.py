@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import PORTS, Environment, an_environment, until
 from tests.deploy.test_trouble import ApiServer, until_whole
+from tests.terminal import Terminal
 
 #: Prints numbered lines of numbered runs, and says at which it ended; the first run ends by itself where it is told to.
 COUNTING = """
@@ -120,13 +120,8 @@ def failing(shop: Environment) -> Any:
 
 def on_terminal(shop: Environment, word: str) -> list[str]:
     """What `status` shows in 40 columns; nothing where a word is not there."""
-    program, *words = shop.words("status")
-    child = pexpect.spawn(
-        program, words, cwd=str(shop.folder), dimensions=(24, 40), encoding="utf-8",
-        env={**shop.variables, "TERM": "xterm", "NO_COLOR": ""}, timeout=60,
-    )  # fmt: skip
-    child.expect(pexpect.EOF)
-    shown: str = child.before
+    env = {**shop.variables, "TERM": "xterm", "NO_COLOR": ""}
+    shown = Terminal(shop.words("status"), folder=shop.folder, env=env, columns=40).rest()
     return shown.replace("\r\n", "\n").splitlines() if word in shown else []
 
 

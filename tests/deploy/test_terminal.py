@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import pexpect
 import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import SLEEP, Environment, an_environment
 from tests.schemas import checked
+from tests.terminal import Terminal
 
 WAIT = "trap exit TERM; while :; do sleep 0.2; done"
 TEXT = f"""\
@@ -69,16 +69,11 @@ def on_terminal(
     shop: Environment, command: Sequence[str], more: Mapping[str, str] = MappingProxyType({}), *, columns: int = 80
 ) -> str:
     """What a command writes to a terminal of so many columns."""
-    program, *rest = words(shop, command)
     variables = {k: v for k, v in shop.variables.items() if k not in ("CI", "NO_COLOR")}
-    terminal = pexpect.spawn(
-        program, rest, cwd=str(shop.folder), env={"LC_ALL": "C.UTF-8", "TERM": "xterm", **variables, **more},
-        dimensions=(24, columns), encoding="utf-8", timeout=100,
-    )  # fmt: skip
-    terminal.expect(pexpect.EOF)
-    terminal.close()
-    written = str(terminal.before)
-    assert terminal.exitstatus == STATUS.get(command[0], 0), f"{command}: {written}"
+    env = {"LC_ALL": "C.UTF-8", "TERM": "xterm", **variables, **more}
+    terminal = Terminal(words(shop, command), folder=shop.folder, env=env, columns=columns, within=100)
+    written = terminal.rest()
+    assert terminal.status() == STATUS.get(command[0], 0), f"{command}: {written}"
     return written
 
 
@@ -185,13 +180,9 @@ def test_quiet(shop: Environment) -> None:
 def test_a_file_with_errors(shop: Environment, tmp_path: Path) -> None:
     """A message fits no width, and its excerpt fits any: it is cut around the place."""
     (tmp_path / "compose.yaml").write_text(f"services: {{web: {{image: x, labels: [{'a=b, ' * 60}1], scale: no}}}}\n")
-    program = shop.words()[0]
-    terminal = pexpect.spawn(
-        program, ["config", "-q"], cwd=str(tmp_path), env={**shop.variables, "TERM": "xterm", "LC_ALL": "C.UTF-8"},
-        dimensions=(24, 40), encoding="utf-8", timeout=30,
-    )  # fmt: skip
-    terminal.expect(pexpect.EOF)
-    excerpts = [line for line in lines(str(terminal.before)) if re.match(r" *\d* \| ", line)]
+    env = {**shop.variables, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+    terminal = Terminal([shop.words()[0], "config", "-q"], folder=tmp_path, env=env, columns=40)
+    excerpts = [line for line in lines(terminal.rest()) if re.match(r" *\d* \| ", line)]
 
     assert len(excerpts) >= 2
     assert [line for line in excerpts if len(line) > 50] == []

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -15,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from composeplat.cluster.api import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, an_environment, until
+from tests.terminal import Terminal
 
 IMAGE = "image: 'busybox:1.37'"
 SHOP = f"""\
@@ -60,34 +59,27 @@ def plainly(environment: Environment, *words: str) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
 
-class Terminal:
+class Up(Terminal):
     """A real terminal in which `platform up` runs a shell."""
 
-    def __init__(self, environment: Environment, *words: str, columns: int = 100) -> None:
-        command = up_words(environment, *words)
-        self.child = pexpect.spawn(
-            command[0], command[1:], cwd=str(environment.folder), env=environment.variables, encoding="utf-8",
-            dimensions=(30, columns), timeout=WITHIN,
+    def __init__(self, environment: Environment, *words: str) -> None:
+        super().__init__(
+            up_words(environment, *words), folder=environment.folder, env=environment.variables,
+            columns=100, rows=30, within=WITHIN,
         )  # fmt: skip
 
     def prompt(self) -> str:
-        self.child.expect_exact(PROMPT)
-        return str(self.child.before)
+        return self.until(PROMPT)
 
     def run(self, line: str) -> str:
         """The output of a line, typed at the prompt."""
-        self.child.sendline(line)
+        self.type(line)
         shown = self.prompt().replace("\r\n", "\n")
         return shown.partition("\n")[2]
 
     def leave(self, status: int = 0) -> int:
-        self.child.sendline(f"exit {status}")
-        return self.ended()
-
-    def ended(self) -> int:
-        self.child.expect(pexpect.EOF)
-        self.child.close()
-        return int(self.child.exitstatus if self.child.exitstatus is not None else 128 + self.child.signalstatus)
+        self.type(f"exit {status}")
+        return self.status()
 
 
 def write_sources(environment: Environment) -> None:
@@ -131,7 +123,7 @@ def test_a_session_and_back(shop: Environment) -> None:
     """Files are synced both ways, the terminal is real, the status is passed on, and down gives back the same spec."""
     shop.platform("down", "web").expect()
     before = spec(shop)
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
     assert spec(shop)["replicas"] == 0
     assert up.run("cat /app/app.py") == "print('one')\n"
@@ -148,13 +140,13 @@ def test_a_session_and_back(shop: Environment) -> None:
     until(lambda: up.run("ls /app/app.py 2>/dev/null; true") == "", seconds=10)
     assert on_disk(shop, "src/cache/kept") is None
 
-    up.child.setwinsize(40, 120)
+    up.resize(columns=120, rows=40)
     until(lambda: up.run("stty size") == "40 120\n", seconds=10)
-    up.child.sendline("echo began; sleep 600")
-    up.child.expect_exact("\nbegan")
+    up.type("echo began; sleep 600")
+    up.until("\nbegan")
     # A shell reads a Ctrl-C that comes while it starts a program as a part of the next line.
     time.sleep(0.5)
-    up.child.sendintr()
+    up.interrupt()
     up.prompt()
     assert up.run("echo still here") == "still here\n"
     assert up.leave(7) == 7
@@ -167,14 +159,14 @@ def test_a_session_and_back(shop: Environment) -> None:
 
 def test_a_second_session_finds_what_was_kept(shop: Environment) -> None:
     """What lies on the volume of development stays from one time to the next, and goes with ``--volumes``."""
-    first = Terminal(shop, "web", *SH)
+    first = Up(shop, "web", *SH)
     first.prompt()
     first.run("echo x > /app/made")
     assert first.leave() == 0
     shop.platform("down", "web").expect()
     assert "PersistentVolumeClaim/web-platform-files" in shop.names()
 
-    second = Terminal(shop, "web", *SH)
+    second = Up(shop, "web", *SH)
     second.prompt()
     assert second.run("cat /app/made") == "x\n"
     assert second.leave() == 0
@@ -184,14 +176,14 @@ def test_a_second_session_finds_what_was_kept(shop: Environment) -> None:
 
 def test_a_deploy_meanwhile(shop: Environment) -> None:
     """A deploy leaves the development container in its place and brings it up to date; no pod of the old comes up."""
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
     shop.write(SHOP.replace("COLOR: blue", "COLOR: red"))
     ran = shop.platform("deploy", "--domain", "localhost").expect()
     assert "web is under development: its own pods come back with 'platform down web'" in ran.stderr
     assert spec(shop)["replicas"] == 0
-    up.child.expect_exact("its development container follows")
-    up.child.expect_exact("its program starts anew")
+    up.until("its development container follows")
+    up.until("its program starts anew")
     up.prompt()
     assert up.run("echo $COLOR") == "red\n"
     assert up.leave() == 0
@@ -203,13 +195,13 @@ def test_a_deploy_meanwhile(shop: Environment) -> None:
 
 def test_the_pod_is_killed(shop: Environment) -> None:
     """A pod that goes is followed by another, and what was written meanwhile gets there."""
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
     (pod,) = shop.pods("web")
     with shop.api() as api:
         api.delete(f"{kind_path('v1', 'Pod', shop.namespace)}/{pod['metadata']['name']}")
     shop.write("meanwhile\n", "src/new")
-    up.child.expect_exact("its program starts anew")
+    up.until("its program starts anew")
     up.prompt()
     until(lambda: up.run("cat /app/new") == "meanwhile\n", seconds=10)
     assert up.leave() == 0
@@ -219,25 +211,23 @@ def test_up_is_killed(shop: Environment) -> None:
     """After a kill -9 the service is given back all the same, byte for byte."""
     shop.platform("down", "web").expect()
     before = spec(shop)
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
-    up.child.kill(signal.SIGKILL)
-    up.child.expect(pexpect.EOF)
-    up.child.close()
+    up.kill()
     shop.platform("down", "web").expect()
     assert before == spec(shop)
 
 
 def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
     """Two can't develop one service: the second is told who is at it, and may end that one."""
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
     refused = shop.platform("up", "web", "--domain", "localhost").expect(1)
     assert "service 'web' is being developed already, by " in refused.stderr
     assert "--take-over ends that one" in refused.stderr
-    second = Terminal(shop, "web", "--take-over", *SH)
+    second = Up(shop, "web", "--take-over", *SH)
     second.prompt()
-    assert up.ended() != 0
+    assert up.status() != 0
     assert second.leave() == 0
 
 
@@ -246,11 +236,11 @@ def test_destroy_while_developing(environment: Environment) -> None:
     shop = environment
     write_sources(shop)
     shop.deploy(SHOP, "--domain", "localhost").expect()
-    up = Terminal(shop, "web", *SH)
+    up = Up(shop, "web", *SH)
     up.prompt()
     shop.platform("destroy").expect()
     assert shop.names() == {"PersistentVolumeClaim/cache", "PersistentVolumeClaim/web-platform-files"}
-    assert up.ended() != 0
+    assert up.status() != 0
 
 
 def test_no_terminal(shop: Environment) -> None:
@@ -273,8 +263,8 @@ def test_ports(shop: Environment) -> None:
     """Mapped ports and others lead here, ports of this machine lead there, and the Service leads to the container."""
     with socket.create_server(("127.0.0.1", 0)) as mine:
         number = mine.getsockname()[1]
-        up = Terminal(shop, "web", "--forward", "19229:9229", "--reverse", f"7000:{number}", *SH)
-        up.child.expect_exact("127.0.0.1:19229 leads to port 9229")
+        up = Up(shop, "web", "--forward", "19229:9229", "--reverse", f"7000:{number}", *SH)
+        up.until("127.0.0.1:19229 leads to port 9229")
         up.prompt()
         up.run("httpd -p 80 -h /app; httpd -p 127.0.0.1:9229 -h /app")
         assert until(lambda: get(18080)) == "print('one')\n"
@@ -282,7 +272,7 @@ def test_ports(shop: Environment) -> None:
         (api,) = shop.pods("api")
         assert shop.exec(api["metadata"]["name"], "wget", "-qO-", "http://web:18080/app.py") == "print('one')\n"
 
-        up.child.sendline("echo hello | nc 127.0.0.1 7000")
+        up.type("echo hello | nc 127.0.0.1 7000")
         mine.settimeout(20)
         caller, _ = mine.accept()
         with caller:
@@ -294,9 +284,8 @@ def test_ports(shop: Environment) -> None:
 def test_a_taken_port(shop: Environment) -> None:
     """A port that something else has here is told, and another one leads to the same."""
     with socket.create_server(("127.0.0.1", 18080)):
-        up = Terminal(shop, "web", *SH)
-        up.child.expect(r"127\.0\.0\.1:18080 is taken on this machine; 127\.0\.0\.1:(\d+) is used instead")
-        offered = int(up.child.match.group(1))
+        up = Up(shop, "web", *SH)
+        offered = int(up.find(r"127\.0\.0\.1:18080 is taken on this machine; 127\.0\.0\.1:(\d+) is used instead"))
         up.prompt()
         up.run("httpd -p 80 -h /app")
         assert until(lambda: get(offered)) == "print('one')\n"
@@ -306,11 +295,11 @@ def test_a_taken_port(shop: Environment) -> None:
 def test_one_is_asked_for(shop: Environment) -> None:
     """Where several services could be meant, a terminal is asked which."""
     shop.write(SHOP.replace("  api:\n", "  api:\n    volumes: ['./src:/src']\n"))
-    up = Terminal(shop, "--deploy", *SH)
-    up.child.expect_exact("1  web")
-    up.child.expect_exact("2  api")
-    up.child.expect_exact("Which one")
-    up.child.sendline("2")
+    up = Up(shop, "--deploy", *SH)
+    up.until("1  web")
+    up.until("2  api")
+    up.until("Which one")
+    up.type("2")
     up.prompt()
     assert up.run("cat /src/app.py") == "print('one')\n"
     assert up.leave() == 0
@@ -387,7 +376,7 @@ def test_without_a_host_volume(shop: Environment) -> None:
 
 def test_the_only_one_is_chosen(shop: Environment) -> None:
     """Without a name, the one service that has host volumes is meant."""
-    up = Terminal(shop, *SH)
+    up = Up(shop, *SH)
     up.prompt()
     assert up.leave() == 0
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pexpect
 import pytest
 
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
+from tests.terminal import Terminal
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 PLANTED = "hunter2-of-the-namespace"
@@ -88,15 +88,13 @@ def test_no_variables(environment: Environment) -> None:
 
 def test_typed_on_a_terminal(environment: Environment) -> None:
     """A secret that is typed does not appear on the screen."""
-    words = ["variables", "set", "PIN", "--secret", "--namespace", environment.namespace]
-    child = pexpect.spawn(
-        str(PLATFORM), words, env=environment.variables, cwd=str(environment.folder), encoding="utf-8"
-    )
-    child.expect_exact("Value of PIN")
-    child.sendline(PLANTED)
-    child.expect(pexpect.EOF, timeout=30)
+    words = [str(PLATFORM), "variables", "set", "PIN", "--secret", "--namespace", environment.namespace]
+    terminal = Terminal(words, folder=environment.folder, env=environment.variables)
+    terminal.until("Value of PIN")
+    terminal.type(PLANTED)
 
-    assert PLANTED not in str(child.before)
+    assert PLANTED not in terminal.rest()
+    assert terminal.status() == 0
     environment.deploy(HEAD + "  web: {<<: *app, environment: {A: '${PIN}'}}\n").expect()
     assert value_of(environment, "A") == PLANTED
 

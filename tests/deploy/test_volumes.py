@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pexpect
 import pytest
 
 from tests.deploy.conftest import SLEEP, Environment
+from tests.terminal import Terminal
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 KEEPER = HEAD + "  keeper: {<<: *app, volumes: ['data:/data']}\nvolumes: {data: {}}\n"
@@ -106,13 +106,11 @@ def test_destroy_with_volumes(environment: Environment) -> None:
     assert "PersistentVolumeClaim/data" in environment.names()
 
     words = environment.words("destroy", "--volumes")
-    terminal = pexpect.spawn(words[0], words[1:], cwd=str(environment.folder), env=environment.variables, timeout=60)
-    terminal.expect("Type the environment's name to go on")
-    terminal.sendline(environment.name)
-    terminal.expect(pexpect.EOF)
-    terminal.close()
+    terminal = Terminal(words, folder=environment.folder, env=environment.variables)
+    terminal.until("Type the environment's name to go on")
+    terminal.type(environment.name)
 
-    assert terminal.exitstatus == 0
+    assert terminal.status() == 0
     assert environment.names() == set()
 
 
