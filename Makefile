@@ -13,7 +13,7 @@ STAMP := .venv/.stamp
 COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup browser check test endurance bench demo docs lock clean
+.PHONY: help env setup extras check test endurance bench demo docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -42,7 +42,7 @@ check: env ## look at the format, the rules, the types and the layers
 	@echo "check: lint-imports"
 	@$(BIN)/lint-imports --no-logo
 
-test: check setup browser ## check, then run every test, the local cluster's too
+test: check setup extras ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
 	@echo "test: pytest, on the local cluster"
@@ -60,18 +60,22 @@ bench: setup ## measure rendering, deploys, how soon failures are told, builds a
 setup: env ## find or build the tools, and install the packages the local cluster needs
 	@$(BIN)/platform setup --cluster --install
 
-# Only tests look at pages; without a browser those that do are skipped, and say so.
-browser: ## install a browser for the tests, where Debian's packages can be installed
+# Only tests look at pages, and press Tab in zsh and fish; those that lack it are skipped, and say so.
+extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish
 	@missing=; \
 	{ command -v chromium-headless-shell || command -v chromium; } >/dev/null || missing=chromium-headless-shell; \
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
+	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
 	if [ -z "$$missing" ]; then exit; fi; \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \
-	  echo "browser: not installed, as that needs apt-get and root:" $$missing; exit; fi; \
-	echo "browser: installing" $$missing; \
+	  echo "extras: not installed, as that needs apt-get and root:" $$missing; exit; fi; \
+	echo "extras: installing" $$missing; \
 	export DEBIAN_FRONTEND=noninteractive; \
-	{ apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; } </dev/null >/dev/null 2>&1 || \
-	  echo "browser: apt-get failed, so this is not there:" $$missing
+	apt-get update -qq </dev/null >/dev/null 2>&1 || true; \
+	for one in $$missing; do \
+	  apt-get install -y -qq --no-install-recommends $$one </dev/null >/dev/null 2>&1 || \
+	    echo "extras: apt-get failed, so this is not there: $$one"; \
+	done
 
 demo: setup ## run examples/shop on the local cluster and print its addresses
 	@$(BIN)/python examples/shop/demo.py

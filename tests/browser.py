@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
-#: By the names of Debian's packages, which `make browser` installs.
+#: By the names of Debian's packages, which `make extras` installs.
 PROGRAMS = ("chromium-headless-shell", "chromium")
 _TIMEOUT = 60
 #: Milliseconds of a page's own time, which does not pass while it waits for the network.

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 1.0
+_SECONDS = 3.0
 _MOST_BYTES = 1024 * 1024
 _MOST_CUTS = 3
 

@@ -40,12 +40,12 @@ complete -F _platform platform
 _ZSH = r"""#compdef platform
 # zsh completion for platform
 _platform() {
-    local -a typed answer
+    local -a typed answer expl
     typed=("${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
     answer=("${(@f)$(_PLATFORM_COMPLETE=zsh ${words[1]} "${typed[@]}" 2>/dev/null </dev/null)}")
     case $answer[1] in
         files) compset -P '--*='; _files ;;
-        folders) compset -P '--*='; _files -/ ;;
+        folders) compset -P '--*='; _wanted directories expl folder _path_files -/ ;;
         words) shift answer; _describe platform answer ;;
     esac
 }
@@ -55,19 +55,16 @@ if [[ $funcstack[1] == _platform ]]; then _platform "$@"; else compdef _platform
 _FISH = r"""# fish completion for platform
 function __platform_complete
     set -l words (commandline -opc)
-    set -l word (commandline -ct)
+    set -l typed (commandline -ct)
+    # Without its quotes; one that is still open is closed for that.
+    set -l word (string unescape -- "$typed"; or string unescape -- "$typed'"; or string unescape -- "$typed\"")
     set -l answer (env _PLATFORM_COMPLETE=fish $words[1] $words[2..-1] "$word" 2>/dev/null </dev/null)
-    set -l before (string match -r -- '^--[^=]*=' "$word")
-    set -l path (string replace -r -- '^--[^=]*=' '' "$word")
+    # Behind a command that nobody knows, fish itself completes a path.
     switch "$answer[1]"
         case files
-            for one in (__fish_complete_path $path)
-                echo "$before$one"
-            end
+            complete -C "__platform_nothing $typed"
         case folders
-            for one in (__fish_complete_directories $path)
-                echo "$before$one"
-            end
+            complete -C "__platform_nothing $typed" | string match -r '.*/$'
         case words
             printf '%s\n' $answer[2..-1]
     end

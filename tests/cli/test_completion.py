@@ -1,6 +1,6 @@
-"""Shell completion: what is offered where, out of which files, how fast, and in a real bash.
+"""Shell completion: what is offered where, out of which files, how fast, and in which form.
 
-zsh and fish are answered as their scripts ask; their scripts themselves are only read.
+``test_completion_shells.py`` presses Tab in the shells themselves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pytest
 
 from composeplat.cli.completion import offers_for, split_line
 from tests.conftest import ROOT, Folder, Outcome, Project, run
-from tests.terminal import Terminal
 
 SHOP = "services: {web: {image: nginx}, worker: {image: nginx}, db: {image: postgres}}\nvolumes: {data: {}}\n"
 KUBECONFIG = """\
@@ -356,62 +355,3 @@ def test_script(project: Project, shell: str) -> None:
     assert f"_PLATFORM_COMPLETE={shell}" in outcome.stdout
     assert outcome.stdout.splitlines()[0] in (f"# {shell} completion for platform", "#compdef platform")
     assert sys.prefix not in outcome.stdout
-
-
-class Bash:
-    """A bash in which the script was read, and Tab is pressed for real."""
-
-    def __init__(self, folder: Folder, home: Path) -> None:
-        program = home / "platform"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from composeplat.cli.app import main; main()" "$@"\n')
-        program.chmod(0o755)
-        env = {"PATH": f"{home}:{os.defpath}", "PYTHONPATH": str(ROOT), "TERM": "dumb", "LANG": "C.UTF-8"}
-        words = ["bash", "--norc", "--noprofile", "-i"]
-        self._terminal = Terminal(words, folder=folder.path, env=env, columns=500, rows=50)
-        self._terminal.type(
-            "bind 'set enable-bracketed-paste off'; source <(platform completion bash); echo is-r''eady"
-        )
-        self._terminal.until("is-ready\r\n")
-
-    def tab(self, line: str) -> str:
-        """What a line has become when Tab was pressed at its end."""
-        self._terminal.type(f"{line}\t\x01echo '<\x05>'")
-        return self._terminal.find("\r\n<(.*)>\r\n")
-
-    def close(self) -> None:
-        self._terminal.kill()
-
-
-@pytest.fixture(scope="module")
-def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
-    folder = Folder(tmp_path_factory.mktemp("demo")).write(
-        {"compose.yaml": SHOP, "kube.yaml": KUBECONFIG, "other.yaml": "services: {other: {}}", "out folder/x": ""}
-    )
-    made = Bash(folder, tmp_path_factory.mktemp("home"))
-    yield made
-    made.close()
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        pytest.param("platform dep", "platform deploy ", id="command"),
-        pytest.param("platform deploy d", "platform deploy db ", id="service"),
-        pytest.param("platform deploy w", "platform deploy w", id="several services"),
-        pytest.param("platform deploy -f other.yaml ", "platform deploy -f other.yaml other ", id="of a file"),
-        pytest.param("platform deploy --file=oth", "platform deploy --file=other.yaml ", id="file, equals sign"),
-        pytest.param("platform deploy -f oth", "platform deploy -f other.yaml ", id="file"),
-        pytest.param("platform render -o out", "platform render -o out\\ folder/", id="folder"),
-        pytest.param("platform deploy --progress=pl", "platform deploy --progress=plain ", id="choice"),
-        pytest.param(
-            "platform status --kubeconfig=kube.yaml --context arn:aws:e",
-            "platform status --kubeconfig=kube.yaml --context arn:aws:eks:one:7:cluster/x ",
-            id="context with colons",
-        ),
-        pytest.param("platform deploy oth", "platform deploy oth", id="no file where a service is meant"),
-        pytest.param("platform nonsense oth", "platform nonsense oth", id="unknown command"),
-    ],
-)
-def test_tab_in_bash(bash: Bash, line: str, expected: str) -> None:
-    """In a real bash Tab completes a line, and leaves one alone for which nothing is known."""
-    assert expected == bash.tab(line)

@@ -185,7 +185,7 @@ private_registry = example("private-registry")
 def browser(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Browser:
     program = find_browser()
     if not program:
-        pytest.skip("needs a browser that can be told what to trust: make browser")
+        pytest.skip("needs a browser that can be told what to trust: make extras")
     return Browser(program, tmp_path_factory.mktemp("browser"), cluster.layout.keys / "ca.crt", f"*.{DOMAIN}")
 
 
