@@ -9,10 +9,12 @@ The model itself stays free of places, so that it can be compared and tested pla
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
-from composeplat.model import Project
+
+if TYPE_CHECKING:  # who only reads, as a shell's completion does, needs no model
+    from composeplat.model import Project
 
 
 class Placed(Protocol):

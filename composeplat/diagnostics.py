@@ -16,7 +16,6 @@ Values of variables never come into a message: whoever writes one quotes a scala
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -124,7 +123,9 @@ class Diagnostic:
 
 def near(word: str, words: Iterable[str]) -> str:
     """Give a hint at the word that was meant; not for long words, as likeness is slow to see."""
-    found = [] if len(word) > _LONGEST_WORD else difflib.get_close_matches(word, words, n=1)
+    from difflib import get_close_matches  # noqa: PLC0415 -- only where a word is wrong
+
+    found = [] if len(word) > _LONGEST_WORD else get_close_matches(word, words, n=1)
     return f"did you mean '{found[0]}'?" if found else ""
 
 

@@ -15,8 +15,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
+if TYPE_CHECKING:  # only content of host volumes is a part of the model
+    from composeplat.model import HostContent
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 MAX_DEFINITION = 4 * 1024 * 1024
@@ -142,6 +144,8 @@ def read_host_content(path: Path, project: Path) -> HostContent:
 
     A link may lead to anywhere within the mounted folder or the project; one that leads out is refused.
     """
+    from composeplat.model import MAX_HOST_BYTES, HostContent, HostFile  # noqa: PLC0415 -- only where there is content
+
     real = real_path(path)
     if is_system_path(Path(real)):
         raise Unreadable("leads to a system path")
@@ -160,12 +164,14 @@ def read_host_content(path: Path, project: Path) -> HostContent:
         raise Unreadable("is a socket, pipe or device, not a file")
     if os.stat(path).st_size > MAX_HOST_BYTES:
         return HostContent(is_folder=False, files=None)
-    content = _read_host_file(path)
+    content = read_bytes(path, limit=2 * MAX_HOST_BYTES)
     return HostContent(is_folder=False, files=(HostFile(path="", mode=mode & 0o777, content=content),))
 
 
 def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
     """Read a folder's files, sorted; too many or too large, and only the fact is kept, but each is looked at."""
+    from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile  # noqa: PLC0415 -- the same
+
     found: list[tuple[str, int]] = []
     total = 0
     pending = [top]
@@ -197,7 +203,10 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
                 raise Unreadable(f"holds '{name}', a socket, pipe or device")
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
         return HostContent(is_folder=True, files=None)
-    files = (HostFile(path=name, mode=mode, content=_read_host_file(top / name)) for name, mode in sorted(found))
+    files = (
+        HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES))
+        for name, mode in sorted(found)
+    )
     return HostContent(is_folder=True, files=tuple(files))
 
 
@@ -207,10 +216,6 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _read_host_file(path: Path) -> bytes:
-    return read_bytes(path, limit=2 * MAX_HOST_BYTES)
 
 
 # output ---------------------------------------------------------------------------------------------------------------

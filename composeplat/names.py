@@ -8,7 +8,6 @@ The same input gives the same name for ever: objects, DNS names and URLs hang on
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 LONGEST_LABEL = 63
@@ -48,8 +47,13 @@ def shorten(label: str, limit: int = LONGEST_LABEL) -> str:
     """Cut a label to a length; the hash of the whole keeps two long names apart."""
     if len(label) <= limit:
         return label
-    digest = hashlib.sha256(label.encode()).hexdigest()[:8]
-    return f"{label[: limit - 9].rstrip('-.')}-{digest}"
+    return f"{label[: limit - 9].rstrip('-.')}-{_digest(label)}"
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256  # noqa: PLC0415 -- most names need none
+
+    return sha256(text.encode()).hexdigest()[:8]
 
 
 def slug(path: str, limit: int = LONGEST_LABEL) -> str:
@@ -57,8 +61,7 @@ def slug(path: str, limit: int = LONGEST_LABEL) -> str:
     plain = _FOREIGN.sub("-", path.lower()).strip("-")
     if plain == path.strip("/").replace("/", "-") and "-" not in path and len(plain) <= limit:
         return plain
-    digest = hashlib.sha256(path.encode()).hexdigest()[:8]
-    return f"{plain[: limit - 9].rstrip('-')}-{digest}".strip("-")
+    return f"{plain[: limit - 9].rstrip('-')}-{_digest(path)}".strip("-")
 
 
 def is_dns_label(name: str) -> bool:
@@ -110,5 +113,4 @@ def config_key(path: str) -> str:
     key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
     if key == path and len(key) <= _LONGEST_READABLE_KEY and key != "." and not key.startswith(".."):
         return key
-    digest = hashlib.sha256(path.encode()).hexdigest()[:8]
-    return f"{key[-_LONGEST_READABLE_KEY:].lstrip('.')}.{digest}"
+    return f"{key[-_LONGEST_READABLE_KEY:].lstrip('.')}.{_digest(path)}"

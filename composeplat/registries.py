@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,6 +114,8 @@ def _of_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | Non
 
 def _ask(helper: str, address: str, environment: Mapping[str, str]) -> Login | None:
     """Ask a credential helper, as Docker does: the address on its standard input, JSON on its output."""
+    import subprocess  # noqa: PLC0415 -- where no helper is asked, as mostly, nothing else needs it
+
     program = f"docker-credential-{helper}"
     try:
         done = subprocess.run(

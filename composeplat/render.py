@@ -25,7 +25,8 @@ _BARE = re.compile(r"(?:[A-Za-z/_]|[.]/)(?:[A-Za-z0-9_./@+=-]|:(?=[^\s])|[ ](?=[
 _LONGEST_SIMPLE_KEY = 1000
 _QUANTITY = re.compile(r"[1-9][0-9]*(?:m|s|h|ms|[KMGTP]i)\Z", re.ASCII)
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
-_BLOCK_UNSAFE = re.compile("[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+#: Written as what it holds: as the complement of what it does not, it would take 5 ms to compile.
+_BLOCK_UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 

@@ -19,19 +19,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from composeplat.blame import Origins
-from composeplat.check import check_project
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.environ import Uses, Variables
-from composeplat.load.content import with_content
 from composeplat.load.reading import NoDefinition, Reading, read
-from composeplat.model import Project
-from composeplat.parse import Context, parse_project
 from composeplat.registries import Login, find_login, registry_of
 from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Node
+
+if TYPE_CHECKING:
+    from composeplat.model import Project
 
 __all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
 
@@ -60,6 +60,11 @@ class Loaded:
 
 def load(request: Request) -> Loaded:
     """Read, check and give the project; the report has what was found, errors included."""
+    from composeplat.check import check_project  # noqa: PLC0415 -- reading alone is quick, as a shell's completion waits
+    from composeplat.load.content import with_content  # noqa: PLC0415 -- the same
+    from composeplat.model import Project  # noqa: PLC0415 -- the same
+    from composeplat.parse import Context, parse_project  # noqa: PLC0415 -- the same
+
     reading = read(request)
     origins = Origins()
     project = Project(services={}, volumes={})

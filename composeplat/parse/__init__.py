@@ -5,7 +5,21 @@ Must not know files, Kubernetes or the other services: what needs the whole proj
 A bad key ends only that key: the report has the reason, and reading goes on with its default.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from composeplat.parse.fields import Context
-from composeplat.parse.project import parse_project
+from composeplat.source import Node
+
+if TYPE_CHECKING:
+    from composeplat.model import Project
 
 __all__ = ["Context", "parse_project"]
+
+
+def parse_project(document: Node, ctx: Context) -> Project:
+    """Read the whole definition."""
+    from composeplat.parse import project  # noqa: PLC0415 -- who wants the fields alone does not wait for the rest
+
+    return project.parse_project(document, ctx)
