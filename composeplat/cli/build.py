@@ -6,16 +6,17 @@ from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result
 from composeplat.cli.operating import (
-    operator_for,
     outcome_document,
     plan_for,
     show_document,
     show_failures,
     show_refusal,
+    stack_for,
 )
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import IMAGE
-from composeplat.engine.operations import Refused
+from composeplat.engine.operations import build as operation
+from composeplat.engine.outcomes import Refused
 
 
 def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool) -> Exit:
@@ -24,7 +25,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
         return Exit.INVALID
     try:
         with talk.work(f"building for {planned.where}"):
-            outcome = operator_for(planned).build(services, force=force)
+            outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     data = outcome_document("build", planned.plan, outcome, images=outcome.images)

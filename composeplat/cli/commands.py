@@ -150,7 +150,7 @@ def preview(
 ) -> int:
     """Show what a deploy would change, and why. Changes nothing."""
     from composeplat.cli.preview import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+    from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
 
     options = Options(
         services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
@@ -190,7 +190,7 @@ def deploy(
             json_diagnostics=choice.json_diagnostics, services=services or (),
         )  # fmt: skip
     from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
-    from composeplat.engine.operations import Options  # noqa: PLC0415 -- the same
+    from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
 
     options = Options(
         services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,

@@ -9,16 +9,17 @@ from composeplat.cli.operating import (
     Mask,
     Planned,
     failed_words,
-    operator_for,
     outcome_document,
     plan_for,
     show_document,
     show_failures,
     show_refusal,
+    stack_for,
 )
 from composeplat.cli.preview import change_rows
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.operations import Options, Outcome, Refused
+from composeplat.engine.operations import deploy as operation
+from composeplat.engine.outcomes import Options, Outcome, Refused
 from composeplat.plan import Plan
 
 
@@ -33,7 +34,7 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     """Deploy what has been read and planned already."""
     try:
         with talk.work(f"deploying {planned.where}"):
-            outcome = operator_for(planned).deploy(options)
+            outcome = operation.deploy(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)

@@ -8,8 +8,9 @@ import typer
 
 from composeplat import talk
 from composeplat.cli.choice import Choice
-from composeplat.cli.operating import document, operator_for, plan_for, show_document
+from composeplat.cli.operating import document, plan_for, show_document, stack_for
 from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.engine.operations import destroy as operation
 
 
 def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) -> Exit:
@@ -21,7 +22,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     if volumes and not yes:
         _confirm(plan.environment, where)
     with talk.work(f"taking {where} down"):
-        outcome = operator_for(planned).destroy(volumes=volumes, wait=wait)
+        outcome = operation.destroy(stack_for(planned), planned.plan, volumes=volumes, wait=wait)
     deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
     seconds = round(outcome.seconds, 1)
     data = document(

@@ -1,4 +1,4 @@
-"""What preview, deploy, destroy and refresh share: from options to an operator, and from an outcome to words."""
+"""What preview, deploy, destroy and refresh share: from options to a stack, and from an outcome to words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from composeplat.cli.options import make_request
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import Stored, read_variables
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span
-from composeplat.engine.operations import Failure, Operator, Outcome, Refused
+from composeplat.engine.outcomes import Failure, Outcome, Refused
+from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target, find_target
 from composeplat.environ import storable, worth_hiding
 from composeplat.load import Loaded, load
@@ -144,12 +145,13 @@ def _plan(request: Request) -> tuple[Loaded, Plan]:
     return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
 
 
-def operator_for(planned: Planned) -> Operator:
+def stack_for(planned: Planned) -> Stack:
     mask = Mask(planned.plan.confidential)
-    return Operator(
-        plan=planned.plan,
+    return Stack(
+        environment_name=planned.plan.environment,
+        namespace=planned.plan.namespace,
         target=planned.target,
-        environment=planned.environment,
+        variables=planned.environment,
         origins=planned.loaded.origins,
         listener=lambda one: talk.tell(replace(one, words=mask.clean(one.words))),
         say=lambda text: talk.note(mask.clean(text)),

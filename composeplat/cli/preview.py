@@ -10,10 +10,11 @@ from dataclasses import replace
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.operating import Mask, document, operator_for, plan_for, show_document, show_refusal
+from composeplat.cli.operating import Mask, document, plan_for, show_document, show_refusal, stack_for
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
-from composeplat.engine.operations import Options, Outcome, Refused
+from composeplat.engine.operations import preview as operation
+from composeplat.engine.outcomes import Options, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
@@ -28,7 +29,7 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
         return Exit.INVALID
     try:
         with talk.work(f"comparing the file with {planned.where}"):
-            outcome = operator_for(planned).preview(options)
+            outcome = operation.preview(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result
-from composeplat.cli.operating import Mask, document, operator_for, plan_for, show_document
+from composeplat.cli.operating import Mask, document, plan_for, show_document, stack_for
 from composeplat.cli.preview import change_rows
 from composeplat.diagnostics import Exit, printable
+from composeplat.engine.operations import refresh as operation
 
 
 def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
@@ -15,7 +16,7 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
     if planned is None:
         return Exit.INVALID
     with talk.work(f"looking at {planned.where}"):
-        outcome = operator_for(planned).refresh(preview_only=preview)
+        outcome = operation.refresh(stack_for(planned), preview_only=preview)
     mask = Mask(planned.plan.confidential)
     rows = change_rows(outcome.changes, planned.plan)
     data = document(

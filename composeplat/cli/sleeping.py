@@ -6,14 +6,15 @@ from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.operating import (
     failed_words,
-    operator_for,
     outcome_document,
     plan_for,
     show_document,
     show_failures,
+    stack_for,
 )
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.operations import Outcome
+from composeplat.engine.operations import sleep as operation
+from composeplat.engine.outcomes import Outcome
 from composeplat.plan import Plan
 
 
@@ -22,7 +23,7 @@ def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     if planned is None:
         return Exit.INVALID
     with talk.work(f"putting {planned.where} to sleep"):
-        outcome = operator_for(planned).sleep(wait=wait, timeout=timeout)
+        outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
     show_document(_result("sleep", outcome, planned.plan), planned, as_json=as_json)
     _tell_developed(outcome)
     talk.conclude(_sum(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
@@ -35,7 +36,7 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
         return Exit.INVALID
     in_order = planned.loaded.settings.wake_in_order
     with talk.work(f"waking {planned.where}"):
-        outcome = operator_for(planned).wake(in_order=in_order, wait=wait, timeout=timeout)
+        outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
     show_document(_result("wake", outcome, planned.plan), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     _tell_developed(outcome)

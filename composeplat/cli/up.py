@@ -15,12 +15,13 @@ from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import raw_terminal, show_report, tell
 from composeplat.cli.deploy import deploy
-from composeplat.cli.operating import Mask, Planned, operator_for, plan_for
+from composeplat.cli.operating import Mask, Planned, plan_for, stack_for
 from composeplat.dev.development import Development, Wishes
 from composeplat.dev.link import Event, Session
 from composeplat.dev.paths import sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable
-from composeplat.engine.operations import Options
+from composeplat.engine.operations.refresh import note_given_back
+from composeplat.engine.outcomes import Options
 from composeplat.model import Service
 from composeplat.plan.desired import ServicePlan
 
@@ -87,7 +88,7 @@ def development_for(planned: Planned, service: Service, speaker: Speaker) -> Dev
 def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
-        operator_for(planned).note_given_back(development.service.cluster_name)
+        note_given_back(stack_for(planned), development.service.cluster_name)
         say(f"{development.service.name} is as it was deployed again")
     return there
 

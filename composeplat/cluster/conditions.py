@@ -55,6 +55,9 @@ class Cause:
     previous: bool = False
     """The lines to show are those of the container that ended, not of the one that runs now."""
     logs: bool = False
+    """There may be lines to show: those of the container named."""
+    lines: tuple[str, ...] = ()
+    """The lines to show, where they are known already."""
 
 
 #: What messages begin with that go on from "which".

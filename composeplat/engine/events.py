@@ -121,6 +121,11 @@ class Events:
     def changing(self) -> list[Change]:
         return [change for change in self.changes.values() if change.operation != KEEP]
 
+    @property
+    def kept(self) -> list[str]:
+        """The volumes that leave the definition, and stay in the cluster."""
+        return [change.name for change in self.changing if change.kept]
+
 
 def _change(metadata: Mapping[str, Any]) -> Change | None:
     operation = _OPERATIONS.get(str(metadata["op"]))

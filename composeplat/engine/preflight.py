@@ -18,6 +18,8 @@ from composeplat.plan.desired import Desired, Plan
 from composeplat.values import BadValue, parse_size
 
 Object = dict[str, Any]
+Key = tuple[str, str]
+"""Kind and name of an object."""
 
 CLAIM = "PersistentVolumeClaim"
 #: Every kind an environment can have objects of; the first are workloads, which are taken away before what they use.
@@ -39,22 +41,19 @@ class Present:
     """What there is under the names of a plan, or with its environment's labels."""
 
     namespace: bool = True
-    heads: dict[tuple[str, str], Object] = field(default_factory=dict)
+    heads: dict[Key, Object] = field(default_factory=dict)
     """Metadata by kind and name."""
     claims: dict[str, Object] = field(default_factory=dict)
     """Whole claims by name."""
     expandable: dict[str, bool] = field(default_factory=dict)
     """Whether volumes of a storage class can grow."""
 
-    def ours(self, environment: str) -> dict[tuple[str, str], Object]:
+    def ours(self, environment: str) -> dict[Key, Object]:
         return {key: head for key, head in self.heads.items() if is_ours(head, environment)}
 
-    def ending(self, keys: Iterable[tuple[str, str]]) -> list[str]:
-        return [
-            f"{kind}/{name}"
-            for kind, name in keys
-            if (kind, name) in self.heads and "deletionTimestamp" in self.heads[kind, name]["metadata"]
-        ]
+    def ending(self, keys: Iterable[Key]) -> list[Key]:
+        """Those that are being deleted already."""
+        return [key for key in keys if "deletionTimestamp" in self.heads.get(key, {}).get("metadata", {})]
 
 
 def is_ours(head: Object, environment: str) -> bool:
@@ -98,7 +97,7 @@ def look(api: Api, namespace: str) -> Present:
     return present
 
 
-def keys_of(objects: Iterable[Desired]) -> list[tuple[str, str]]:
+def keys_of(objects: Iterable[Desired]) -> list[Key]:
     return [(desired.kind, desired.name) for desired in objects]
 
 
@@ -241,7 +240,7 @@ def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str
     return gone
 
 
-def known_to_state(state: Mapping[str, Any]) -> set[tuple[str, str]]:
+def known_to_state(state: Mapping[str, Any]) -> set[Key]:
     known = set()
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}

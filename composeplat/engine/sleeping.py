@@ -18,9 +18,8 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge, service_of
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, of_environment, port_answers
-from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import KINDS, Object, Present, is_ours, path_of
+from composeplat.engine.preflight import KINDS, Key, Object, Present, is_ours, path_of
 from composeplat.engine.twins import WORKLOADS, is_twin, replicas_of, scaled
 from composeplat.names import OURS
 from composeplat.plan.desired import Edge, Plan, ServicePlan
@@ -30,9 +29,6 @@ ASLEEP = f"{OURS}/asleep"
 _TRIES = 10
 _TICK = 0.15
 _ENDED = ("Complete", "Failed", "FailureTarget")
-
-Key = tuple[str, str]
-"""Kind and name."""
 
 
 def remembered(head: Object) -> int | None:
@@ -224,12 +220,6 @@ class Waking:
             return True
         self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: nothing answers on port {port} yet")
         return False
-
-
-def not_deployed(plan: Plan) -> ComposeplatError:
-    return ComposeplatError(
-        f"environment '{plan.environment}' is not deployed in namespace '{plan.namespace}'", "platform deploy"
-    )
 
 
 def services_of(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:

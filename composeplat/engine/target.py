@@ -20,6 +20,7 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.engine.home import write_private
 from composeplat.local.choice import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
+from composeplat.plan.desired import Plan
 
 _HTTPS = 443
 
@@ -53,6 +54,10 @@ class Target:
             return url
         parts = urlsplit(url)
         return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{self.https_port}"))
+
+    def urls_of(self, plan: Plan) -> tuple[str, ...]:
+        """The addresses of a plan's endpoints as they are reached from here."""
+        return tuple(dict.fromkeys(self.reached_at(url) for endpoint in plan.endpoints for url in endpoint.urls))
 
     def kubeconfig_for(self, folder: Path) -> str:
         """``KUBECONFIG`` with the chosen context in front: the first is believed, and no credential is copied."""

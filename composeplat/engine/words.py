@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from composeplat.engine.preflight import built_images, known_to_state
+from composeplat.engine.outcomes import Options
+from composeplat.engine.preflight import Present, built_images, known_to_state
 from composeplat.plan import Plan
 from composeplat.plan.desired import ImageBuild
 
@@ -16,25 +17,32 @@ _JOB = "kubernetes:batch/v1:Job"
 _IMAGE = "docker-build:index:Image"
 
 
-def words_for(
-    plan: Plan, state: Mapping[str, Any], present: Collection[tuple[str, str]], *, services: Collection[str],
-    rerun_jobs: bool, build: bool | None,
-) -> list[str]:  # fmt: skip
-    """The words of a deploy or preview of these services, or of all: whom it is about, and what is made anew."""
+def words_for(plan: Plan, state: Mapping[str, Any], present: Present, options: Options) -> list[str]:
+    """The words of a deploy or preview: whom it is about, and what is made anew."""
     gated = len({edge.service for edge in plan.edges})
     # One that waits holds a place; there must be enough for all others.
     words = ["--stack", plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
-    if services:
-        words += each("--target", targets(plan, services))
-    part = plan.only(services)
-    if rerun_jobs:
+    if options.services:
+        words += each("--target", targets(plan, options.services))
+    part = plan.only(options.services)
+    if options.rerun_jobs:
         # One that is gone from the cluster is made anew anyhow.
-        known = known_to_state(state) & set(present)
+        known = known_to_state(state) & present.heads.keys()
         jobs = [one.cluster_name for one in part.services if ("Job", one.cluster_name) in known]
         words += each("--replace", (_urn(plan, "Service", f"workload/{name}", _JOB) for name in jobs))
-    if build is not None:
+    if options.build is not None:
         images = {image_urn(plan, image) for image in part.images}
-        words += each("--replace", sorted(images & built_images(state))) if build else each("--exclude", sorted(images))
+        built = built_images(state)
+        words += each("--replace", sorted(images & built)) if options.build else each("--exclude", sorted(images))
+    return words
+
+
+def words_for_images(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild], *, force: bool) -> list[str]:
+    """The words of a run that makes these images and nothing else."""
+    urns = {image_urn(plan, image) for image in images}
+    words = ["--stack", plan.namespace, "--suppress-outputs", *each("--exclude", apart_from(plan, urns, state))]
+    if force:
+        words += each("--replace", sorted(urns & built_images(state)))
     return words
 
 

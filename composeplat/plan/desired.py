@@ -95,6 +95,15 @@ class ServicePlan:
             return None
         return self.ports[0]
 
+    def container_port(self, number: int) -> int:
+        """The port of its container that a port of its address leads to."""
+        for desired in self.objects:
+            if desired.kind == "Service":
+                for port in desired.manifest["spec"].get("ports") or []:
+                    if port["port"] == number:
+                        return int(port["targetPort"])
+        return number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumePlan:
@@ -163,6 +172,11 @@ class Plan:
             if image.service in wanted:
                 wanted |= {base.service for base in image.bases.values() if isinstance(base, ImageOf)}
         return tuple(one for one in self.images if one.service in wanted)
+
+    def users_of(self, volume: str) -> tuple[ServicePlan, ...]:
+        """The services that mount a volume."""
+        claims = {desired.key for one in self.volumes if one.name == volume for desired in one.objects}
+        return tuple(one for one in self.services if any(claims & set(desired.needs) for desired in one.objects))
 
     @property
     def images_alone(self) -> Plan:

@@ -15,7 +15,7 @@ from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_o
 from composeplat.cluster.api import Access
 from composeplat.cluster.conditions import Cause
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
-from composeplat.engine.operations import Failure, Outcome
+from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target
 from composeplat.plan import Plan
 from tests.conftest import Project

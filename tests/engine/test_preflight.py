@@ -178,7 +178,7 @@ def test_ending() -> None:
     present = Present(heads={**head("Service", "a"), **head("Job", "b")})
     present.heads["Job", "b"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
 
-    assert present.ending([("Service", "a"), ("Job", "b"), ("Job", "c")]) == ["Job/b"]
+    assert present.ending([("Service", "a"), ("Job", "b"), ("Job", "c")]) == [("Job", "b")]
 
 
 # volumes --------------------------------------------------------------------------------------------------------------

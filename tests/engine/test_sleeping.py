@@ -13,9 +13,8 @@ from composeplat.cluster.conditions import Cause, Snapshot
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import Present
+from composeplat.engine.preflight import Key, Present
 from composeplat.engine.sleeping import (
-    Key,
     Waking,
     can_sleep,
     is_of_sleep,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
+from composeplat.engine.outcomes import Options
+from composeplat.engine.preflight import Key, Present
 from composeplat.engine.words import apart_from, image_urn, parents, targets, words_for
 from composeplat.plan import Plan
 from tests.conftest import Project
@@ -31,11 +34,12 @@ def plan(project: Project) -> Plan:
     return found
 
 
-def words(plan: Plan, *services: str, **more: Any) -> list[str]:
-    """The words, but for the first ones, which are the same for all."""
-    return words_for(plan, **{
-        "state": {}, "present": (), "services": services, "rerun_jobs": False, "build": None, **more,
-    })  # fmt: skip
+def words(
+    plan: Plan, *services: str, state: dict[str, Any] | None = None, present: Collection[Key] = (), **asked: Any
+) -> list[str]:
+    """The words for what is asked, where the state and the cluster hold so much."""
+    there = Present(heads={key: {} for key in present})
+    return words_for(plan, state or {}, there, Options(services=services, **asked))
 
 
 def state(*urns: str) -> dict[str, Any]:

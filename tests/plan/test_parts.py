@@ -70,3 +70,18 @@ def test_for_a_build_alone(plan: Plan) -> None:
     assert part.objects == ()
     assert [one.name for one in part.services] == [one.name for one in plan.services]
     assert [one.urls for one in part.endpoints] == [one.urls for one in plan.endpoints]
+
+
+def test_users_of_a_volume(plan: Plan) -> None:
+    """The users of a volume are the services that mount it."""
+    assert [one.name for one in plan.users_of("data")] == ["db"]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [pytest.param(8080, 80, id="mapped"), pytest.param(80, 80, id="as it is")]
+)
+def test_the_port_behind_an_address(plan: Plan, number: int, expected: int) -> None:
+    """A port of a service's address leads to one of its container."""
+    (web,) = (one for one in plan.services if one.name == "web")
+
+    assert web.container_port(number) == expected

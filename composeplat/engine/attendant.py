@@ -1,0 +1,117 @@
+"""Services are seen through until all are as they should be, or are known not to come to it.
+
+Owns the waiting: for how long, and what is asked meanwhile. How each service stands is the monitor's to judge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from composeplat.cluster.api import Api
+from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.patience import Patience
+from composeplat.cluster.watching import Watcher, port_answers
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.events import Events
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import Plan, ServicePlan
+
+#: What has just begun may not listen yet.
+_PORT_GRACE = 30.0
+_BETWEEN_PORTS = 0.5
+_LONGEST_REFUSAL = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attendant:
+    stack: Stack
+    plan: Plan
+    monitor: Monitor
+    watcher: Watcher
+    patience: Patience
+
+    def take(self, urn: str, events: Events) -> None:
+        """Note what Pulumi tells; what is spent on building images is no waiting."""
+        self.monitor.take(urn, events, self.watcher.rounds)
+        change = events.changes.get(urn) if urn in events.done else None
+        if change is not None and change.kind == "Image":
+            self.patience.renew()
+
+    def tick(self) -> None:
+        self.monitor.look(self.watcher.latest, self.watcher.rounds)
+
+    def wait(self) -> None:
+        """Wait until every service is as it should be, or is known not to come to it."""
+        for name in self.monitor.chosen:
+            self.monitor.applied.setdefault(name, self.watcher.rounds)
+        while not self.stack.is_interrupted:
+            snapshot, rounds = self.watcher.latest, self.watcher.rounds
+            self.monitor.look(snapshot, rounds)
+            if self.monitor.is_over(snapshot, rounds):
+                return
+            if self.patience.is_over:
+                self._give_up()
+                return
+            self.stack.pulse.check()
+            refused_for = time.monotonic() - self.watcher.unreachable_since
+            if self.watcher.unreachable and not self.stack.pulse.silence and refused_for > _LONGEST_REFUSAL:
+                hint = "what was deployed is noted; run 'platform deploy' again"
+                raise MissingPiece(self.watcher.unreachable, hint)
+            self.stack.pause()
+
+    def _give_up(self) -> None:
+        jobs = {service.name for service in self.plan.services if service.workload_kind == "Job"}
+        for name, standing in self.monitor.unready(self.watcher.latest).items():
+            if standing.state is State.STARTED and name in jobs:
+                # Nobody waits for its end.
+                continue
+            words = f"is not ready after {self.patience.seconds:.0f} s: {standing.words}"
+            self.monitor.fail(name, Cause(code="timeout", message=words, hint="give it longer with --timeout"))
+
+    def ask_ports(self, api: Api) -> None:
+        """See that something listens where endpoints lead: without a health check nobody else would."""
+        until = self.patience.at_most(_PORT_GRACE)
+        for service, endpoint, port in self._led_to():
+            pod = self._pod_nobody_answers_in(api, service, port, until)
+            if pod:
+                self.monitor.fail(service.name, Cause(
+                    code="wrong-port", blame=("ports",), logs=True, pod=pod, container=service.cluster_name,
+                    message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads",
+                    hint="name the port that the program listens on, on all its addresses",
+                ))  # fmt: skip
+
+    def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: float) -> str:
+        """Give the pod, once its time is over; nothing where someone answers, or there is no pod to ask."""
+        while not self.stack.is_interrupted:
+            snapshot = self.watcher.latest
+            pods = judge(service.workload_kind, service.cluster_name, snapshot).pods if snapshot else ()
+            if not pods or port_answers(api, self.plan.namespace, pods[0], port) is not False:
+                break
+            self.monitor.tell(service.name, "waiting", f"nothing answers on port {port} yet")
+            if time.monotonic() > until:
+                return pods[0]
+            time.sleep(_BETWEEN_PORTS)
+        return ""
+
+    def _led_to(self) -> Iterable[tuple[ServicePlan, str, int]]:
+        services = {service.name: service for service in self.plan.services}
+        for endpoint in self.plan.endpoints:
+            for name, number in endpoint.routes:
+                service = services[name]
+                if name in self.monitor.chosen and not service.has_health_check:
+                    yield service, endpoint.name, service.container_port(number)
+
+
+@contextlib.contextmanager
+def attending(stack: Stack, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Attendant]:
+    """See some services of a plan through; what is asked of the cluster all the time ends with the block."""
+    watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
+    monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
+    try:
+        yield Attendant(stack=stack, plan=plan, monitor=monitor, watcher=watcher, patience=Patience(timeout))
+    finally:
+        watcher.stop()

@@ -1,0 +1,6 @@
+"""The operations on a stack, a module each, and each a function from a plan to an outcome.
+
+Owns their order: look before acting, act, wait, tidy up.
+What is decided on the way is decided elsewhere, by functions of data: :mod:`~composeplat.engine.preflight`,
+:mod:`~composeplat.engine.words`, :mod:`~composeplat.engine.causes`, :mod:`~composeplat.cluster.conditions`.
+"""

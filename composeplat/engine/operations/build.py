@@ -1,0 +1,49 @@
+"""Build: images built and pushed, and no workload touched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine import runs
+from composeplat.engine.checks import check_can_build
+from composeplat.engine.failures import failures_of, note_refusals
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.outcomes import Outcome
+from composeplat.engine.stack import Stack
+from composeplat.engine.words import image_urn, words_for_images
+from composeplat.plan.desired import Plan
+
+
+def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -> Outcome:
+    """Build the images of some services, or of all, where they changed or it is forced."""
+    started = time.monotonic()
+    plan.chosen(services)
+    images = plan.images_for(services) if services else plan.images
+    if not images:
+        which = f"service '{next(iter(services))}' has" if services else "no service has"
+        raise ComposeplatError(f"{which} nothing to build", "say what with 'build'")
+    check_can_build(stack, images)
+    # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
+    alone = plan.images_alone
+    chosen = frozenset(image.service for image in images)
+    monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
+    listening = runs.Listening(lambda urn, events: monitor.take(urn, events, 0))
+    with stack.interrupts:
+        runs.prepare(stack, alone)
+        with stack.held("build"):
+            stack.space.make_stack()
+            stack.check_cluster()
+            stack.space.drop_pending(stack.state)
+            words = ["up", *runs.WITHOUT_ASKING, *words_for_images(alone, stack.state, images, force=force)]
+            events, ended = runs.run_program(stack, alone, words, chosen, listening=listening)
+    stack.stop_if_interrupted()
+    note_refusals(stack, monitor, events, ended)
+    if ended.status and not monitor.causes:
+        raise runs.failed(ended, events)
+    known = {image.service: events.references.get(image_urn(alone, image), image.reference) for image in images}
+    return Outcome(
+        changes=events.changing, counts=events.counted(), failures=failures_of(monitor), images=known,
+        seconds=time.monotonic() - started,
+    )  # fmt: skip

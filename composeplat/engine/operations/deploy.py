@@ -1,0 +1,146 @@
+"""Deploy: the cluster made what the plan says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from composeplat.cluster.api import Api
+from composeplat.cluster.namespaces import make_namespace
+from composeplat.engine import runs
+from composeplat.engine.attendant import Attendant, attending
+from composeplat.engine.checks import check
+from composeplat.engine.clearing import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
+from composeplat.engine.events import Events
+from composeplat.engine.failures import failures_of, note_refusals
+from composeplat.engine.operations.preview import as_shown
+from composeplat.engine.outcomes import Options, Outcome
+from composeplat.engine.preflight import Key, Present, keys_of, missing_from_cluster, path_of, volumes_to_replace
+from composeplat.engine.process import Ended
+from composeplat.engine.sleeping import note_awake, services_of, sleepers_in
+from composeplat.engine.stack import Stack
+from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
+from composeplat.engine.words import words_for
+from composeplat.plan.desired import Plan
+
+#: From so many objects on, Pulumi's state is written once, at the end: after each step it would be most of the time.
+_MOST_CHECKPOINTED = 40
+
+
+def deploy(stack: Stack, plan: Plan, options: Options) -> Outcome:
+    started = time.monotonic()
+    plan.chosen(options.services)
+    with stack.interrupts:
+        runs.prepare(stack, plan)
+        with stack.held("deploy"), Api(stack.target.access) as api:
+            outcome = _deploy(stack, api, plan, options)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
+    present = check(stack, api, plan, options)
+    replaced = volumes_to_replace(plan, present, options.replaced_volumes)
+    stack.check_cluster()
+    if not present.namespace:
+        make_namespace(api, stack.namespace)
+        stack.say(f"made namespace {stack.namespace}")
+    until_gone(stack, api, present.ending(keys_of(plan.objects)), "of before")
+    stack.space.make_stack()
+    state = stack.state
+    stack.space.drop_pending(state)
+    losing = [name for name, has_to_be in replaced.items() if has_to_be]
+    if losing:
+        _prove(stack, api, plan, options, present, losing)
+    for name in replaced:
+        if name in losing:
+            remove_volume(stack, api, plan, name)
+        else:
+            stack.say(f"volume {name} stays as it is: the file does not change it")
+    plan = _heed_twins(stack, api, plan, present)
+    clear_the_way(stack, api, plan, present, state)
+    chosen = plan.chosen(options.services)
+    asleep = _heed_sleepers(stack, api, plan, present, chosen)
+    words = ["up", *runs.WITHOUT_ASKING, *words_for(plan, stack.state, present, options)]
+    if options.refresh or missing_from_cluster(state, present) or asleep or losing:
+        words.append("--refresh")
+    with attending(stack, plan, chosen, options.timeout) as attendant:
+        events, ended = _run(stack, plan, words, present, attendant, options)
+        for key in asleep:
+            note_awake(api, stack.namespace, key, surely=not ended.status)
+        stack.stop_if_interrupted(_hint(stack, events))
+        note_refusals(stack, attendant.monitor, events, ended)
+        if ended.status and not attendant.monitor.causes:
+            raise runs.failed(ended, events)
+        if options.wait and not events.failed_builds:
+            attendant.wait()
+        if options.wait and not attendant.monitor.causes:
+            attendant.ask_ports(api)
+        failures = failures_of(attendant.monitor, api)
+    stack.stop_if_interrupted(_hint(stack, events))
+    removed = [] if options.services or failures else remove_leftovers(stack, api, plan)
+    return Outcome(
+        changes=events.changing, counts=events.counted(), kept=events.kept, removed=removed, failures=failures,
+        urls=stack.target.urls_of(plan),
+    )  # fmt: skip
+
+
+def _prove(
+    stack: Stack, api: Api, plan: Plan, options: Options, present: Present, losing: Collection[str]
+) -> None:  # fmt: skip
+    """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
+    words = ["preview", *words_for(plan, stack.state, present, options)]
+    events, ended = runs.run_program(stack, as_shown(api, plan, losing), words, plan.chosen(options.services))
+    stack.stop_if_interrupted()
+    if ended.status:
+        raise runs.failed(ended, events)
+
+
+def _heed_twins(stack: Stack, api: Api, plan: Plan, present: Present) -> Plan:
+    """Let the pods of services under development stay away, and tell their twins how many there are to be."""
+    twins = twins_by_service(present.heads, plan.environment)
+    for service in plan.services:
+        if service.cluster_name in twins:
+            path = path_of("Deployment", plan.namespace, twins[service.cluster_name])
+            api.patch(path, {"metadata": {"annotations": {ORIGINAL: original_in(service).to_text()}}})
+            stack.say(
+                f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
+            )
+    return hold_back(plan, twins)
+
+
+def _heed_sleepers(stack: Stack, api: Api, plan: Plan, present: Present, chosen: Collection[str]) -> list[Key]:
+    """Let Pulumi see that services sleep: it then gives them their pods back as it changes them, in their order.
+
+    A Job that sleeps is made anew: whether it is suspended is nothing that Pulumi looks at.
+    """
+    names = {(one.workload_kind, one.cluster_name) for one in plan.services if one.name in chosen}
+    asleep = [key for key in sleepers_in(present, plan.environment) if key in names]
+    if asleep:
+        stack.say(f"waking what sleeps: {', '.join(services_of(plan, asleep).values())}")
+    delete(stack, api, [key for key in asleep if key[0] == "Job"], "that slept")
+    return asleep
+
+
+def _run(
+    stack: Stack, plan: Plan, words: list[str], present: Present, attendant: Attendant, options: Options
+) -> tuple[Events, Ended]:
+    from composeplat.components.gate import Gate  # noqa: PLC0415 -- loads Pulumi
+
+    monitor = attendant.monitor
+    gate = Gate(
+        plan=plan, access=stack.target.access, watcher=attendant.watcher, patience=attendant.patience,
+        existing=dict.fromkeys(present.heads, True), cancelled=stack.interrupts.cancelled,
+        told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
+    )  # fmt: skip
+    small = options.safe_checkpoints or len(plan.objects) <= _MOST_CHECKPOINTED
+    more: Mapping[str, Any] = {} if small else runs.AT_THE_END
+    listening = runs.Listening(attendant.take, attendant.tick)
+    return runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
+
+
+def _hint(stack: Stack, events: Events) -> str:
+    done = len(events.done & {change.urn for change in events.changing})
+    noted = "are noted" if stack.interrupts.count == 1 else "will be found again"
+    return f"{done} changes were made and {noted}; 'platform deploy' goes on from there"

@@ -1,0 +1,71 @@
+"""Destroy: all of an environment taken out of the cluster, but for its volumes."""
+
+from __future__ import annotations
+
+import time
+
+from composeplat.cluster.api import Api
+from composeplat.engine import runs
+from composeplat.engine.clearing import until_gone, until_no_pods
+from composeplat.engine.events import Events
+from composeplat.engine.outcomes import Outcome
+from composeplat.engine.preflight import CLAIM, Present, look, path_of
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import Plan
+
+#: Of more resources than these, the state is written once, at the end.
+_MOST_CHECKPOINTED = 80
+
+
+def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Outcome:
+    started = time.monotonic()
+    with stack.interrupts:
+        stack.space.prepare(builds=False)
+        with stack.held("destroy"), Api(stack.target.access) as api:
+            outcome = _destroy(stack, api, plan, volumes=volumes, wait=wait)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -> Outcome:
+    events = Events()
+    if stack.state.get("resources"):
+        stack.space.make_stack()
+        stack.check_cluster()
+        stack.space.drop_pending(stack.state)
+        events = _forget_all(stack)
+        stack.stop_if_interrupted("what is left goes with the next 'platform destroy'")
+    # Whatever the state knew nothing of.
+    present = look(api, stack.namespace)
+    outcome = Outcome(changes=events.changing, counts=events.counted())
+    ours = present.ours(plan.environment)
+    going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
+    for (kind, name), head in going.items():
+        outcome.removed.append(f"{kind}/{name}")
+        if "deletionTimestamp" not in head["metadata"]:
+            api.delete(path_of(kind, stack.namespace, name))
+    outcome.kept = [_with_size(name, present) for kind, name in ours if (kind, name) not in going]
+    if wait:
+        until_gone(stack, api, going, "that is destroyed")
+        until_no_pods(stack, api)
+    return outcome
+
+
+def _forget_all(stack: Stack) -> Events:
+    def take(urn: str, events: Events) -> None:
+        change = events.changes.get(urn) if urn in events.done else None
+        if change is not None and not change.kept and change.kind != "Image":
+            stack.say(f"deleted {change.kind}/{change.name}")
+
+    small = len(stack.state.get("resources") or []) <= _MOST_CHECKPOINTED
+    words = ["destroy", *runs.WITHOUT_ASKING, "--stack", stack.namespace, "--parallel", "64", *runs.WITHOUT_PROGRAM]
+    events, ended = runs.run(stack, words, runs.Listening(take), {} if small else runs.AT_THE_END)
+    if ended.status and not stack.is_interrupted:
+        raise runs.failed(ended, events)
+    return events
+
+
+def _with_size(name: str, present: Present) -> str:
+    claim = present.claims.get(name, {})
+    size = claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage", "")
+    return f"{name} ({size})" if size else name

@@ -1,0 +1,47 @@
+"""Refresh: the cluster read into the state."""
+
+from __future__ import annotations
+
+import time
+
+from composeplat.engine import runs
+from composeplat.engine.outcomes import Outcome
+from composeplat.engine.stack import Stack
+from composeplat.engine.twins import held_back_in
+from composeplat.engine.words import each
+
+
+def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
+    """Read all of the cluster into the state; the outcome has what was found to be otherwise."""
+    started = time.monotonic()
+    with stack.interrupts:
+        stack.space.prepare(builds=False)
+        with stack.held("refresh"):
+            if not stack.state.get("resources"):
+                raise stack.not_deployed()
+            stack.space.make_stack()
+            stack.space.drop_pending(stack.state)
+            stack.check_cluster()
+            mode = ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
+            events, ended = runs.run(stack, ["refresh", *mode, "--stack", stack.namespace, *runs.WITHOUT_PROGRAM])
+    stack.stop_if_interrupted()
+    if ended.status:
+        raise runs.failed(ended, events)
+    return Outcome(changes=events.drifted, counts=events.counted(), seconds=time.monotonic() - started)
+
+
+def note_given_back(stack: Stack, *services: str) -> None:
+    """Where the state has no pods for services that have theirs back, read anew how many there are."""
+    with stack.interrupts:
+        stack.space.prepare(builds=False)
+        with stack.held("down"):
+            urns = held_back_in(stack.state, services)
+            if not urns:
+                return
+            stack.space.make_stack()
+            stack.check_cluster()
+            words = ["refresh", "--yes", "--skip-preview", "--stack", stack.namespace, *runs.WITHOUT_PROGRAM]
+            events, ended = runs.run(stack, [*words, *each("--target", urns.values())])
+    stack.stop_if_interrupted()
+    if ended.status:
+        raise runs.failed(ended, events)

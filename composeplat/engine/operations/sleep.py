@@ -1,0 +1,110 @@
+"""Sleep and wake: all pods of an environment taken away, and given back as they were."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+
+from composeplat import talk
+from composeplat.cluster.api import Api
+from composeplat.cluster.patience import Patience
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.attendant import Attendant, attending
+from composeplat.engine.clearing import FOR_PODS
+from composeplat.engine.failures import failures_of
+from composeplat.engine.operations.refresh import note_given_back
+from composeplat.engine.outcomes import Outcome
+from composeplat.engine.preflight import Key, look
+from composeplat.engine.sleeping import (
+    Waking,
+    can_sleep,
+    lay_down,
+    pods_left,
+    rouse,
+    services_of,
+    sleepers_in,
+    workloads_of,
+)
+from composeplat.engine.stack import Stack
+from composeplat.engine.twins import WORKLOADS, replicas_of, twins_by_service
+from composeplat.plan.desired import Plan
+
+
+def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
+    """Take all pods away, but for those of services under development, and remember how many there were."""
+    started = time.monotonic()
+    with stack.interrupts, stack.held("sleep"), Api(stack.target.access) as api:
+        present = look(api, stack.namespace)
+        twins = twins_by_service(present.heads, plan.environment)
+        workloads = workloads_of(api, stack.namespace, plan.environment) if present.namespace else {}
+        if not workloads:
+            raise stack.not_deployed()
+        going = [key for key, one in workloads.items() if key[1] not in twins and can_sleep(one)]
+        for key in going:
+            stack.stop_if_interrupted()
+            lay_down(api, stack.namespace, key, replicas_of(workloads[key]))
+        if wait:
+            _until_asleep(stack, api, twins, timeout)
+    return _outcome(plan, going, twins, started)
+
+
+def _until_asleep(stack: Stack, api: Api, twins: Collection[str], timeout: float) -> None:
+    patience = Patience(timeout)
+    with talk.step(FOR_PODS, passing=True):
+        while left := pods_left(api, stack.namespace, stack.environment_name, twins):
+            stack.stop_if_interrupted()
+            stack.pulse.check()
+            if patience.is_over:
+                raise ComposeplatError(
+                    f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
+                )
+            stack.pause()
+
+
+def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float) -> Outcome:
+    """Give what sleeps its pods back: all at once, or in the order of ``depends_on``."""
+    started = time.monotonic()
+    with stack.interrupts, stack.held("wake"), Api(stack.target.access) as api:
+        present = look(api, stack.namespace)
+        if not any(kind in WORKLOADS for kind, _ in present.ours(plan.environment)):
+            raise stack.not_deployed()
+        twins = twins_by_service(present.heads, plan.environment)
+        sleepers = sleepers_in(present, plan.environment)
+        asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
+        planned = {(one.workload_kind, one.cluster_name): one.name for one in plan.services}
+        for key in asleep.keys() - planned.keys():
+            rouse(api, stack.namespace, key, asleep[key])
+        known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
+        with attending(stack, plan, known, timeout) as attendant:
+            _wake(stack, api, attendant, known, in_order=in_order)
+            if wait and known:
+                attendant.wait()
+            failures = failures_of(attendant.monitor, api)
+        stack.stop_if_interrupted()
+    if asleep:
+        # What was refreshed while it slept would else be a change.
+        note_given_back(stack, *(name for _, name in asleep))
+    outcome = _outcome(plan, asleep, twins, started)
+    outcome.failures = failures
+    return outcome
+
+
+def _wake(
+    stack: Stack, api: Api, attendant: Attendant, asleep: Mapping[str, tuple[Key, int]], *, in_order: bool
+) -> None:
+    def check() -> None:
+        stack.stop_if_interrupted()
+        stack.pulse.check()
+
+    Waking(
+        plan=attendant.plan, api=api, monitor=attendant.monitor, watcher=attendant.watcher,
+        patience=attendant.patience, check=check, asleep=dict(asleep),
+    ).run(in_order=in_order)  # fmt: skip
+
+
+def _outcome(plan: Plan, keys: Collection[Key], twins: Collection[str], started: float) -> Outcome:
+    return Outcome(
+        services=tuple(services_of(plan, keys).values()),
+        developed=tuple(one.name for one in plan.services if one.cluster_name in twins),
+        seconds=time.monotonic() - started,
+    )

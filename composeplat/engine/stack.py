@@ -1,0 +1,105 @@
+"""An environment's stack while something is done to it.
+
+Owns what all operations stand on: the lock, whether the cluster answers, whether the user has interrupted, and that the
+state is of the cluster that is meant.
+Must not know what is done: that is the operations'.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.blame import Origins
+from composeplat.cluster.identity import address_identity
+from composeplat.cluster.watching import Pulse
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.monitor import Listener
+from composeplat.engine.preflight import cluster_of
+from composeplat.engine.process import Interrupted, Interrupts
+from composeplat.engine.target import Target
+from composeplat.engine.workspace import Workspace
+
+_TICK = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Stack:
+    """One environment in a namespace of a cluster, and who hears of what is done to it."""
+
+    environment_name: str
+    namespace: str
+    target: Target
+    variables: Mapping[str, str]
+    """Those of the process."""
+    origins: Origins | None = None
+    """Where the parts of the definition stand, for messages about them."""
+    listener: Listener = field(default=lambda _: None)
+    say: Callable[[str], None] = field(default=lambda _: None)
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    pulse: Pulse = field(init=False)
+    _space: Workspace | None = None
+
+    def __post_init__(self) -> None:
+        self.pulse = Pulse(self.target.access, self.namespace, self.say)
+
+    @property
+    def space(self) -> Workspace:
+        """Its place on this machine; the cluster is asked who it is, so not before it is needed."""
+        if self._space is None:
+            self._space = Workspace(
+                environment_name=self.environment_name, namespace=self.namespace, target=self.target,
+                environment=self.variables, interrupts=self.interrupts,
+            )  # fmt: skip
+        return self._space
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return self.space.read_state() or {}
+
+    @contextlib.contextmanager
+    def held(self, what: str) -> Iterator[None]:
+        """Keep others from it meanwhile, and have the cluster asked all the time whether it is there."""
+        with self.space.lock(what), self.pulse:
+            yield
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.interrupts.count > 0
+
+    def stop_if_interrupted(self, hint: str = "") -> None:
+        if self.is_interrupted:
+            raise Interrupted("interrupted", hint)
+
+    def pause(self) -> None:
+        """Let a moment pass, in which something may come about."""
+        time.sleep(_TICK)
+
+    def not_deployed(self) -> ComposeplatError:
+        return ComposeplatError(
+            f"environment '{self.environment_name}' is not deployed in namespace '{self.namespace}'", "platform deploy"
+        )
+
+    def check_cluster(self) -> None:
+        """A state of another cluster must not be used on this one: what was there would be looked for here."""
+        known, address = cluster_of(self.state), address_identity(self.target.access)
+        if known == address:
+            # It was deployed by someone who could not tell more, and goes by that name from then on.
+            self.space.cluster = known
+        if not known or known == self.space.cluster:
+            return
+        whose = f"the state of environment '{self.environment_name}' in namespace '{self.namespace}' is of"
+        if self.space.cluster == address:
+            raise ComposeplatError(
+                f"it can't be told whether {whose} this cluster: you may not read its namespace kube-system",
+                "let whoever deploys read that one object: kubectl create clusterrole know-the-cluster --verb=get"
+                " --resource=namespaces --resource-name=kube-system, and bind it",
+            )
+        raise ComposeplatError(
+            f"{whose} another cluster than this one, and both would share it",
+            "give another --name or --namespace, or a state of its own (PULUMI_BACKEND_URL); if that cluster is"
+            f" gone for good: pulumi stack rm --force --stack {self.namespace}",
+        )
