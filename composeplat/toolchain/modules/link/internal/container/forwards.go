@@ -50,14 +50,11 @@ func (h *holder) reverse(l *linked, body json.RawMessage) {
 		l.notify(wire.Notice{Reverse: port, Why: err.Error()})
 		return
 	}
-	l.sending.Lock()
-	l.ports = append(l.ports, listener)
-	l.sending.Unlock()
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			return
-		}
+	if !l.listens(listener) {
+		listener.Close()
+		return
+	}
+	wire.Accept(listener, func(connection net.Conn) {
 		go func() {
 			stream, err := l.OpenStream(context.Background())
 			if err != nil {
@@ -71,5 +68,5 @@ func (h *holder) reverse(l *linked, body json.RawMessage) {
 			}
 			wire.Join(stream, connection.(*net.TCPConn))
 		}()
-	}
+	})
 }

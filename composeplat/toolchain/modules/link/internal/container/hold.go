@@ -38,24 +38,31 @@ type holder struct {
 	seen    map[string]bool
 	newest  string
 	session *session
-	trees   map[string]*tree.Tree
-	busy    map[string]*sync.Mutex
+	trees   map[string]*keptTree
 	used    bool
+}
+
+// A keptTree is served to one stream at a time.
+type keptTree struct {
+	*tree.Tree
+	busy sync.Mutex
 }
 
 type linked struct {
 	*wire.Link
 	machine string
 	control *multiplexing.Stream
-	sending sync.Mutex
-	ports   []net.Listener
+
+	sending  sync.Mutex
+	ports    []net.Listener
+	released bool
 }
 
 // Hold serves at the socket until it is told to end.
 func Hold(socket string, markers []string) error {
 	h := &holder{
 		boot: rand.Text(), markers: markers, place: filepath.Dir(socket), reaper: newReaper(),
-		seen: map[string]bool{}, trees: map[string]*tree.Tree{}, busy: map[string]*sync.Mutex{},
+		seen: map[string]bool{}, trees: map[string]*keptTree{},
 	}
 	if err := os.MkdirAll(h.place, 0o700); err != nil {
 		return err
@@ -67,15 +74,7 @@ func Hold(socket string, markers []string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go h.serve(connection)
-		}
-	}()
+	go wire.Accept(listener, func(connection net.Conn) { go h.serve(connection) })
 	// Whoever is started while a signal is ignored ignores it too: sessions must hear when they are hung up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	told := make(chan os.Signal, 1)
@@ -223,9 +222,21 @@ func (l *linked) notify(notice wire.Notice) {
 	_ = wire.Send(l.control, notice)
 }
 
+// listens keeps a listener until the link is released. If it is already, there is nothing to listen for.
+func (l *linked) listens(listener net.Listener) bool {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if l.released {
+		return false
+	}
+	l.ports = append(l.ports, listener)
+	return true
+}
+
 func (l *linked) release() {
 	l.sending.Lock()
 	defer l.sending.Unlock()
+	l.released = true
 	for _, port := range l.ports {
 		port.Close()
 	}
@@ -272,7 +283,9 @@ func (h *holder) use() {
 	defer h.lock.Unlock()
 	h.used = true
 	for _, marker := range h.markers {
-		_ = os.WriteFile(marker+usedSuffix, nil, 0o666)
+		if err := os.WriteFile(marker+usedSuffix, nil, 0o666); err != nil {
+			fmt.Fprintln(os.Stderr, "platform-agent: the volume is taken for a new one next time:", err)
+		}
 	}
 }
 
@@ -283,38 +296,38 @@ func (h *holder) tree(body json.RawMessage, stream *multiplexing.Stream) {
 	if err := json.Unmarshal(body, &wanted); err != nil {
 		return
 	}
-	kept, busy, err := h.known(wanted)
+	kept, err := h.known(wanted)
 	reply := wire.Attached{}
 	if err != nil {
 		reply.Error = err.Error()
 		_ = wire.Send(stream, reply)
 		return
 	}
-	busy.Lock()
-	defer busy.Unlock()
+	kept.busy.Lock()
+	defer kept.busy.Unlock()
 	if wire.Send(stream, reply) != nil {
 		return
 	}
-	_ = tree.Serve(kept, stream)
+	_ = tree.Serve(kept.Tree, stream)
 }
 
-func (h *holder) known(wanted wire.Folder) (*tree.Tree, *sync.Mutex, error) {
+func (h *holder) known(wanted wire.Folder) (*keptTree, error) {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	key := wanted.Root + "\x00" + strings.Join(wanted.Ignores, "\x00")
 	if kept := h.trees[key]; kept != nil {
-		return kept, h.busy[key], nil
+		return kept, nil
 	}
 	if err := os.MkdirAll(wanted.Root, 0o777); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	root, err := filepath.EvalSymlinks(wanted.Root)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	made, err := tree.NewTree(root, wanted.Ignores, filepath.Join(root, tree.Temporary+"staging"), nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for other, old := range h.trees {
 		if strings.HasPrefix(other, wanted.Root+"\x00") {
@@ -322,8 +335,9 @@ func (h *holder) known(wanted wire.Folder) (*tree.Tree, *sync.Mutex, error) {
 			delete(h.trees, other)
 		}
 	}
-	h.trees[key], h.busy[key] = made, &sync.Mutex{}
-	return made, h.busy[key], nil
+	kept := &keptTree{Tree: made}
+	h.trees[key] = kept
+	return kept, nil
 }
 
 func (h *holder) attach(body json.RawMessage, stream *multiplexing.Stream) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"composeplat/link/internal/record"
 )
 
 // Name is what the agent is called where it is installed.
@@ -64,11 +66,7 @@ func Seed(marker, source, target string) error {
 	if err := os.MkdirAll(filepath.Dir(marker), 0o777); err != nil {
 		return err
 	}
-	half := marker + ".half"
-	if err := os.WriteFile(half, []byte(rand.Text()+"\n"), 0o666); err != nil {
-		return err
-	}
-	return os.Rename(half, marker)
+	return record.Replace(marker, []byte(rand.Text()+"\n"), 0o666)
 }
 
 // copyTree leaves out what is neither file, folder nor link, and what may not be read: an image may have such.

@@ -79,38 +79,14 @@ func begin(r *reaper, wanted wire.Session) (*session, error) {
 	s := &session{id: wanted.ID, terminal: wanted.Terminal}
 	s.moved = sync.NewCond(&s.lock)
 	command := &exec.Cmd{Path: program, Args: arguments, Dir: directory, Env: environment}
-	var outputs []*os.File
-	var theirs []*os.File
-	if wanted.Terminal {
-		master, terminal, err := pty.Open()
-		if err != nil {
-			return nil, fmt.Errorf("can't make a terminal: %w", err)
-		}
-		_ = pty.Setsize(master, &pty.Winsize{Rows: wanted.Rows, Cols: wanted.Columns})
-		command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
-		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-		s.input, s.master = master, master
-		outputs, theirs = []*os.File{master}, []*os.File{terminal}
-	} else {
-		pipes := make([]*os.File, 0, 6)
-		for range 3 {
-			from, to, err := os.Pipe()
-			if err != nil {
-				return nil, err
-			}
-			pipes = append(pipes, from, to)
-		}
-		command.Stdin, command.Stdout, command.Stderr = pipes[0], pipes[3], pipes[5]
-		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		s.input = pipes[1]
-		outputs, theirs = []*os.File{pipes[2], pipes[4]}, []*os.File{pipes[0], pipes[3], pipes[5]}
+	outputs, theirs, err := s.connect(command, wanted)
+	if err != nil {
+		return nil, err
 	}
 	ended, err := r.start(command)
-	for _, file := range theirs {
-		file.Close()
-	}
+	closeAll(theirs)
 	if err != nil {
-		s.input.Close()
+		closeAll(append(outputs, s.input))
 		return nil, fmt.Errorf("can't run %s: %w", arguments[0], err)
 	}
 	s.pid = command.Process.Pid
@@ -124,6 +100,41 @@ func begin(r *reaper, wanted wire.Session) (*session, error) {
 	}
 	go s.finish(ended, &read)
 	return s, nil
+}
+
+// connect gives a command its streams, a terminal or three pipes. Outputs are what is read of it, standard error second;
+// theirs are the command's own ends, which are to be closed when it has started.
+func (s *session) connect(command *exec.Cmd, wanted wire.Session) (outputs, theirs []*os.File, err error) {
+	if wanted.Terminal {
+		master, terminal, err := pty.Open()
+		if err != nil {
+			return nil, nil, fmt.Errorf("can't make a terminal: %w", err)
+		}
+		_ = pty.Setsize(master, &pty.Winsize{Rows: wanted.Rows, Cols: wanted.Columns})
+		command.Stdin, command.Stdout, command.Stderr = terminal, terminal, terminal
+		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		s.input, s.master = master, master
+		return []*os.File{master}, []*os.File{terminal}, nil
+	}
+	pipes := make([]*os.File, 0, 6)
+	for range 3 {
+		from, to, err := os.Pipe()
+		if err != nil {
+			closeAll(pipes)
+			return nil, nil, err
+		}
+		pipes = append(pipes, from, to)
+	}
+	command.Stdin, command.Stdout, command.Stderr = pipes[0], pipes[3], pipes[5]
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	s.input = pipes[1]
+	return []*os.File{pipes[2], pipes[4]}, []*os.File{pipes[0], pipes[3], pipes[5]}, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, file := range files {
+		file.Close()
+	}
 }
 
 func merged(base []string, added map[string]string) []string {

@@ -1,19 +1,15 @@
 package machine
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"google.golang.org/protobuf/proto"
 
-	"composeplat/link/internal/wire"
+	"composeplat/link/internal/record"
 )
 
 // A base is what both sides last agreed upon. Without one, a sync is a first sync.
@@ -29,6 +25,11 @@ type baseHead struct {
 	Modes  map[string]uint32 `json:"modes"`
 }
 
+// recordOf is where something of a kind is kept for a folder or a file.
+func recordOf(kind, state string, folder FolderConfig) record.Record {
+	return record.Record(filepath.Join(state, nameFor(kind, folder)))
+}
+
 // nameFor makes a file name of a folder's two paths.
 func nameFor(kind string, folder FolderConfig) string {
 	sum := sha256.Sum256([]byte(folder.Remote + "\x00" + folder.Local))
@@ -37,23 +38,13 @@ func nameFor(kind string, folder FolderConfig) string {
 
 // loadBase finds no base where it is damaged or of another volume: nothing is lost by a first sync.
 func loadBase(state string, folder FolderConfig, volume string) *base {
-	raw, err := os.ReadFile(filepath.Join(state, nameFor("base", folder)))
-	if err != nil || len(raw) < sha256.Size {
-		return nil
-	}
-	if sum := sha256.Sum256(raw[sha256.Size:]); !bytes.Equal(sum[:], raw[:sha256.Size]) {
-		return nil
-	}
-	in := bytes.NewReader(raw[sha256.Size:])
 	found := &base{}
-	if err := wire.Receive(in, &found.head); err != nil {
-		return nil
-	}
-	if found.head.Volume != volume || found.head.Remote != folder.Remote || found.head.Local != folder.Local {
+	content, has := recordOf("base", state, folder).Load(&found.head)
+	if !has || found.head.Volume != volume || found.head.Remote != folder.Remote || found.head.Local != folder.Local {
 		return nil
 	}
 	archive := &core.Archive{}
-	if proto.Unmarshal(raw[len(raw)-in.Len():], archive) != nil || archive.EnsureValid(true) != nil {
+	if proto.Unmarshal(content, archive) != nil || archive.EnsureValid(true) != nil {
 		return nil
 	}
 	found.content = archive.Content
@@ -71,45 +62,25 @@ func (b *base) save(state string, folder FolderConfig) error {
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	out.Write(make([]byte, sha256.Size))
-	if err := wire.Send(&out, b.head); err != nil {
-		return err
-	}
-	out.Write(content)
-	raw := out.Bytes()
-	sum := sha256.Sum256(raw[sha256.Size:])
-	copy(raw, sum[:])
-	return writeWhole(filepath.Join(state, nameFor("base", folder)), raw)
+	return recordOf("base", state, folder).Save(b.head, content)
 }
 
-// writeWhole leaves either the old file or the new one. After a power cut it may be neither: readers check a sum.
-func writeWhole(path string, content []byte) error {
-	half := path + ".half"
-	if err := os.WriteFile(half, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(half, path)
-}
-
+// The cache has the digests of files by their stamps: without it they are read again.
 func loadCache(state string, folder FolderConfig) *core.Cache {
-	raw, err := os.ReadFile(filepath.Join(state, nameFor("cache", folder)))
-	if err != nil {
-		return nil
-	}
+	content, has := recordOf("cache", state, folder).Load(&struct{}{})
 	cache := &core.Cache{}
-	if proto.Unmarshal(raw, cache) != nil || cache.EnsureValid() != nil {
+	if !has || proto.Unmarshal(content, cache) != nil || cache.EnsureValid() != nil {
 		return nil
 	}
 	return cache
 }
 
 func saveCache(state string, folder FolderConfig, cache *core.Cache) error {
-	raw, err := proto.Marshal(cache)
+	content, err := proto.Marshal(cache)
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(state, nameFor("cache", folder)), raw)
+	return recordOf("cache", state, folder).Save(struct{}{}, content)
 }
 
 // A fileBase is what both sides of a single file last agreed upon; it holds for one life of the container.
@@ -121,18 +92,15 @@ type fileBase struct {
 	Sent string `json:"sent,omitempty"`
 }
 
-func loadFileBase(state string, folder FolderConfig, boot string) (found fileBase) {
-	raw, err := os.ReadFile(filepath.Join(state, nameFor("file", folder)))
-	if err == nil {
-		err = json.Unmarshal(raw, &found)
-	}
-	if err != nil || found.Boot != boot {
+// loadFileBase finds a base that knows nothing where there is none, or it is damaged or of a container before this one.
+func loadFileBase(state string, folder FolderConfig, boot string) fileBase {
+	var found fileBase
+	if _, has := recordOf("file", state, folder).Load(&found); !has || found.Boot != boot {
 		return fileBase{Boot: boot}
 	}
 	return found
 }
 
 func (b fileBase) save(state string, folder FolderConfig) error {
-	raw, err := json.Marshal(b)
-	return errors.Join(err, writeWhole(filepath.Join(state, nameFor("file", folder)), raw))
+	return recordOf("file", state, folder).Save(b, nil)
 }

@@ -77,8 +77,8 @@ type sizes struct{ changed chan os.Signal }
 
 func newSizes() *sizes {
 	s := &sizes{changed: make(chan os.Signal, 1)}
-	signal.Notify(s.changed, syscall.SIGWINCH)
 	s.changed <- syscall.SIGWINCH
+	signal.Notify(s.changed, syscall.SIGWINCH)
 	return s
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"composeplat/link/internal/single"
@@ -21,10 +20,9 @@ type file struct {
 	problems problems
 }
 
+// run syncs until its stream ends. Ready is called after each look at both ends.
 func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, ready func()) error {
-	settled := sync.OnceFunc(ready)
-	defer settled()
-	stream, err := open(ctx, link, "file", f.config.Remote)
+	stream, err := openStream(ctx, link, "file", f.config.Remote)
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 		if err := m.turn(); err != nil {
 			return err
 		}
-		settled()
+		ready()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strconv"
 	"sync"
 	"syscall"
 
 	"composeplat/link/internal/wire"
 )
-
-func itoa(number int) string { return strconv.Itoa(number) }
 
 // forwards listens here all the time, and carries connections while there is a link.
 type forwards struct {
@@ -48,27 +45,23 @@ func (f *forwards) use(link *wire.Link) {
 }
 
 func (f *forwards) accept(listener net.Listener, port int) {
-	for {
-		connection, err := listener.Accept()
-		if err != nil {
-			return
-		}
+	wire.Accept(listener, func(connection net.Conn) {
 		f.lock.Lock()
 		link := f.link
 		f.lock.Unlock()
 		if link == nil {
 			connection.Close()
-			continue
+			return
 		}
 		go func() {
-			stream, err := open(context.Background(), link, "forward", port)
+			stream, err := openStream(context.Background(), link, "forward", port)
 			if err != nil {
 				connection.Close()
 				return
 			}
 			wire.Join(connection.(*net.TCPConn), stream)
 		}()
-	}
+	})
 }
 
 func (f *forwards) close() {

@@ -1,16 +1,12 @@
 package machine
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"os"
-	"path/filepath"
+	"slices"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"google.golang.org/protobuf/proto"
 
 	"composeplat/link/internal/tree"
-	"composeplat/link/internal/wire"
 )
 
 // An intent is what a cycle was about to do when it was cut off. How much of it was done can be seen at the sides; without
@@ -28,7 +24,7 @@ type intentHead struct {
 
 func (i *intent) save(state string, folder FolderConfig, volume string) error {
 	head := intentHead{Volume: volume}
-	var entries bytes.Buffer
+	var entries []byte
 	for _, list := range []struct {
 		changes []*core.Change
 		paths   *[]string
@@ -40,45 +36,26 @@ func (i *intent) save(state string, folder FolderConfig, volume string) error {
 			}
 			*list.paths = append(*list.paths, change.Path)
 			head.Bytes = append(head.Bytes, len(raw))
-			entries.Write(raw)
+			entries = append(entries, raw...)
 		}
 	}
-	var out bytes.Buffer
-	out.Write(make([]byte, sha256.Size))
-	if err := wire.Send(&out, head); err != nil {
-		return err
-	}
-	out.Write(entries.Bytes())
-	raw := out.Bytes()
-	sum := sha256.Sum256(raw[sha256.Size:])
-	copy(raw, sum[:])
-	return writeWhole(filepath.Join(state, nameFor("intent", folder)), raw)
+	return recordOf("intent", state, folder).Save(head, entries)
 }
 
-func dropIntent(state string, folder FolderConfig) {
-	_ = os.Remove(filepath.Join(state, nameFor("intent", folder)))
-}
+func dropIntent(state string, folder FolderConfig) { recordOf("intent", state, folder).Drop() }
 
 // loadIntent finds nothing where it is damaged or of another volume: then what was done counts as changed.
 func loadIntent(state string, folder FolderConfig, volume string) *intent {
-	raw, err := os.ReadFile(filepath.Join(state, nameFor("intent", folder)))
-	if err != nil || len(raw) < sha256.Size {
-		return nil
-	}
-	if sum := sha256.Sum256(raw[sha256.Size:]); !bytes.Equal(sum[:], raw[:sha256.Size]) {
-		return nil
-	}
-	in := bytes.NewReader(raw[sha256.Size:])
 	var head intentHead
-	if wire.Receive(in, &head) != nil || head.Volume != volume || len(head.Bytes) != len(head.Here)+len(head.There) {
+	rest, has := recordOf("intent", state, folder).Load(&head)
+	if !has || head.Volume != volume || len(head.Bytes) != len(head.Here)+len(head.There) {
 		return nil
 	}
-	rest := raw[len(raw)-in.Len():]
 	found := &intent{}
-	for number, path := range append(append([]string{}, head.Here...), head.There...) {
+	for number, path := range slices.Concat(head.Here, head.There) {
 		length := head.Bytes[number]
 		archive := &core.Archive{}
-		if length > len(rest) || proto.Unmarshal(rest[:length], archive) != nil || archive.EnsureValid(true) != nil {
+		if length < 0 || length > len(rest) || proto.Unmarshal(rest[:length], archive) != nil || archive.EnsureValid(true) != nil {
 			return nil
 		}
 		rest = rest[length:]

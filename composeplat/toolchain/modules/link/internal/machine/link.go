@@ -3,15 +3,15 @@ package machine
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/mutagen-io/mutagen/pkg/multiplexing"
 
 	"composeplat/link/internal/wire"
 )
@@ -35,6 +35,7 @@ func Up(config *Config, events *Events) int {
 	return status
 }
 
+// An upper is one run of Up, over one link after another.
 type upper struct {
 	config  *Config
 	events  *Events
@@ -46,9 +47,7 @@ type upper struct {
 	told    chan os.Signal
 
 	lock    sync.Mutex
-	control *multiplexing.Stream
-	synced  int
-	last    string
+	control wire.Conn
 }
 
 func up(config *Config, events *Events) (int, error) {
@@ -106,24 +105,20 @@ func (u *upper) run(reach reach) (int, error) {
 func (u *upper) keep(reach reach) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go u.session.read()
 	ended := make(chan ending, 1)
-	go u.heed(ended)
-	again, pause := false, retryFirst
-	for {
-		result := make(chan error, 1)
-		linked := false
-		attempt, stop := context.WithCancel(ctx)
-		go func() { result <- u.once(attempt, reach, again, func() { linked = true }, ended) }()
-		var why error
+	finish := func(how ending) {
 		select {
-		case over := <-ended:
-			stop()
-			<-result
-			return over.status, over.err
-		case why = <-result:
-			stop()
+		case ended <- how:
+		default: // only the first counts
 		}
+		cancel()
+	}
+	go u.session.read()
+	go u.heed(ctx, finish)
+	again, pause, told := false, retryFirst, ""
+	for {
+		linked := false
+		why := u.once(ctx, reach, again, func() { linked = true }, finish)
 		select {
 		case over := <-ended:
 			return over.status, over.err
@@ -132,9 +127,9 @@ func (u *upper) keep(reach reach) (int, error) {
 		if errors.Is(why, errTaken) {
 			return 0, errTaken
 		}
-		if linked || u.last != why.Error() {
-			u.last = why.Error()
-			u.events.Tell("lost", Event{"why": why.Error()})
+		if linked || told != why.Error() {
+			told = why.Error()
+			u.events.Tell("lost", Event{"why": told})
 		}
 		if linked {
 			again, pause = true, retryFirst
@@ -155,12 +150,14 @@ type ending struct {
 }
 
 // heed does what signals and a lonely Ctrl-C ask for.
-func (u *upper) heed(ended chan<- ending) {
+func (u *upper) heed(ctx context.Context, finish func(ending)) {
 	asked := false
 	for {
 		select {
+		case <-ctx.Done():
+			return
 		case <-u.session.interrupted:
-			u.finish(ended, ending{status: interrupt})
+			finish(ending{status: interrupt})
 		case received := <-u.told:
 			number := received.(syscall.Signal)
 			if u.session.attached() && !asked && (!u.config.Terminal || number != syscall.SIGINT) {
@@ -174,15 +171,8 @@ func (u *upper) heed(ended chan<- ending) {
 			}
 			u.notify(wire.Notice{End: true})
 			time.Sleep(soon)
-			u.finish(ended, ending{status: 128 + int(number)})
+			finish(ending{status: 128 + int(number)})
 		}
-	}
-}
-
-func (u *upper) finish(ended chan<- ending, how ending) {
-	select {
-	case ended <- how:
-	default:
 	}
 }
 
@@ -195,12 +185,8 @@ func (u *upper) notify(notice wire.Notice) {
 }
 
 // once makes a link and serves it for as long as it lasts.
-func (u *upper) once(ctx context.Context, reach reach, again bool, linked func(), ended chan<- ending) error {
-	carrier, pod, err := reach.open(ctx)
-	if err != nil {
-		return err
-	}
-	link, err := wire.Start(carrier, true)
+func (u *upper) once(ctx context.Context, reach reach, again bool, linked func(), finish func(ending)) error {
+	link, pod, err := reached(ctx, reach)
 	if err != nil {
 		return err
 	}
@@ -220,42 +206,29 @@ func (u *upper) once(ctx context.Context, reach reach, again bool, linked func()
 		kind = "same"
 	}
 	u.events.Tell("connected", Event{"pod": pod, "again": again, "session": kind})
-	u.lock.Lock()
-	u.control = control
-	u.lock.Unlock()
-	defer func() {
-		u.lock.Lock()
-		u.control = nil
-		u.lock.Unlock()
-	}()
+	return u.serve(ctx, link, control, welcome, &working, finish)
+}
+
+// serve does over a link all that there is to do, until it is lost, or the session is over.
+func (u *upper) serve(ctx context.Context, link *wire.Link, control wire.Conn, welcome wire.Welcome,
+	working *sync.WaitGroup, finish func(ending),
+) error {
+	u.use(control)
+	defer u.use(nil)
 	taken := make(chan struct{})
 	go u.notices(control, taken)
 	u.ports.use(link)
 	defer u.ports.use(nil)
 	go accept(ctx, link, u.config)
 	for _, reverse := range u.config.Reverse {
-		if stream, err := open(ctx, link, "reverse", reverse.Port); err == nil {
+		if stream, err := openStream(ctx, link, "reverse", reverse.Port); err == nil {
 			defer stream.Close()
 		}
 	}
-	failed := make(chan error, 1+len(u.folders))
-	ready := u.sync(ctx, link, welcome, failed, &working)
-	if welcome.Alive {
-		close(ready)
-	}
+	failed := make(chan error, len(u.folders))
 	over := make(chan ending, 1)
-	working.Go(func() {
-		select {
-		case <-ready:
-		case <-ctx.Done():
-			return
-		}
-		if status, err := u.session.run(ctx, link); err == nil {
-			over <- ending{status: status}
-		} else if errors.Is(err, errSession) {
-			over <- ending{err: err}
-		}
-	})
+	ready := u.sync(ctx, link, welcome, failed, working)
+	working.Go(func() { u.show(ctx, link, ready, over) })
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -275,20 +248,56 @@ func (u *upper) once(ctx context.Context, reach reach, again bool, linked func()
 		u.session.restore()
 		if how.err == nil {
 			u.events.Tell("ended", Event{"status": how.status})
-			u.flush(ctx)
+			u.flush(ctx, link)
 		}
-		u.finish(ended, how)
+		finish(how)
 		return errors.New("the session is over")
 	}
 }
 
-func (u *upper) welcome(ctx context.Context, link *wire.Link) (*multiplexing.Stream, wire.Welcome, error) {
+// reached makes a link, and names the pod where its other end is.
+func reached(ctx context.Context, reach reach) (*wire.Link, string, error) {
+	carrier, pod, err := reach.open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	// Whoever is asked to end must not wait for an agent that says nothing.
+	stop := context.AfterFunc(ctx, func() { carrier.Close() })
+	defer stop()
+	link, err := wire.Start(carrier, true)
+	return link, pod, err
+}
+
+// show attaches to the session as soon as all is ready, and tells how it ends; a link that is lost ends it not.
+func (u *upper) show(ctx context.Context, link *wire.Link, ready <-chan struct{}, over chan<- ending) {
+	select {
+	case <-ready:
+	case <-ctx.Done():
+		return
+	}
+	status, err := u.session.run(ctx, link)
+	var refused noSession
+	if err == nil {
+		over <- ending{status: status}
+	} else if errors.As(err, &refused) {
+		over <- ending{err: err}
+	}
+}
+
+// use sends notices over the control stream from now on, or nowhere.
+func (u *upper) use(control wire.Conn) {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	u.control = control
+}
+
+func (u *upper) welcome(ctx context.Context, link *wire.Link) (wire.Conn, wire.Welcome, error) {
 	var welcome wire.Welcome
 	limited, cancel := context.WithTimeout(ctx, wire.MostSilence)
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { link.Close() })
 	defer stop()
-	control, err := open(limited, link, "control", nil)
+	control, err := openStream(limited, link, "control", nil)
 	if err != nil {
 		return nil, welcome, err
 	}
@@ -304,10 +313,10 @@ func (u *upper) welcome(ctx context.Context, link *wire.Link) (*multiplexing.Str
 	if welcome.Error != "" {
 		return nil, welcome, errors.New(welcome.Error)
 	}
-	return control.(*multiplexing.Stream), welcome, nil
+	return control, welcome, nil
 }
 
-func (u *upper) notices(control *multiplexing.Stream, taken chan<- struct{}) {
+func (u *upper) notices(control wire.Conn, taken chan<- struct{}) {
 	for {
 		var notice wire.Notice
 		if err := wire.Receive(control, &notice); err != nil {
@@ -319,38 +328,45 @@ func (u *upper) notices(control *multiplexing.Stream, taken chan<- struct{}) {
 			return
 		case notice.Reverse != 0:
 			u.events.Tell("problem", Event{"folder": -1, "side": "container", "path": "",
-				"why": "can't listen at port " + itoa(notice.Reverse) + " there: " + notice.Why})
+				"why": "can't listen at port " + strconv.Itoa(notice.Reverse) + " there: " + notice.Why})
 		}
 	}
 }
 
-// sync starts all folders and files. The channel is closed when each folder has been the same on both sides once.
+// sync starts all folders and files. The channel is closed when each has been the same on both sides once, or can't be;
+// and at once for a session that goes on.
 func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome, failed chan<- error,
 	working *sync.WaitGroup,
-) chan struct{} {
-	ready := make(chan struct{})
-	var waiting sync.WaitGroup
+) <-chan struct{} {
+	settled := make(chan struct{}, len(u.folders)+len(u.files))
+	settle := func() { settled <- struct{}{} }
 	for _, folder := range u.folders {
-		waiting.Add(1)
 		working.Go(func() {
-			if err := folder.run(ctx, link, welcome, waiting.Done); err != nil {
+			if err := folder.run(ctx, link, welcome, settle); err != nil {
 				failed <- err
 			}
 		})
 	}
 	for _, file := range u.files {
-		waiting.Add(1)
-		working.Go(func() { u.keepFile(ctx, link, file, welcome, sync.OnceFunc(waiting.Done)) })
+		working.Go(func() { u.keepFile(ctx, link, file, welcome, sync.OnceFunc(settle)) })
+	}
+	ready := make(chan struct{})
+	if welcome.Alive {
+		close(ready)
 	}
 	go func() {
-		waiting.Wait()
-		if ctx.Err() == nil {
-			if welcome.Fresh {
-				u.notify(wire.Notice{Used: true})
+		for range cap(settled) {
+			select {
+			case <-settled:
+			case <-ctx.Done():
+				return
 			}
-			if !welcome.Alive {
-				close(ready)
-			}
+		}
+		if welcome.Fresh {
+			u.notify(wire.Notice{Used: true})
+		}
+		if !welcome.Alive {
+			close(ready)
 		}
 	}()
 	return ready
@@ -367,6 +383,8 @@ func (u *upper) keepFile(ctx context.Context, link *wire.Link, file *file, welco
 			return
 		case <-time.After(later):
 		}
+		// The session is not held up by a file that fails by itself.
+		ready()
 		if err != nil && err.Error() != told {
 			told = err.Error()
 			u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "why": told})
@@ -374,14 +392,39 @@ func (u *upper) keepFile(ctx context.Context, link *wire.Link, file *file, welco
 	}
 }
 
-func (u *upper) flush(ctx context.Context) {
+// flush has all folders the same once more, unless the link is lost.
+func (u *upper) flush(ctx context.Context, link *wire.Link) {
 	limited, cancel := context.WithTimeout(ctx, flushing)
 	defer cancel()
+	go func() {
+		select {
+		case <-link.Closed():
+			cancel()
+		case <-limited.Done():
+		}
+	}()
 	var all sync.WaitGroup
 	for _, folder := range u.folders {
 		all.Go(func() { folder.flush(limited) })
 	}
 	all.Wait()
+}
+
+// openStream opens a stream that says what it is for.
+func openStream(ctx context.Context, link *wire.Link, kind string, body any) (wire.Conn, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := link.OpenStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := wire.Send(stream, wire.Open{Kind: kind, Body: raw}); err != nil {
+		stream.Close()
+		return nil, err
+	}
+	return stream, nil
 }
 
 // accept takes the connections that come in through reverse forwards.
@@ -398,7 +441,7 @@ func accept(ctx context.Context, link *wire.Link, config *Config) {
 				return
 			}
 			for _, reverse := range config.Reverse {
-				if string(head.Body) == itoa(reverse.Port) {
+				if string(head.Body) == strconv.Itoa(reverse.Port) {
 					if connection, err := net.DialTimeout("tcp", reverse.To, asking); err == nil {
 						wire.Join(stream, connection.(*net.TCPConn))
 						return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
+	"composeplat/link/internal/single"
 	"composeplat/link/internal/tree"
 )
 
@@ -83,7 +84,7 @@ func isFolder(entry *core.Entry) bool {
 }
 
 func (p *plan) freeName(root string, here, there *core.Entry, now time.Time) string {
-	name := root + ".conflict-" + now.Format("20060102-150405")
+	name := single.ConflictName(root, now)
 	taken := func(candidate string) bool {
 		return at(here, candidate) != nil || at(there, candidate) != nil ||
 			slices.ContainsFunc(p.copies, func(c copied) bool { return c.to == candidate })

@@ -1,13 +1,13 @@
 package machine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,22 +81,23 @@ func executor(client *rest.Config, asked *kubernetes.Clientset, namespace, pod s
 // tail keeps the end of what a failing agent says.
 type tail struct {
 	lock sync.Mutex
-	said bytes.Buffer
+	said []byte
 }
+
+const mostSaid = 4096
 
 func (t *tail) Write(text []byte) (int, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.said.Len() > 4096 {
-		t.said.Reset()
-	}
-	return t.said.Write(text)
+	t.said = append(t.said, text...)
+	t.said = slices.Delete(t.said, 0, max(0, len(t.said)-mostSaid))
+	return len(text), nil
 }
 
 func (t *tail) String() string {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	return strings.TrimSpace(t.said.String())
+	return strings.TrimSpace(string(t.said))
 }
 
 // local runs the agent's connection here: for trying without a cluster.
@@ -167,7 +168,11 @@ func (c *cluster) open(ctx context.Context) (io.ReadWriteCloser, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	return newExecution(run), pod, nil
+	carrier, err := newExecution(run)
+	if err != nil {
+		return nil, "", err
+	}
+	return carrier, pod, nil
 }
 
 func (c *cluster) find(ctx context.Context) (string, error) {
@@ -210,16 +215,14 @@ type execution struct {
 	once   sync.Once
 }
 
-func newExecution(executor remotecommand.Executor) *execution {
-	ctx, cancel := context.WithCancel(context.Background())
+func newExecution(executor remotecommand.Executor) (*execution, error) {
 	// A pipe of the kernel's has a buffer: without one each frame would wait for the one before to be on the wire.
 	theirs, ours, err := os.Pipe()
-	back, said := io.Pipe()
-	e := &execution{toward: ours, back: back, cancel: cancel}
 	if err != nil {
-		said.CloseWithError(err)
-		return e
+		return nil, err
 	}
+	back, said := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
 	complaint := &tail{}
 	go func() {
 		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: theirs, Stdout: said, Stderr: complaint})
@@ -232,7 +235,7 @@ func newExecution(executor remotecommand.Executor) *execution {
 		}
 		said.CloseWithError(err)
 	}()
-	return e
+	return &execution{toward: ours, back: back, cancel: cancel}, nil
 }
 
 func (e *execution) Read(into []byte) (int, error)  { return e.back.Read(into) }
@@ -241,9 +244,7 @@ func (e *execution) Write(from []byte) (int, error) { return e.toward.Write(from
 func (e *execution) Close() error {
 	e.once.Do(func() {
 		e.cancel()
-		if e.toward != nil {
-			e.toward.Close()
-		}
+		e.toward.Close()
 		e.back.Close()
 	})
 	return nil

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -262,7 +263,7 @@ func TestReverseForwards(t *testing.T) {
 	free.Close()
 	w.config.Reverse = []ReverseConfig{{port, echo(t).Addr().String()}}
 	w.startSynced()
-	address := "127.0.0.1:" + itoa(port)
+	address := "127.0.0.1:" + strconv.Itoa(port)
 	w.eventually("it listens", func() bool { return talk(t, address, "a") == "heard a" })
 	w.cut()
 	w.eventually("linked again", func() bool { return w.count("connected") == 2 })

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -20,8 +18,10 @@ import (
 
 const mostInput = 64 << 10
 
-// errSession is why a session can't be had at all.
-var errSession = errors.New("")
+// noSession is why a session can't be had at all: another link would not help.
+type noSession string
+
+func (n noSession) Error() string { return string(n) }
 
 // A session shows one command that runs in the container, over one link after another.
 type session struct {
@@ -119,7 +119,7 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 	s.lock.Lock()
 	seen := s.seen
 	s.lock.Unlock()
-	stream, err := open(ctx, link, "session", wire.Session{
+	stream, err := openStream(ctx, link, "session", wire.Session{
 		ID: s.id, Command: s.config.Command, Directory: s.config.Directory, Environment: s.config.Environment,
 		Terminal: s.config.Terminal, Rows: rows, Columns: columns, Seen: seen,
 	})
@@ -132,7 +132,7 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 		return 0, err
 	}
 	if reply.Error != "" {
-		return 0, fmt.Errorf("%w%s", errSession, reply.Error)
+		return 0, noSession(reply.Error)
 	}
 	s.raw()
 	frames := wire.NewFrames(stream)

@@ -1,10 +1,11 @@
 package single
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -34,24 +35,12 @@ type Done struct {
 	Error string `json:"error,omitempty"`
 }
 
-func pack(head any, content []byte) ([]byte, error) {
-	var out bytes.Buffer
-	if err := wire.Send(&out, head); err != nil {
-		return nil, err
-	}
-	out.Write(content)
-	return out.Bytes(), nil
-}
-
 func unpack(body []byte, head any) ([]byte, error) {
-	in := bytes.NewReader(body)
-	if err := wire.Receive(in, head); err != nil {
-		return nil, err
-	}
-	if in.Len() > Most {
+	content, err := wire.Unpack(body, head)
+	if err == nil && len(content) > Most {
 		return nil, fmt.Errorf("longer than %d MiB", Most>>20)
 	}
-	return io.ReadAll(in)
+	return content, err
 }
 
 // Serve tells a machine of the file, and does what it orders. Copies that fit nowhere else go to the place.
@@ -60,7 +49,7 @@ func Serve(path, place string, stream io.ReadWriteCloser) error {
 	done := make(chan struct{})
 	defer close(done)
 	go Follow(path, done, func(state State) {
-		if body, err := pack(state, state.Content); err == nil {
+		if body, err := wire.Pack(state, state.Content); err == nil {
 			_ = frames.Send(frameState, body)
 		}
 	})
@@ -92,12 +81,12 @@ func obey(path, place string, order Order) Done {
 	}
 	var result Done
 	if order.Keep && now.Exists {
-		name := ConflictName(path, time.Now())
-		if err := os.WriteFile(name, now.Content, os.FileMode(now.Mode)); err != nil {
-			name = filepath.Join(place, filepath.Base(name))
-			if err := os.WriteFile(name, now.Content, 0o600); err != nil {
-				return Done{Error: err.Error()}
-			}
+		name, err := spare(ConflictName(path, time.Now()), now.Content, os.FileMode(now.Mode))
+		if err != nil {
+			name, err = spare(filepath.Join(place, filepath.Base(ConflictName(path, time.Now()))), now.Content, 0o600)
+		}
+		if err != nil {
+			return Done{Error: err.Error()}
 		}
 		result.Kept = name
 	}
@@ -108,6 +97,26 @@ func obey(path, place string, order Order) Done {
 		result.Error = err.Error()
 	}
 	return result
+}
+
+// spare puts contents into a file of their own: where the name is taken, with a number after it.
+func spare(name string, content []byte, mode os.FileMode) (string, error) {
+	for number, free := 2, name; ; number++ {
+		file, err := os.OpenFile(free, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) {
+			free = fmt.Sprintf("%s-%d", name, number)
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = file.Write(content)
+		if err = errors.Join(err, file.Close()); err != nil {
+			_ = os.Remove(free)
+			return "", err
+		}
+		return free, nil
+	}
 }
 
 // ConflictName is what the copy of a file that lost is called.
@@ -158,14 +167,18 @@ func (f *Far) read() {
 			if err := json.Unmarshal(body, &done); err != nil {
 				return
 			}
-			f.dones <- done
+			select {
+			case f.dones <- done:
+			default: // nobody has asked
+				return
+			}
 		}
 	}
 }
 
 // Order has the file written.
 func (f *Far) Order(order Order) (Done, error) {
-	body, err := pack(order, order.Content)
+	body, err := wire.Pack(order, order.Content)
 	if err != nil {
 		return Done{}, err
 	}

@@ -147,7 +147,7 @@ func Write(path string, content []byte, mode uint32) error {
 		return err
 	}
 	_ = file.Chmod(permissions)
-	return nil
+	return file.Close()
 }
 
 func replace(path string, content []byte, mode fs.FileMode) error {

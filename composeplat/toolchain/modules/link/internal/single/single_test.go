@@ -21,7 +21,7 @@ func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 	file := NewFar(near)
 	defer file.Close()
 	go func() {
-		body, err := pack(State{Exists: true, Digest: "made up", Mode: 0o104755}, []byte("content"))
+		body, err := wire.Pack(State{Exists: true, Digest: "made up", Mode: 0o104755}, []byte("content"))
 		if err == nil {
 			_ = wire.NewFrames(far).Send(frameState, body)
 		}
@@ -50,5 +50,23 @@ func TestNeitherFolderNorPipeIsRead(t *testing.T) {
 	}
 	if state := Read("/dev/zero"); state.Problem == "" {
 		t.Fatal("a device is read")
+	}
+}
+
+func TestNoCopyOfALoserTakesAnothersPlace(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	for _, expected := range []string{name, name + "-2", name + "-3"} {
+		kept, err := spare(name, []byte(expected), 0o600)
+		must(t, err)
+		if kept != expected {
+			t.Fatalf("%s, and not %s", kept, expected)
+		}
+	}
+	for _, kept := range []string{name, name + "-2", name + "-3"} {
+		content, err := os.ReadFile(kept)
+		must(t, err)
+		if string(content) != kept {
+			t.Fatalf("%s holds %s", kept, content)
+		}
 	}
 }

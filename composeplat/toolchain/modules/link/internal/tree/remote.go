@@ -114,7 +114,7 @@ func lied(err error) error {
 }
 
 func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
-	request, err := packed(scanRequest{Full: full}, []*core.Change(nil))
+	request, err := wire.Pack(scanRequest{Full: full}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func apply(content *core.Entry, changes []*core.Change) (result *core.Entry, err
 }
 
 func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signature, rsync.Receiver, error) {
-	request, err := packed(stageRequest{Paths: paths, Digests: digests}, []*core.Change(nil))
+	request, err := wire.Pack(stageRequest{Paths: paths, Digests: digests}, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -206,7 +206,7 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 }
 
 func (r *Remote) Keep(paths []string, digests [][]byte) ([]bool, error) {
-	request, err := packed(stageRequest{Paths: paths, Digests: digests}, []*core.Change(nil))
+	request, err := wire.Pack(stageRequest{Paths: paths, Digests: digests}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome
 }
 
 func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
-	request, err := packed(modes, []*core.Change(nil))
+	request, err := wire.Pack(modes, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 		before = &View{}
 	}
 	if before == view {
-		return packed(answer, []*core.Change(nil))
+		return wire.Pack(answer, nil)
 	}
 	for path, mode := range view.Modes {
 		if had, known := before.Modes[path]; !known || had != mode {

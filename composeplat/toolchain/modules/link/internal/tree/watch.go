@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -143,11 +145,5 @@ func (w *Watch) skips(name string, folder bool) bool {
 }
 
 func isTemporary(name string) bool {
-	for i := len(name) - 1; i >= -1; i-- {
-		if i == -1 || name[i] == '/' {
-			last := name[i+1:]
-			return len(last) >= len(Temporary) && last[:len(Temporary)] == Temporary
-		}
-	}
-	return false
+	return strings.HasPrefix(path.Base(name), Temporary)
 }

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"errors"
 	"io"
+	"net"
 	"sync"
+	"time"
 )
 
 // Conn is one connection that can be ended one way at a time.
@@ -26,4 +29,22 @@ func Join(one, other Conn) {
 	both.Wait()
 	one.Close()
 	other.Close()
+}
+
+// rest is how long an Accept that failed waits: there may be too many open files for now.
+const rest = 50 * time.Millisecond
+
+// Accept hands over one connection after another, until the listener is closed.
+func Accept(listener net.Listener, take func(net.Conn)) {
+	for {
+		connection, err := listener.Accept()
+		switch {
+		case err == nil:
+			take(connection)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			time.Sleep(rest)
+		}
+	}
 }

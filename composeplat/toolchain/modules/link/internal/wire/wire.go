@@ -181,6 +181,25 @@ func receive(from io.Reader, most uint32) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
+// Pack is a message, with bytes after it.
+func Pack(message any, rest []byte) ([]byte, error) {
+	var out bytes.Buffer
+	if err := Send(&out, message); err != nil {
+		return nil, err
+	}
+	out.Write(rest)
+	return out.Bytes(), nil
+}
+
+// Unpack reads what Pack has made, and gives the bytes after the message.
+func Unpack(packed []byte, message any) (rest []byte, err error) {
+	in := bytes.NewReader(packed)
+	if err := Receive(in, message); err != nil {
+		return nil, err
+	}
+	return packed[len(packed)-in.Len():], nil
+}
+
 // Frames reads and writes kinds with bodies; writes may come from several goroutines.
 type Frames struct {
 	stream io.ReadWriteCloser
