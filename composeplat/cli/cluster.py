@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from composeplat import talk
 from composeplat.cli import options as opt
 from composeplat.cli.choice import working
 from composeplat.cli.console import show_result, table, tell
@@ -65,7 +64,8 @@ def start(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat import talk  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
 
     with working(progress):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
@@ -84,7 +84,8 @@ def stop(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat import talk  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
 
     with working(progress):
         cluster = local_cluster(os.environ, simulated=int(simulated))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -86,7 +85,7 @@ def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
     parts: dict[str, list[Change]] = {}
     for change in changes:
         parts.setdefault(part_of(change, plan), []).append(change)
-    color = sys.stdout.isatty() and wants_color(sys.stdout) and "NO_COLOR" not in os.environ
+    color = wants_color(sys.stdout)
     lines: list[str] = []
     for part, ones in parts.items():
         lines.append(printable(part))

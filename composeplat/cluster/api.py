@@ -15,9 +15,9 @@ import ssl
 import tempfile
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Self
 
+from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit
 
 _FIELD_MANAGER = "composeplat"
@@ -65,35 +65,6 @@ class ApiError(ComposeplatError):
         self.status = status
         if status in (0, http.client.UNAUTHORIZED):
             self.exit_code = Exit.MISSING
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How a server is reached; certificates and keys are named by a file, or given as text."""
-
-    host: str
-    port: int
-    token: str = field(default="", repr=False)
-    basic: str = field(default="", repr=False)
-    """User and password, as HTTP wants them."""
-    authority: str = ""
-    """The certificate that signed the server's; none means what the machine trusts."""
-    authority_data: str = ""
-    certificate: str = ""
-    key: str = ""
-    certificate_data: str = field(default="", repr=False)
-    key_data: str = field(default="", repr=False)
-    verify: bool = True
-    server_name: str = ""
-    """The name in the server's certificate, where that is not the host."""
-    plain: bool = False
-    prefix: str = ""
-    context: str = ""
-    """The name of the kubeconfig's context, for messages."""
-
-    @property
-    def address(self) -> str:
-        return f"{'http' if self.plain else 'https'}://{self.host}:{self.port}{self.prefix}"
 
 
 def object_path(manifest: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError
 
 _NOT_REACHED = (0, 401)
 

@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from composeplat import files
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.diagnostics import MissingPiece, Report, Source
 from composeplat.source import StopReading, decode, read_nodes, to_plain
 
@@ -138,6 +137,8 @@ def _with_credential(user: dict[str, Any], folder: Path, environment: Mapping[st
     program = user.get("exec")
     if not isinstance(program, dict) or not program.get("command"):
         return user
+    import subprocess  # noqa: PLC0415 -- most users have no such program
+
     command = str(program["command"])
     if "/" in command and not os.path.isabs(command):
         command = str(folder / command)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Object, service_of
 
 _LOOKED_EVERY = 0.5

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 from urllib.parse import quote
 
-from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import Snapshot
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from composeplat.cluster.api import Access, Api
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api
 from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from composeplat.cluster.api import Access, ApiError
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import ApiError
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece

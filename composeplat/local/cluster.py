@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from composeplat import talk
-from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from composeplat.cluster.api import Access, Api, ApiError, kind_path
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,

@@ -12,7 +12,7 @@ import pytest
 
 from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, to_json
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.cluster.conditions import Cause
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import Failure, Outcome
@@ -133,6 +133,7 @@ def test_text_can_not_steer_the_terminal(plan: Plan) -> None:
     [
         pytest.param({}, True, id="terminal"),
         pytest.param({"NO_COLOR": "1"}, False, id="no-color"),
+        pytest.param({"NO_COLOR": ""}, True, id="empty-no-color"),
         pytest.param({"TERM": "dumb"}, False, id="dumb-terminal"),
     ],
 )

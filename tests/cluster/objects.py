@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.cluster.conditions import Object, Snapshot
 
 NAMESPACE = "team"

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
 from tests.cluster.objects import Answer, Server, given, no_server, refusal

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from composeplat.cluster.api import Access, Api, ApiError
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.conditions import Object, Snapshot
 from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
 from tests.cluster.objects import (

@@ -17,7 +17,7 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
 from composeplat.components.gate import Gate

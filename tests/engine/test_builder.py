@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.home import Home

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.api import Access
+from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.process import Runner
 from composeplat.engine.target import Target
