@@ -6,8 +6,9 @@ The reference in the documentation is made of them too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from shutil import get_terminal_size
 from typing import Any
 
 from typer.core import TyperGroup
@@ -174,13 +175,41 @@ GUIDES: Mapping[str, Guide] = {
 }
 
 
+#: The library's own, by no name that is private.
+_LIBRARY: Any = TyperGroup.context_class
+_WIDEST = 80
+#: Narrower than this, a text stands under what it explains.
+_NARROW = 60
+_NARROWEST = 30
+
+
+class _Fitting(_LIBRARY.formatter_class):  # type: ignore[misc]
+    """Help in the width that the terminal has; the library's own is never narrower than 50 columns."""
+
+    def __init__(self, width: int | None = None, max_width: int | None = None) -> None:
+        columns = min(get_terminal_size().columns, max_width or _WIDEST)
+        super().__init__(width=width or max(columns - 2, _NARROWEST))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        if self.width < _NARROW:
+            rows, col_max = [(name.rstrip(), text) for name, text in rows], 0
+        super().write_dl(list(rows), col_max, col_spacing)
+
+
+class _Context(_LIBRARY):  # type: ignore[misc]
+    formatter_class = _Fitting
+
+
 class Guided(TyperGroup):
-    """A group whose help, and that of its commands, ends with examples."""
+    """A group whose help, and that of its commands, fits the terminal and ends with examples."""
+
+    context_class = _Context
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.epilog = _epilog(self.name or "")
         for name, command in self.commands.items():
+            command.context_class = _Context
             command.epilog = _epilog(name if self.name == "platform" else f"{self.name} {name}")
 
     def list_commands(self, ctx: Any) -> list[str]:
