@@ -249,6 +249,14 @@ def known_to_state(state: Mapping[str, Any]) -> set[Key]:
     return known
 
 
+def unknown_to_state(plan: Plan, state: Mapping[str, Any], present: Present) -> list[Key]:
+    """What of a plan is there already, of its environment, and not in the state: that was lost, or never got so far."""
+    known, ours = known_to_state(state), present.ours(plan.environment)
+    there = [key for key in keys_of(plan.objects) if key in ours and key not in known]
+    ending = present.ending(there)
+    return [key for key in there if key not in ending]
+
+
 def built_images(state: Mapping[str, Any]) -> set[str]:
     """The URNs of images that a state knows to have been built."""
     resources = state.get("resources") or []

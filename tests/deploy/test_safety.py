@@ -163,8 +163,10 @@ def test_state_that_was_cut(environment: Environment) -> None:
     environment.deploy().expect()
     assert environment.names() == WANTED
     path.unlink()
+    shown = environment.platform("preview").expect().stderr
     environment.deploy().expect()
 
+    assert f"{len(WANTED)} objects are shown as new, and there already: the state does not know them; " in shown
     assert environment.names() == WANTED
     environment.platform("preview", "--expect-no-changes").expect()
 

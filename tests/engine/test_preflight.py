@@ -18,6 +18,7 @@ from composeplat.engine.preflight import (
     known_to_state,
     missing_from_cluster,
     rename_replaced,
+    unknown_to_state,
     volumes_to_replace,
 )
 from composeplat.plan import Plan
@@ -415,6 +416,19 @@ def test_nothing_in_the_state(state: Mapping[str, Any]) -> None:
 def test_known_to_state() -> None:
     """The state knows the objects that it has for good: none that is to be deleted, and no resource of others."""
     assert known_to_state(STATE) == {(CLAIM, "data"), ("Service", "web"), ("Deployment", "web")}
+
+
+def test_unknown_to_state(project: Project) -> None:
+    """What is there of the environment and not in the state is unknown to it; what is others', or going, is not."""
+    plan = read(project).plan
+    assert plan is not None
+    wanted = keys_of(plan.objects)
+    going = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
+    present = Present(heads={**{key: {"metadata": {"labels": OURS}} for key in wanted}, ("Deployment", "old"): going})
+
+    assert set(wanted) - known_to_state(STATE) == set(unknown_to_state(plan, STATE, present))
+    assert unknown_to_state(plan, {}, Present(heads=dict.fromkeys(wanted, going))) == []
+    assert unknown_to_state(plan, {}, Present(heads={key: {"metadata": {}} for key in wanted})) == []
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.engine import runs
 from composeplat.engine.checks import check
 from composeplat.engine.outcomes import Options, Outcome
-from composeplat.engine.preflight import Present, missing_from_cluster, rename_replaced, volumes_to_replace
+from composeplat.engine.preflight import (
+    Present,
+    missing_from_cluster,
+    rename_replaced,
+    unknown_to_state,
+    volumes_to_replace,
+)
 from composeplat.engine.sleeping import services_of, sleepers_in
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import held_back_in, hold_back, twins_by_service
@@ -26,19 +33,22 @@ def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
             present = check(stack, api, plan, options)
             stack.space.make_stack()
             stack.check_cluster()
+            state = stack.state
             replaced = volumes_to_replace(plan, present, options.replaced_volumes)
             losing = [name for name, has_to_be in replaced.items() if has_to_be]
-            words = ["preview", *words_for(plan, stack.state, present, options)]
-            if missing_from_cluster(stack.state, present):
+            words = ["preview", *words_for(plan, state, present, options)]
+            if missing_from_cluster(state, present):
                 words.append("--refresh")
             twins = twins_by_service(present.heads, plan.environment)
-            shown = as_shown(api, hold_back(plan, held_back_in(stack.state, twins)), losing)
+            shown = as_shown(api, hold_back(plan, held_back_in(state, twins)), losing)
             events, ended = runs.run_program(stack, shown, words, plan.chosen(options.services))
     stack.stop_if_interrupted()
     if ended.status:
         raise runs.failed(ended, events)
+    part = plan.only(options.services)
+    notes = [*_losses(plan, losing), *_surprises(part, present, state)]
     return Outcome(
-        changes=events.changing, counts=events.counted(), kept=events.kept, notes=list(_notes(plan, present, losing)),
+        changes=events.changing, counts=events.counted(), kept=events.kept, notes=notes,
         urls=stack.target.urls_of(plan), seconds=time.monotonic() - started,
     )  # fmt: skip
 
@@ -49,10 +59,20 @@ def as_shown(api: Api, plan: Plan, losing: Collection[str]) -> Plan:
     return rename_replaced(plan, live, losing)
 
 
-def _notes(plan: Plan, present: Present, losing: Iterable[str]) -> Iterable[str]:
+def _losses(plan: Plan, losing: Iterable[str]) -> Iterable[str]:
     for volume in losing:
         users = ", ".join(one.name for one in plan.users_of(volume)) or "no service"
         yield f"volume {volume} is made anew and all it holds deleted; {users} is made anew with it"
-    asleep = services_of(plan, sleepers_in(present, plan.environment).keys())
+
+
+def _surprises(part: Plan, present: Present, state: Mapping[str, Any]) -> Iterable[str]:
+    """What a deploy of this part of the plan does that the list of changes does not show, or not as it will be."""
+    unknown = len(unknown_to_state(part, state, present))
+    if unknown:
+        are = "object is" if unknown == 1 else "objects are"
+        yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
+    workloads = {(service.workload_kind, service.cluster_name) for service in part.services}
+    asleep = [key for key in sleepers_in(present, part.environment) if key in workloads]
     if asleep:
-        yield f"asleep: {', '.join(asleep.values())}; a deploy wakes them, and so does 'platform wake'"
+        names = ", ".join(services_of(part, asleep).values())
+        yield f"asleep: {names}; a deploy wakes them, and so does 'platform wake'"
