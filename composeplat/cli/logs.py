@@ -18,8 +18,8 @@ from composeplat.cli.console import show_result, wants_color
 from composeplat.cli.living import Living, find_living
 from composeplat.cli.operating import Mask
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.conditions import Object, service_of
 from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs
+from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import of_environment
 from composeplat.diagnostics import Exit
 from composeplat.values import BadValue, parse_duration, whole_seconds

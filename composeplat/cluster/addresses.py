@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import of_environment
 
 INGRESS = ("networking.k8s.io/v1", "Ingress")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import Wanted
 
 _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Object, service_of
+from composeplat.cluster.snapshot import Object, service_of
 
 _LOOKED_EVERY = 0.5
 _AGAIN_AFTER = 0.5

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.conditions import Object, Snapshot, State, containers_of, judge
+from composeplat.cluster.conditions import State, judge
+from composeplat.cluster.snapshot import Object, Snapshot, containers_of
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT = 12

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Snapshot
+from composeplat.cluster.snapshot import Snapshot
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 _EVERY = 0.4

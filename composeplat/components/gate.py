@@ -19,7 +19,8 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge
+from composeplat.cluster.causes import Cause, clause_of
+from composeplat.cluster.conditions import Standing, State, is_met, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers
 from composeplat.plan.desired import Edge, Plan, ServicePlan

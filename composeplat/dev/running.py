@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from composeplat.cluster.conditions import Object, is_ready, service_of
+from composeplat.cluster.snapshot import Object, is_ready, service_of
 from composeplat.engine.home import write_private
 from composeplat.engine.target import Target
 from composeplat.engine.twins import is_twin

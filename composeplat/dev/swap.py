@@ -14,7 +14,8 @@ from typing import Any
 
 from composeplat import talk
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.causes import Cause
+from composeplat.cluster.conditions import State, judge
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.twin import (
     HELD_BY,

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Cause, State, judge
+from composeplat.cluster.causes import Cause
+from composeplat.cluster.conditions import State, judge
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher, port_answers
 from composeplat.diagnostics import MissingPiece

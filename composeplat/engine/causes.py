@@ -1,6 +1,6 @@
 """Why services fail, from what Pulumi says of their objects.
 
-Pure. What the cluster shows of pods is :mod:`composeplat.cluster.conditions`', and the words of builds are
+Pure. What the cluster shows of pods is :mod:`composeplat.cluster.causes`', and the words of builds are
 :mod:`~composeplat.engine.build_failures`'.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from composeplat.cluster.conditions import Cause
+from composeplat.cluster.causes import Cause
 from composeplat.engine.events import Events
 from composeplat.engine.words import image_urn
 from composeplat.plan.desired import ImageBuild, Plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Cause
+from composeplat.cluster.causes import Cause
 from composeplat.cluster.watching import last_lines
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record

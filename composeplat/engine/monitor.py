@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.conditions import Cause, Snapshot, Standing, State, judge
+from composeplat.cluster.causes import Cause
+from composeplat.cluster.conditions import Standing, State, judge
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.engine.events import Events
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.talk import Progress

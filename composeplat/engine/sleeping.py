@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Cause, Standing, State, clause_of, is_met, judge, service_of
+from composeplat.cluster.causes import Cause, clause_of
+from composeplat.cluster.conditions import Standing, State, is_met, judge
 from composeplat.cluster.patience import Patience
+from composeplat.cluster.snapshot import service_of
 from composeplat.cluster.watching import Watcher, of_environment, port_answers
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, Object, Present, is_ours, path_of

@@ -13,7 +13,7 @@ import pytest
 from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, to_json
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
 from composeplat.cluster.access import Access
-from composeplat.cluster.conditions import Cause
+from composeplat.cluster.causes import Cause
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target

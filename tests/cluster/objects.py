@@ -17,7 +17,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.conditions import Object, Snapshot
+from composeplat.cluster.snapshot import Object, Snapshot
 
 NAMESPACE = "team"
 IMAGE = "registry.example.com/web:2"

@@ -6,7 +6,7 @@ import pytest
 
 from composeplat.cluster.addresses import Address, find_addresses, read_addresses
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Server, given, refusal
 
 INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/ingresses"

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import Cause, Object, Standing, State, clause_of, is_met, judge
+from composeplat.cluster.causes import Cause, clause_of
+from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.snapshot import Object
 from composeplat.model import COMPLETED, HEALTHY, STARTED
 from tests.cluster.objects import (
     IMAGE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.conditions import Object
 from composeplat.cluster.events import Happening, read_events
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import Wanted
 from tests.cluster.objects import MOMENT, deployment, event
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.conditions import Object
 from composeplat.cluster.logs import Asked, Cursor, Follower, Line, parse_moment, read_logs
+from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, no_server, pod, refusal, replica_set, running
 
 LINES = [

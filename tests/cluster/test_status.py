@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composeplat.cluster.conditions import Object
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.status import Wanted, age, short_image, status_rows
 from tests.cluster.objects import MOMENT, deployment, ended, pod, replica_set, running, snapshot, waiting
 

@@ -12,7 +12,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.conditions import Object, Snapshot
+from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
 from tests.cluster.objects import (
     NAMESPACE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.conditions import Cause
+from composeplat.cluster.causes import Cause
 from composeplat.engine.causes import held_up, refusals
 from composeplat.engine.events import Change, Events
 from composeplat.plan.desired import Edge, ImageBuild, Plan

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Cause, Snapshot
+from composeplat.cluster.causes import Cause
 from composeplat.cluster.patience import Patience
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import Key, Present

@@ -1,0 +1,270 @@
+"""Why a workload fails, where no waiting mends it, and how that is said to a person.
+
+Pure: objects of a snapshot come in, a cause goes out, or none.
+Must not know Compose files; a cause names the part of a service that is to blame, and others find its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from composeplat.cluster.snapshot import (
+    Object,
+    Snapshot,
+    containers_before,
+    containers_of,
+    count_of,
+    first_container,
+    is_ready,
+    last_end,
+    owner_of,
+    probe_failures,
+    unscheduled,
+)
+
+#: How long a pod may find no node before that is a failure, in seconds: claims are bound and images moved meanwhile.
+UNSCHEDULABLE_FOR = 8.0
+#: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
+UNMADE_FOR = 5.0
+#: So long a namespace may be without its service account: a controller makes it, which may just be starting again.
+UNSERVED_FOR = 30.0
+#: How long a claim may fail to be provisioned.
+UNBOUND_FOR = 8.0
+_KILLED_FOR_MEMORY = 137
+_NOT_FOUND = 127
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why a workload fails."""
+
+    code: str
+    message: str
+    blame: tuple[str, ...] = ()
+    """The part of the service to look at, such as ``("image",)``."""
+    hint: str = ""
+    pod: str = ""
+    container: str = ""
+    previous: bool = False
+    """The lines to show are those of the container that ended, not of the one that runs now."""
+    logs: bool = False
+    """There may be lines to show: those of the container named."""
+    lines: tuple[str, ...] = ()
+    """The lines to show, where they are known already."""
+
+
+#: What messages begin with that go on from "which".
+_VERBS = ("can't", "crashes", "ends", "failed", "goes", "is", "took", "was")
+
+
+def clause_of(cause: Cause) -> str:
+    """A cause as it is said behind a service's name: ``db, which crashes``; some have a subject of their own."""
+    goes_on = cause.message.startswith(tuple(f"{verb} " for verb in _VERBS))
+    return f"which {cause.message}" if goes_on else f"which failed: {cause.message}"
+
+
+# jobs
+
+
+def cause_of_job(condition: Object, pods: list[Object]) -> Cause:
+    last = max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)
+    ended = [end for pod in pods for end in [last_end(pod)] if end]
+    code = f" with exit status {ended[-1]['exitCode']}" if ended else ""
+    tries = f", after {len(pods)} tries" if len(pods) > 1 else ""
+    reason = condition.get("reason", "")
+    message = "took longer than it may" if reason == "DeadlineExceeded" else f"failed{code}{tries}"
+    return Cause(
+        code="job-failed", message=message, blame=("command",), logs=last is not None,
+        pod=last["metadata"]["name"] if last else "", container=first_container(last),
+    )  # fmt: skip
+
+
+# pods
+
+
+def cause_of_pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    refusal = unscheduled(pod)
+    if refusal is not None:
+        unbound = _unbound(pod, snapshot)
+        if unbound is not None:
+            return unbound
+        growing = any(event.get("reason") == "TriggeredScaleUp" for event in snapshot.events_of(uid))
+        if growing or snapshot.age(f"unscheduled/{uid}") < UNSCHEDULABLE_FOR:
+            return None
+        return _unschedulable(refusal, name)
+    for container in (*containers_before(pod), *containers_of(pod)):
+        cause = _container(pod, container, snapshot, is_job=is_job)
+        if cause:
+            return cause
+    if is_job:
+        return None
+    return _unhealthy(pod, snapshot)
+
+
+def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bool) -> Cause | None:
+    waiting = container.get("state", {}).get("waiting", {})
+    reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
+    where = {"pod": pod["metadata"]["name"], "container": container["name"]}
+    if reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
+        return _unpulled(container.get("image", ""), _pull_message(pod, snapshot) or text, reason, where)
+    if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
+        if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
+            return None
+        return Cause(code="not-started", message=f"can't be started: {_shorten(text)}", blame=("command",), **where)
+    last = container.get("lastState", {}).get("terminated") or {}
+    if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
+        return _crashed(last, container.get("restartCount", 0) + 1, where)
+    return None
+
+
+def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> Cause:
+    low = text.lower()
+    if reason == "InvalidImageName":
+        why, hint = "that is no image's name", "correct the name"
+    elif re.search(r"not found|manifest unknown|does not exist|name unknown|name_unknown", low):
+        why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
+    elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
+        why, hint = "its registry does not give it to this cluster", "give the cluster the registry's credentials"
+    elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
+        why, hint = "its registry can't be reached from the cluster", "see whether the registry runs, and its name"
+    else:
+        why, hint = _shorten(text), ""
+    return Cause(
+        code="image-not-pulled", message=f"image '{image}' can't be pulled: {why}", blame=("image",), hint=hint,
+        pod=where["pod"], container=where["container"],
+    )  # fmt: skip
+
+
+def _pull_message(pod: Object, snapshot: Snapshot) -> str:
+    """The kubelet's own words, which are in an event: the pod says only that it is backing off."""
+    failed = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Failed"]
+    pulled = [str(e.get("message", "")) for e in failed if "pull" in str(e.get("message", "")).lower()]
+    return max(pulled, key=len, default="")
+
+
+def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
+    code = last.get("exitCode")
+    hint, blame = "", ("command",)
+    if last.get("reason") == "OOMKilled":
+        message, blame = "needs more memory than it may have, and was killed", ("mem_limit",)
+        hint = "raise its memory limit"
+    elif last.get("reason") == "StartError":
+        message = f"can't be started: {_shorten(str(last.get('message', '')))}"
+        hint = "see whether the image has that program"
+    elif code == 0:
+        message = "ends by itself, with exit status 0"
+        hint = 'if that is meant, say restart: "no", which makes it a job'
+    else:
+        message = f"crashes with exit status {code}"
+        if code == _NOT_FOUND:
+            hint = "the program it is to run was not found"
+        elif code == _KILLED_FOR_MEMORY:
+            hint = "it was killed, perhaps by its liveness check or for want of memory"
+    ends = last.get("reason") != "StartError"
+    return Cause(
+        code="crash-loop", message=f"{message} ({times(count)})", blame=blame, hint=hint, logs=ends, previous=ends,
+        pod=where["pod"], container=where["container"],
+    )  # fmt: skip
+
+
+def _unschedulable(message: str, pod: str) -> Cause:
+    blame: tuple[str, ...] = ()
+    hint = ""
+    if re.search(r"node affinity|node selector", message):
+        blame, hint = ("x-node-selector",), "label a node so, or change the selector"
+    elif "pod affinity" in message:
+        blame, hint = ("volumes",), "services that share a volume run on one node, and that one has no room"
+    elif re.search(r"Insufficient (cpu|memory)", message):
+        blame, hint = ("resources",), "ask for less, or make room in the cluster"
+    elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
+        blame = ("volumes",)
+    return Cause(code="unschedulable", message=f"no node takes it: {message}", blame=blame, hint=hint, pod=pod)
+
+
+def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
+    names = [v["persistentVolumeClaim"]["claimName"] for v in pod["spec"].get("volumes") or []
+             if "persistentVolumeClaim" in v]  # fmt: skip
+    for claim in snapshot.claims:
+        metadata = claim["metadata"]
+        if metadata["name"] not in names or claim.get("status", {}).get("phase") == "Bound":
+            continue
+        events = [e for e in snapshot.events_of(metadata["uid"]) if e.get("type") == "Warning"]
+        storage_class = claim["spec"].get("storageClassName")
+        if not events and storage_class:
+            continue
+        if snapshot.age(f"unbound/{metadata['uid']}") < UNBOUND_FOR:
+            return None
+        why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
+        return Cause(
+            code="volume-not-bound", message=f"volume '{metadata['name']}' gets no storage: {_shorten(why)}",
+            blame=("volumes",), hint="name a storage class of the cluster under driver_opts.class",
+            pod=pod["metadata"]["name"],
+        )  # fmt: skip
+    return None
+
+
+def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
+    """A health check that failed as often in a row as it may: for as long as that takes the pod was never ready."""
+    if is_ready(pod):
+        return None
+    probe = pod["spec"]["containers"][0].get("readinessProbe")
+    failures = probe_failures(pod, snapshot)
+    if not probe or not failures or not any("running" in c.get("state", {}) for c in containers_of(pod)):
+        return None
+    allowed = probe.get("failureThreshold", 3)
+    patience = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * allowed
+    if count_of(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < patience:
+        return None
+    text = str(failures[-1].get("message", "")).partition("Readiness probe failed:")[2].strip()
+    http = probe.get("httpGet")
+    hint = f"it is asked for on port {http['port']}: is that the one it listens on?" if http else ""
+    return Cause(
+        code="unhealthy",
+        message=f"its health check failed {times(count_of(failures))}: {_shorten(text) or 'no answer'}",
+        blame=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
+    )  # fmt: skip
+
+
+# pods that are not made
+
+
+def cause_of_making(workload: Object, snapshot: Snapshot) -> Cause | None:
+    """Pods that the API server does not take: a quota, a policy, a webhook."""
+    uid = workload["metadata"]["uid"]
+    owners = {uid, *(one["metadata"]["uid"] for one in snapshot.replica_sets if owner_of(one) == uid)}
+    refused = [
+        str(event.get("message", ""))
+        for event in snapshot.events
+        if event.get("reason") == "FailedCreate" and event.get("involvedObject", {}).get("uid") in owners
+    ]
+    conditions = workload.get("status", {}).get("conditions") or []
+    refused += [
+        str(c.get("message", "")) for c in conditions if c["type"] == "ReplicaFailure" and c["status"] == "True"
+    ]
+    if not refused:
+        return None
+    text = refused[-1]
+    if re.search(r"serviceaccount \"[^\"]+\" not found", text) and snapshot.age(f"unserved/{uid}") < UNSERVED_FOR:
+        return None
+    quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
+    if quota:
+        return Cause(
+            code="over-quota", blame=("resources",), hint="ask for less, or raise the quota",
+            message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, used are {quota[3]} of {quota[4]}",
+        )  # fmt: skip
+    return Cause(code="pod-refused", message=f"its pods are refused: {_shorten(text)}")
+
+
+# words
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _shorten(text: str, limit: int = 300) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

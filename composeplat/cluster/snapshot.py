@@ -1,0 +1,92 @@
+"""What a namespace held at one moment, and how its objects are read.
+
+Pure. Owns how pods, their containers and their owners are found in what the API server gives.
+Must not judge what it reads: that is :mod:`~composeplat.cluster.causes`' and :mod:`~composeplat.cluster.conditions`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What a namespace held at one moment, as far as one environment goes."""
+
+    workloads: Mapping[tuple[str, str], Object] = field(default_factory=dict)
+    """By kind and name."""
+    replica_sets: list[Object] = field(default_factory=list)
+    pods: list[Object] = field(default_factory=list)
+    claims: list[Object] = field(default_factory=list)
+    events: list[Object] = field(default_factory=list)
+    age: Callable[[str], float] = field(default=lambda _: 0.0)
+    """For how many seconds something has been seen to be so; asking begins the count."""
+
+    def events_of(self, uid: str) -> list[Object]:
+        return [event for event in self.events if event.get("involvedObject", {}).get("uid") == uid]
+
+
+def owner_of(item: Object) -> str:
+    return next((o["uid"] for o in item["metadata"].get("ownerReferences") or [] if o.get("controller")), "")
+
+
+def names_of(pods: list[Object]) -> tuple[str, ...]:
+    return tuple(pod["metadata"]["name"] for pod in pods)
+
+
+def first_container(pod: Object | None) -> str:
+    return str(pod["spec"]["containers"][0]["name"]) if pod else ""
+
+
+def containers_of(pod: Object) -> list[Object]:
+    found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
+    return found
+
+
+def containers_before(pod: Object) -> list[Object]:
+    """The containers that run before the others."""
+    found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []
+    return found
+
+
+def service_of(pod: Object) -> str:
+    """The cluster name of the service that a pod is of."""
+    return str((pod["metadata"].get("labels") or {}).get("app.kubernetes.io/name", ""))
+
+
+def is_ready(pod: Object) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
+
+
+def runs(pod: Object) -> bool:
+    return any("running" in c.get("state", {}) for c in containers_of(pod)) or pod["status"].get("phase") == "Succeeded"
+
+
+def last_end(pod: Object) -> Object | None:
+    for container in containers_of(pod):
+        for state in (container.get("state", {}), container.get("lastState", {})):
+            if state.get("terminated"):
+                ended: Object = state["terminated"]
+                return ended
+    return None
+
+
+def unscheduled(pod: Object) -> str | None:
+    """The scheduler's words where no node takes a pod; none where one does or it was not tried."""
+    for condition in pod.get("status", {}).get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message") or "")
+    return None
+
+
+def probe_failures(pod: Object, snapshot: Snapshot) -> list[Object]:
+    events = snapshot.events_of(pod["metadata"]["uid"])
+    return [e for e in events if e.get("reason") == "Unhealthy" and "Readiness" in str(e.get("message", ""))]
+
+
+def count_of(events: list[Object]) -> int:
+    return sum(int(e.get("count") or e.get("series", {}).get("count") or 1) for e in events)
