@@ -42,12 +42,11 @@ check: env ## look at the format, the rules, the types and the layers
 	@echo "check: lint-imports"
 	@$(BIN)/lint-imports --no-logo
 
-# A test on a cluster waits more than it works, so more of them go on at once than there may be processors.
 test: check setup extras ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
 	@echo "test: pytest, on the local cluster"
-	@$(BIN)/pytest -n 3 --dist loadfile -m cluster --durations 10
+	@$(BIN)/pytest -n 2 --dist loadfile -m cluster --durations 10
 
 endurance: env ## run the long tests
 	@echo "endurance: pytest"
