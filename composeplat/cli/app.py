@@ -6,8 +6,11 @@ Must not import the commands before they are wanted: to build them takes longer 
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,16 +34,34 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     if sys.stderr is None:  # closed by whoever started us
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
+    status: Any = 0
     try:
         if shell := os.environ.get(_ASKED):
             from composeplat.cli.completion import answer  # noqa: PLC0415 -- for a shell alone
 
             answer(shell, sys.argv[1:])
-        else:
-            from composeplat.cli.commands import app  # noqa: PLC0415 -- for a command alone
+            return
+        from composeplat.cli.commands import app  # noqa: PLC0415 -- for a command alone
 
-            app(prog_name="platform")
+        app(prog_name="platform")
+    except SystemExit as ended:
+        status = ended.code
     except KeyboardInterrupt:
         from composeplat.diagnostics import Exit  # noqa: PLC0415 -- a shell needs it for nothing else
 
-        sys.exit(int(Exit.INTERRUPTED))
+        status = int(Exit.INTERRUPTED)
+    _take_no_more(status)
+    sys.exit(status)
+
+
+def _take_no_more(status: Any) -> None:
+    """All is done and said: a Ctrl-C that comes now only spares what is left, and can't change the status."""
+
+    def leave(*_: object) -> None:
+        with suppress(Exception):
+            sys.stdout.flush()
+        os._exit(status if isinstance(status, int) else int(bool(status)))
+
+    signal.signal(signal.SIGINT, leave)
+    # Where the interpreter takes itself apart no handler is heard, and the signal would kill.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

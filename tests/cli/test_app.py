@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,22 @@ def told(**limit): print('reading', flush=True); return read(**limit)
 composeplat.files.read_standard_input = told
 from composeplat.cli.app import main; main()
 """
+#: Something that goes on when the command has ended, and says so: a thread, or what the interpreter takes apart.
+LATE = {
+    "threads": """
+import threading, time
+def late(): threading.main_thread().join(); print('late', flush=True); time.sleep(60)
+threading.Thread(target=late).start()
+from composeplat.cli.app import main; main()
+""",
+    "finalizers": """
+import os, time
+class Late:
+    def __del__(self, write=os.write, sleep=time.sleep): write(1, b'late\\n'); sleep(2)
+late = Late()
+from composeplat.cli.app import main; main()
+""",
+}
 
 
 def test_version(project: Project) -> None:
@@ -131,6 +148,23 @@ def test_interrupt(project: Project) -> None:
 
     assert process.returncode == 130
     assert b"Traceback" not in messages
+
+
+@pytest.mark.parametrize("late", LATE)
+@pytest.mark.parametrize(("words", "status"), [(["--version"], 0), (["nonsense"], 2)])
+def test_interrupt_when_all_is_said(tmp_path: Path, late: str, words: list[str], status: int) -> None:
+    """A Ctrl-C that comes while the process ends changes neither status nor output, and ends it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", LATE[late], *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() not in (b"late\n", b""):
+            pass
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=30)
+
+    assert status == process.returncode
+    assert (b"No such command" in messages, b"Traceback" in messages) == (status == 2, False)
 
 
 def test_a_run_sees_only_its_own_environment(project: Project) -> None:
