@@ -19,6 +19,9 @@ from composeplat.talk import Progress
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
 _JOB_GRACE = 10.0
+#: So long all stay ready where nothing but running makes a service so: what crashes at once runs for a moment too, and
+#: its node looks once a second.
+_SETTLED_AFTER = 1.5
 _BEFORE_ALL_VIEWS = -2
 
 
@@ -114,7 +117,17 @@ class Monitor:
                 return False
         if self._calm_since is None:
             self._calm_since = time.monotonic()
-        return not running or time.monotonic() - self._calm_since > _JOB_GRACE
+        settled = _JOB_GRACE if running else _SETTLED_AFTER if any(map(self._only_runs, self.plan.services)) else 0.0
+        return time.monotonic() - self._calm_since >= settled
+
+    def _only_runs(self, service: ServicePlan) -> bool:
+        """Say whether a service that has changed is taken for ready as soon as it runs."""
+        return (
+            service.name in self.chosen - self.causes.keys()
+            and service.workload_kind != "Job"
+            and not service.has_health_check
+            and self.applied.get(service.name) != _BEFORE_ALL_VIEWS
+        )
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
         """What is still not as it should be."""

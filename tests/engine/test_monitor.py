@@ -1,0 +1,73 @@
+"""When a deployment is over: all are ready, and stay so where nothing but running makes them so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.engine.events import Change, Events
+from composeplat.engine.monitor import Monitor
+from composeplat.plan.desired import Plan, ServicePlan
+from tests.cluster.objects import deployment, pod, replica_set, running, snapshot
+
+URN = "urn:pulumi:team::shop::composeplat:index:ComposeStack$kubernetes:apps/v1:Deployment::shop-workload/web"
+APPLIED, LATER = 3, 9
+WEB = deployment("web")
+OWNER = replica_set(WEB)
+READY = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=True))
+STARTING = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=False))
+
+
+def monitor(*, operation: str = "update", has_health_check: bool = False) -> Monitor:
+    """One that was told that the workload is applied."""
+    web = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="x", objects=(),
+                      has_health_check=has_health_check)  # fmt: skip
+    made = Monitor(
+        plan=Plan(environment="shop", namespace="team", services=(web,)), listener=lambda _: None,
+        chosen=frozenset({"web"}),
+    )  # fmt: skip
+    change = Change(urn=URN, operation=operation, kind="Deployment", name="web")
+    made.take(URN, Events(changes={URN: change}, done={URN}), APPLIED)
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+    """The time, as the monitor sees it."""
+    now = [100.0]
+    with monkeypatch.context() as within:
+        within.setattr(time, "monotonic", lambda: now[0])
+        yield now
+
+
+def test_ready_for_a_moment(clock: list[float]) -> None:
+    """What runs without a health check is waited for until it has stayed ready; once it is not, that begins anew."""
+    one = monitor()
+    seen = []
+    for second, view in ((0, READY), (1, READY), (1.2, STARTING), (2, READY), (3, READY), (3.5, READY)):
+        clock[0] = 100.0 + second
+        seen.append(one.is_over(view, LATER))
+
+    assert seen == [False, False, False, False, False, True]
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param({"has_health_check": True}, id="health check"),
+        pytest.param({"operation": "same"}, id="unchanged"),
+    ],
+)
+def test_ready_for_good(one: dict[str, Any]) -> None:
+    """What a health check found ready, or what did not change, is waited for no longer."""
+    assert monitor(**one).is_over(READY, LATER)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_view_from_before() -> None:
+    """A view that is older than the change tells nothing of it."""
+    assert not monitor(has_health_check=True).is_over(READY, APPLIED)
