@@ -32,10 +32,6 @@ class Terminal:
             program, rest, cwd=str(folder), env=dict(env), dimensions=(rows, columns), encoding="utf-8", timeout=within
         )
 
-    @property
-    def pid(self) -> int:
-        return int(self._child.pid)
-
     def type(self, line: str) -> None:
         self._child.sendline(line)
 

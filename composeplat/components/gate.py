@@ -61,7 +61,7 @@ class Gate:
     def hooks(self, service: ServicePlan, prefix: str) -> pulumi.ResourceHookBinding | None:
         """The hooks of a service's workload; none where it waits for nothing and nothing can be in its way."""
         edges = [edge for edge in self.plan.edges if edge.service == service.name]
-        in_the_way = self.existing.get((service.workload_kind, service.cluster_name), False)
+        in_the_way = self.existing.get(service.workload, False)
         if not edges and not in_the_way:
             return None
 
@@ -120,7 +120,7 @@ class Gate:
 
     async def _until_gone(self, service: ServicePlan) -> None:
         """Wait until the workload that is being replaced is away: an object that is going takes no changes."""
-        key = (service.workload_kind, service.cluster_name)
+        key = service.workload
         seen = self.watcher.rounds
         while not self.patience.is_over and not self.cancelled.is_set():
             snapshot = self.watcher.latest

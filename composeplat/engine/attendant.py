@@ -30,7 +30,6 @@ _LONGEST_REFUSAL = 60.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attendant:
     stack: Stack
-    plan: Plan
     monitor: Monitor
     watcher: Watcher
     patience: Patience
@@ -65,7 +64,7 @@ class Attendant:
             self.stack.pause()
 
     def _give_up(self) -> None:
-        jobs = {service.name for service in self.plan.services if service.workload_kind == "Job"}
+        jobs = {service.name for service in self.monitor.plan.services if service.workload_kind == "Job"}
         for name, standing in self.monitor.unready(self.watcher.latest).items():
             if standing.state is State.STARTED and name in jobs:
                 # Nobody waits for its end.
@@ -90,7 +89,7 @@ class Attendant:
         while not self.stack.is_interrupted:
             snapshot = self.watcher.latest
             pods = judge(service.workload_kind, service.cluster_name, snapshot).pods if snapshot else ()
-            if not pods or port_answers(api, self.plan.namespace, pods[0], port) is not False:
+            if not pods or port_answers(api, self.stack.namespace, pods[0], port) is not False:
                 break
             self.monitor.tell(service.name, "waiting", f"nothing answers on port {port} yet")
             if time.monotonic() > until:
@@ -99,8 +98,9 @@ class Attendant:
         return ""
 
     def _led_to(self) -> Iterable[tuple[ServicePlan, str, int]]:
-        services = {service.name: service for service in self.plan.services}
-        for endpoint in self.plan.endpoints:
+        plan = self.monitor.plan
+        services = {service.name: service for service in plan.services}
+        for endpoint in plan.endpoints:
             for name, number in endpoint.routes:
                 service = services[name]
                 if name in self.monitor.chosen and not service.has_health_check:
@@ -113,6 +113,6 @@ def attending(stack: Stack, plan: Plan, chosen: Collection[str], timeout: float)
     watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
     monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
     try:
-        yield Attendant(stack=stack, plan=plan, monitor=monitor, watcher=watcher, patience=Patience(timeout))
+        yield Attendant(stack=stack, monitor=monitor, watcher=watcher, patience=Patience(timeout))
     finally:
         watcher.stop()

@@ -60,13 +60,11 @@ def until_no_pods(stack: Stack, api: Api) -> None:
 
 def clear_the_way(stack: Stack, api: Api, plan: Plan, present: Present, state: Mapping[str, Any]) -> None:
     """Remove what an interrupted run left that can't be taken up: made by another plan, and not to be changed."""
-    known = known_to_state(state)
+    unknown = present.heads.keys() - known_to_state(state)
     in_the_way = [
         (desired.kind, desired.name)
         for desired in plan.objects
-        if desired.kind in _RIGID
-        and (desired.kind, desired.name) in present.heads.keys() - known
-        and not _fits(api, desired.manifest)
+        if desired.kind in _RIGID and (desired.kind, desired.name) in unknown and not _fits(api, desired.manifest)
     ]
     delete(stack, api, in_the_way, "of an interrupted deploy")
 
@@ -74,7 +72,7 @@ def clear_the_way(stack: Stack, api: Api, plan: Plan, present: Present, state: M
 def remove_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     """Delete a volume and what uses it, so that both are made anew."""
     volume = next(one for one in plan.volumes if one.name == name)
-    users = [(service.workload_kind, service.cluster_name) for service in plan.users_of(name)]
+    users = [service.workload for service in plan.users_of(name)]
     stack.say(f"deleting volume {name} and what it holds")
     delete(stack, api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
 

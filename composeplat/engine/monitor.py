@@ -58,6 +58,10 @@ class Monitor:
             self.causes[service] = cause
             self.tell(service, "failed", cause.message)
 
+    def _going(self) -> list[ServicePlan]:
+        """The services that this is about, but for those that have failed."""
+        return [one for one in self.plan.services if one.name in self.chosen and one.name not in self.causes]
+
     def take(self, urn: str, events: Events, rounds: int) -> None:
         """Note what Pulumi's events say of an object."""
         service = _service_of(urn, self.plan)
@@ -84,9 +88,7 @@ class Monitor:
         """Judge every service whose workload was applied before this view."""
         if snapshot is None:
             return
-        for service in self.plan.services:
-            if service.name not in self.chosen or service.name in self.causes:
-                continue
+        for service in self._going():
             if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
             standing = judge(service.workload_kind, service.cluster_name, snapshot)
@@ -106,9 +108,8 @@ class Monitor:
         if snapshot is None or any(self.applied.get(name, 0) + 1 >= rounds for name in self.chosen):
             return False
         running = False
-        for service in self.plan.services:
-            if service.name not in self.chosen or service.name in self.causes:
-                continue
+        going = self._going()
+        for service in going:
             state = judge(service.workload_kind, service.cluster_name, snapshot).state
             if state is State.STARTED and service.workload_kind == "Job":
                 running = True
@@ -117,14 +118,13 @@ class Monitor:
                 return False
         if self._calm_since is None:
             self._calm_since = time.monotonic()
-        settled = _JOB_GRACE if running else _SETTLED_AFTER if any(map(self._only_runs, self.plan.services)) else 0.0
+        settled = _JOB_GRACE if running else _SETTLED_AFTER if any(map(self._only_runs, going)) else 0.0
         return time.monotonic() - self._calm_since >= settled
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Say whether a service that has changed is taken for ready as soon as it runs."""
         return (
-            service.name in self.chosen - self.causes.keys()
-            and service.workload_kind != "Job"
+            service.workload_kind != "Job"
             and not service.has_health_check
             and self.applied.get(service.name) != _BEFORE_ALL_VIEWS
         )
@@ -133,8 +133,7 @@ class Monitor:
         """What is still not as it should be."""
         standings = {
             service.name: judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())
-            for service in self.plan.services
-            if service.name in self.chosen and service.name not in self.causes
+            for service in self._going()
         }
         return {
             name: standing

@@ -26,9 +26,9 @@ _MOST_RUNS = 10
 WITHOUT_PROGRAM = ("--exec-kind", "auto.local")
 #: For operations that go on with the rest where a part fails.
 WITHOUT_ASKING = ("--yes", "--skip-preview", "--continue-on-error")
-#: The state is written once, at the end.
-AT_THE_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
-_NOTHING: Mapping[str, str] = {}
+#: Of more objects than these, Pulumi's state is written once, at the end: after each step it would be most of the time.
+_MOST_CHECKPOINTED = 40
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,11 @@ def _load_ahead(plan: Plan) -> None:
     load({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
+def checkpoints(objects: float) -> Mapping[str, str]:
+    """The variables that say how often the state of so many objects is written."""
+    return NOTHING if objects <= _MOST_CHECKPOINTED else {"PULUMI_SKIP_CHECKPOINTS": "true"}
+
+
 def run_program(
     stack: Stack,
     plan: Plan,
@@ -67,7 +72,7 @@ def run_program(
     *,
     gate: Any = None,
     listening: Listening = _NOBODY,
-    more: Mapping[str, str] = _NOTHING,
+    more: Mapping[str, str] = NOTHING,
 ) -> tuple[Events, Ended]:
     """Run the plan's program under Pulumi; of its images, those of the services named are what all else waits for."""
     from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
@@ -84,7 +89,7 @@ def run_program(
 
 
 def run(
-    stack: Stack, words: list[str], listening: Listening = _NOBODY, more: Mapping[str, str] = _NOTHING
+    stack: Stack, words: list[str], listening: Listening = _NOBODY, more: Mapping[str, str] = NOTHING
 ) -> tuple[Events, Ended]:
     """Run an operation, and go on with it where what came in between has passed."""
     events = Events()

@@ -51,6 +51,12 @@ def sleepers_in(present: Present, environment: str) -> dict[Key, int]:
     return {key: count for key, count in found.items() if count is not None}
 
 
+def sleepers_of(plan: Plan, present: Present, services: Collection[str]) -> list[Key]:
+    """Of some services of a plan, the workloads that are asleep."""
+    workloads = {one.workload for one in plan.services if one.name in services}
+    return [key for key in sleepers_in(present, plan.environment) if key in workloads]
+
+
 def can_sleep(workload: Object) -> bool:
     """Say whether there is something to take away: a Job that has ended has no pods, nor has one of no replicas."""
     if "deletionTimestamp" in workload["metadata"] or replicas_of(workload) == 0:

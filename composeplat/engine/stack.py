@@ -74,6 +74,11 @@ class Stack:
         if self.is_interrupted:
             raise Interrupted("interrupted", hint)
 
+    def go_on(self) -> None:
+        """Go on, unless the user has interrupted, or the cluster has been silent for too long."""
+        self.stop_if_interrupted()
+        self.pulse.check()
+
     def pause(self) -> None:
         """Let a moment pass, in which something may come about."""
         time.sleep(_TICK)

@@ -89,6 +89,11 @@ class ServicePlan:
     """The TCP ports its container listens on."""
     has_health_check: bool = False
 
+    @property
+    def workload(self) -> tuple[str, str]:
+        """Kind and name of its workload."""
+        return self.workload_kind, self.cluster_name
+
     def port_to_ask(self, condition: str) -> int | None:
         """The port that has to answer for a condition: without a health check, healthy means that one does."""
         if condition != HEALTHY or self.has_health_check or not self.ports:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
@@ -18,14 +17,11 @@ from composeplat.engine.operations.preview import as_shown
 from composeplat.engine.outcomes import Options, Outcome
 from composeplat.engine.preflight import Key, Present, keys_of, missing_from_cluster, path_of, volumes_to_replace
 from composeplat.engine.process import Ended
-from composeplat.engine.sleeping import note_awake, services_of, sleepers_in
+from composeplat.engine.sleeping import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
 from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
-
-#: From so many objects on, Pulumi's state is written once, at the end: after each step it would be most of the time.
-_MOST_CHECKPOINTED = 40
 
 
 def deploy(stack: Stack, plan: Plan, options: Options) -> Outcome:
@@ -86,9 +82,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
     )  # fmt: skip
 
 
-def _prove(
-    stack: Stack, api: Api, plan: Plan, options: Options, present: Present, losing: Collection[str]
-) -> None:  # fmt: skip
+def _prove(stack: Stack, api: Api, plan: Plan, options: Options, present: Present, losing: Collection[str]) -> None:
     """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
     words = ["preview", *words_for(plan, stack.state, present, options)]
     events, ended = runs.run_program(stack, as_shown(api, plan, losing), words, plan.chosen(options.services))
@@ -115,8 +109,7 @@ def _heed_sleepers(stack: Stack, api: Api, plan: Plan, present: Present, chosen:
 
     A Job that sleeps is made anew: whether it is suspended is nothing that Pulumi looks at.
     """
-    names = {(one.workload_kind, one.cluster_name) for one in plan.services if one.name in chosen}
-    asleep = [key for key in sleepers_in(present, plan.environment) if key in names]
+    asleep = sleepers_of(plan, present, chosen)
     if asleep:
         stack.say(f"waking what sleeps: {', '.join(services_of(plan, asleep).values())}")
     delete(stack, api, [key for key in asleep if key[0] == "Job"], "that slept")
@@ -134,8 +127,7 @@ def _run(
         existing=dict.fromkeys(present.heads, True), cancelled=stack.interrupts.cancelled,
         told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
     )  # fmt: skip
-    small = options.safe_checkpoints or len(plan.objects) <= _MOST_CHECKPOINTED
-    more: Mapping[str, Any] = {} if small else runs.AT_THE_END
+    more = runs.NOTHING if options.safe_checkpoints else runs.checkpoints(len(plan.objects))
     listening = runs.Listening(attendant.take, attendant.tick)
     return runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
 

@@ -13,9 +13,6 @@ from composeplat.engine.preflight import CLAIM, Present, look, path_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
-#: Of more resources than these, the state is written once, at the end.
-_MOST_CHECKPOINTED = 80
-
 
 def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Outcome:
     started = time.monotonic()
@@ -57,9 +54,10 @@ def _forget_all(stack: Stack) -> Events:
         if change is not None and not change.kept and change.kind != "Image":
             stack.say(f"deleted {change.kind}/{change.name}")
 
-    small = len(stack.state.get("resources") or []) <= _MOST_CHECKPOINTED
+    # Half of them are components and the like.
+    objects = len(stack.state.get("resources") or []) / 2
     words = ["destroy", *runs.WITHOUT_ASKING, "--stack", stack.namespace, "--parallel", "64", *runs.WITHOUT_PROGRAM]
-    events, ended = runs.run(stack, words, runs.Listening(take), {} if small else runs.AT_THE_END)
+    events, ended = runs.run(stack, words, runs.Listening(take), runs.checkpoints(objects))
     if ended.status and not stack.is_interrupted:
         raise runs.failed(ended, events)
     return events

@@ -17,7 +17,7 @@ from composeplat.engine.preflight import (
     unknown_to_state,
     volumes_to_replace,
 )
-from composeplat.engine.sleeping import services_of, sleepers_in
+from composeplat.engine.sleeping import services_of, sleepers_of
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import held_back_in, hold_back, twins_by_service
 from composeplat.engine.words import words_for
@@ -71,8 +71,7 @@ def _surprises(part: Plan, present: Present, state: Mapping[str, Any]) -> Iterab
     if unknown:
         are = "object is" if unknown == 1 else "objects are"
         yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
-    workloads = {(service.workload_kind, service.cluster_name) for service in part.services}
-    asleep = [key for key in sleepers_in(present, part.environment) if key in workloads]
+    asleep = sleepers_of(part, present, [service.name for service in part.services])
     if asleep:
         names = ", ".join(services_of(part, asleep).values())
         yield f"asleep: {names}; a deploy wakes them, and so does 'platform wake'"

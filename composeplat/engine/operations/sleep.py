@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from composeplat import talk
 from composeplat.cluster.api import Api
 from composeplat.cluster.patience import Patience
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.attendant import Attendant, attending
+from composeplat.engine.attendant import attending
 from composeplat.engine.clearing import FOR_PODS
 from composeplat.engine.failures import failures_of
 from composeplat.engine.operations.refresh import note_given_back
@@ -52,8 +52,7 @@ def _until_asleep(stack: Stack, api: Api, twins: Collection[str], timeout: float
     patience = Patience(timeout)
     with talk.step(FOR_PODS, passing=True):
         while left := pods_left(api, stack.namespace, stack.environment_name, twins):
-            stack.stop_if_interrupted()
-            stack.pulse.check()
+            stack.go_on()
             if patience.is_over:
                 raise ComposeplatError(
                     f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
@@ -71,12 +70,15 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         twins = twins_by_service(present.heads, plan.environment)
         sleepers = sleepers_in(present, plan.environment)
         asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
-        planned = {(one.workload_kind, one.cluster_name): one.name for one in plan.services}
+        planned = {one.workload: one.name for one in plan.services}
         for key in asleep.keys() - planned.keys():
             rouse(api, stack.namespace, key, asleep[key])
         known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
         with attending(stack, plan, known, timeout) as attendant:
-            _wake(stack, api, attendant, known, in_order=in_order)
+            Waking(
+                plan=plan, api=api, monitor=attendant.monitor, watcher=attendant.watcher, patience=attendant.patience,
+                check=stack.go_on, asleep=dict(known),
+            ).run(in_order=in_order)  # fmt: skip
             if wait and known:
                 attendant.wait()
             failures = failures_of(attendant.monitor, api)
@@ -87,19 +89,6 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     outcome = _outcome(plan, asleep, twins, started)
     outcome.failures = failures
     return outcome
-
-
-def _wake(
-    stack: Stack, api: Api, attendant: Attendant, asleep: Mapping[str, tuple[Key, int]], *, in_order: bool
-) -> None:
-    def check() -> None:
-        stack.stop_if_interrupted()
-        stack.pulse.check()
-
-    Waking(
-        plan=attendant.plan, api=api, monitor=attendant.monitor, watcher=attendant.watcher,
-        patience=attendant.patience, check=check, asleep=dict(asleep),
-    ).run(in_order=in_order)  # fmt: skip
 
 
 def _outcome(plan: Plan, keys: Collection[Key], twins: Collection[str], started: float) -> Outcome:
