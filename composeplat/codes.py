@@ -121,7 +121,11 @@ CODES: dict[str, Code] = {
     # workloads
     "update-policy": Code(_E, "The update policy is not allowed on this kind of workload.", "Choose another."),
     "above-limit": Code(_E, "A request is larger than the limit of the same resource.", "Lower it.", many=True),
-    "user-name": Code(_W, "A user is named that only the image knows; Kubernetes wants a number.", "Give the number."),
+    "user-name": Code(
+        _W,
+        "A user or group is named that only the image knows; Kubernetes wants a number.",
+        "Give the number.",
+    ),
     "on-failure-job": Code(
         _W,
         "restart: on-failure makes the service a Job, which ends; a server would not come back.",

@@ -1,7 +1,7 @@
 """Env files in Compose's dialect.
 
 Owns the line grammar: ``NAME=value``, ``NAME: value``, ``export``, quotes, comments, values of several lines, bare
-names that are taken from the environment, and substitution from the environment and from earlier lines.
+names that are taken from the environment, and substitution from the environment, from earlier lines and earlier files.
 Must not open files.
 
 The scanner is python-dotenv's; its grammar is not Compose's (no ``NAME: value``, other escapes, values left out in
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from composeplat.diagnostics import Report, Source, Span
@@ -56,30 +56,45 @@ class Line:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class EnvLines:
+    """An env file as it was parsed; its values depend on who reads them."""
+
+    source: Source
+    lines: tuple[Line, ...]
+
+
 def read_env(source: Source, lookup: Lookup, report: Report, *, raw: bool = False) -> dict[str, str]:
     """Read an env file; the environment's own values win in substitutions, then earlier lines."""
-    values: dict[str, str] = {}
+    return evaluate_lines(parse_lines(source, report, raw=raw), lookup, report)
+
+
+def parse_lines(source: Source, report: Report, *, raw: bool = False) -> EnvLines:
+    return EnvLines(source, tuple(parse_raw(source) if raw else parse_env(source, report)))
+
+
+def evaluate_lines(
+    parsed: EnvLines, lookup: Lookup, report: Report, earlier: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Give the values; a substitution asks ``lookup``, then earlier lines, then ``earlier`` files."""
+    source, values = parsed.source, dict[str, str]()
 
     def look(name: str) -> str | None:
         found = lookup(name)
-        return values.get(name) if found is None else found
+        return values.get(name, (earlier or {}).get(name)) if found is None else found
 
     length = 0
-    for line in parse_raw(source) if raw else parse_env(source, report):
+    for line in parsed.lines:
         if length > MAX_VALUES:
             message = f"the values become longer than {MAX_VALUES // 1024 // 1024} MiB in all"
             report.add("bad-env-file", Span(source, line.line), (), message)
             break
         if line.template is None:
-            inherited = lookup(line.name)
-            if inherited is not None:
-                values[line.name] = inherited
-        elif line.literal:
-            values[line.name] = line.template
+            value = lookup(line.name)
         else:
-            value = _substitute(line, source, look, report)
-            if value is not None:
-                values[line.name] = value
+            value = line.template if line.literal else _substitute(line, source, look, report)
+        if value is not None:
+            values[line.name] = value
         length += len(values.get(line.name, ""))
     return values
 

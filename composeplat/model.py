@@ -139,7 +139,9 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    uid: int
+    """Who a container runs as; a half that is None is the image's own."""
+
+    uid: int | None = None
     gid: int | None = None
 
 

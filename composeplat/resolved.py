@@ -67,8 +67,7 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
         return context
     made = {**written, "context": context}
     if build.args:
-        # Twice: a '$' that is left in an argument is resolved where the tool runs.
-        made["args"] = {name: value.replace("$", "$$$$") for name, value in build.args.items()}
+        made["args"] = {name: value.replace("$", "$$") for name, value in build.args.items()}
     if build.additional_contexts:
         made["additional_contexts"] = {
             name: _relative(path, folder) for name, path in build.additional_contexts.items()

@@ -321,21 +321,35 @@ def split_pair(text: str) -> tuple[str, str | None]:
     return name, value if equals else None
 
 
-_USER = re.compile(r"([0-9]{1,20})(?::([0-9]{1,20}))?\Z", re.ASCII)
-ROOT = {"root": "0", "root:root": "0:0", "0:root": "0:0", "root:0": "0:0"}
+_USER = re.compile(r"[^:]*(?::[^:]*)?\Z")
+_ID = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
 
 
-def parse_user(text: str) -> tuple[int, int | None] | None:
-    """Read ``uid[:gid]``; a name that only the image knows gives None."""
-    match = _USER.match(ROOT.get(text, text))
-    if not match and re.fullmatch(r"[0-9:]+", text):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserText:
+    """The numbers of a ``user:group``, and the names in it that only the image can turn into numbers."""
+
+    uid: int | None
+    gid: int | None
+    names: tuple[str, ...] = ()
+
+
+def parse_user(text: str) -> UserText:
+    """Read ``user[:group]``; each half is a number, ``root`` for 0, or a name."""
+    user, colon, group = text.partition(":")
+    if not _USER.match(text) or not user or (colon and not group):
         raise BadValue("must be a user such as 1000, 1000:1000 or root")
-    if not match:
-        return None
-    uid, gid = int(match[1]), int(match[2]) if match[2] else None
-    if uid > _MAX_INT or (gid or 0) > _MAX_INT:
+    unknown = [half for half in (user, group) if half and half != "root" and not _ID.match(half)]
+    return UserText(uid=_parse_id(user), gid=_parse_id(group), names=tuple(unknown))
+
+
+def _parse_id(text: str) -> int | None:
+    if text == "root":
+        return 0
+    number = int(text) if _ID.match(text) else None
+    if number is not None and number > _MAX_INT:
         raise BadValue(f"must have numbers of at most {_MAX_INT}")
-    return uid, gid
+    return number
 
 
 _IMAGE = re.compile(

@@ -455,20 +455,32 @@ def test_pair(text: str, expected: tuple[str, str | None]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("1000", (1000, None)),
-        ("1000:2000", (1000, 2000)),
-        ("0", (0, None)),
-        ("root", (0, None)),
-        ("root:root", (0, 0)),
-        ("0:root", (0, 0)),
-        ("www-data", None),
-        ("1000:staff", None),
-        ("", None),
+        ("1000", (1000, None, ())),
+        ("1000:2000", (1000, 2000, ())),
+        ("0", (0, None, ())),
+        ("root", (0, None, ())),
+        ("root:root", (0, 0, ())),
+        ("0:root", (0, 0, ())),
+        ("root:5", (0, 5, ())),
+        ("5:root", (5, 0, ())),
+        ("www-data", (None, None, ("www-data",))),
+        ("www-data:root", (None, 0, ("www-data",))),
+        ("www-data:33", (None, 33, ("www-data",))),
+        ("1000:staff", (1000, None, ("staff",))),
+        ("www-data:staff", (None, None, ("www-data", "staff"))),
     ],
 )
-def test_user(text: str, expected: tuple[int, int | None] | None) -> None:
-    """A user is numbers; root is 0; another name is nobody that is known here."""
-    assert expected == parse_user(text)
+def test_user(text: str, expected: tuple[int | None, int | None, tuple[str, ...]]) -> None:
+    """Each half is a number or root, which is 0; another name takes nothing from the number beside it."""
+    read = parse_user(text)
+
+    assert expected == (read.uid, read.gid, read.names)
+
+
+@pytest.mark.parametrize("text", ["", ":", ":5", "5:", "1:2:3", "a:b:c"])
+def test_no_user(text: str) -> None:
+    """A user is one or two halves, and neither is empty."""
+    assert reason(parse_user, text) == "must be a user such as 1000, 1000:1000 or root"
 
 
 def test_largest_user() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from composeplat import files
 from composeplat.blame import Checker, Origins
 from composeplat.diagnostics import PathKey, quoted
+from composeplat.dotenv import EnvLines, evaluate_lines
 from composeplat.load.reading import Reading
 from composeplat.model import HOST, Mount, Project, Service
 from composeplat.names import is_env_name
@@ -29,16 +31,17 @@ class Content(Checker):
         super().__init__(project, origins, reading.report)
         self.reading = reading
         self._total = 0
-        self._env: dict[tuple[str, bool], dict[str, str] | files.Unreadable] = {}
+        self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
 
     def variables(self, service: Service) -> dict[str, str]:
         """Env files in their order, then ``environment`` over them; what that names without a value is not set."""
         merged: dict[str, str] = {}
         for index, file in enumerate(service.env_files):
             found = self._env_file(file.path, raw=file.raw)
-            if not isinstance(found, files.Unreadable):
-                merged.update({name: value for name, value in found.items() if self._is_taken(name, service, index)})
-            elif file.required or not found.missing:
+            if isinstance(found, EnvLines):
+                values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
+                merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
+            elif found is not None and (file.required or not found.missing):
                 path = ("services", service.name, "env_files", index)
                 hint = "create it, or write the long form with required: false" if found.missing else ""
                 self.say("unreadable-file", path, f"names a file that {found.reason}: {self._shown(path)}", hint)
@@ -48,6 +51,15 @@ class Content(Checker):
             else:
                 merged[name] = value
         return merged if self._fits(merged, service) else {}
+
+    def _lookup(self, service: Service) -> Callable[[str], str | None]:
+        """What an env file's ``${NAME}`` means to a service, as in Compose: the command's variables before its own."""
+
+        def look(name: str) -> str | None:
+            found = self.reading.variables.lookup(name)
+            return service.environment.get(name) if found is None else found
+
+        return look
 
     def _fits(self, merged: dict[str, str], service: Service) -> bool:
         """Keep what all services are given within bounds: a large env file that many share is written out for each."""
@@ -69,8 +81,8 @@ class Content(Checker):
         self.say("no-effect", path, f"names a file with a variable that Kubernetes does not take: {quoted(name)}")
         return False
 
-    def _env_file(self, path: str, *, raw: bool) -> dict[str, str] | files.Unreadable:
-        """Read an env file once, however many services name it."""
+    def _env_file(self, path: str, *, raw: bool) -> EnvLines | files.Unreadable | None:
+        """Parse an env file once, however many services name it; None where it is no text, which is reported."""
         key = (path, raw)
         if key not in self._env:
             try:
@@ -78,7 +90,7 @@ class Content(Checker):
             except files.Unreadable as error:
                 self._env[key] = error
             else:
-                self._env[key] = self.reading.sources.env_of(content, path, self.reading.variables, raw=raw)
+                self._env[key] = self.reading.sources.env_lines(content, path, raw=raw)
         return self._env[key]
 
     def mounts(self, service: Service) -> tuple[Mount, ...]:

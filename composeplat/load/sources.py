@@ -10,7 +10,7 @@ from pathlib import Path
 
 from composeplat import files
 from composeplat.diagnostics import Report, Source, Span, quoted
-from composeplat.dotenv import read_env
+from composeplat.dotenv import EnvLines, evaluate_lines, parse_lines
 from composeplat.environ import Variables
 from composeplat.request import Request
 from composeplat.source import Amount, Node, Scalar, StopReading, decode, read_nodes
@@ -81,12 +81,14 @@ class Sources:
         except files.Unreadable as error:
             self._refuse(path, base, error)
             return {}
-        return self.env_of(content, path, variables)
+        parsed = self.env_lines(content, path)
+        return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
 
-    def env_of(self, content: bytes, path: str, variables: Variables, *, raw: bool = False) -> dict[str, str]:
+    def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
+        """Parse an env file; None where it is no text, which is reported."""
         base = Path(os.path.dirname(path))
         try:
             source = decode(content, lambda text: self.make(path, base, text), self.report)
         except StopReading:
-            return {}
-        return read_env(source, variables.lookup, self.report, raw=raw)
+            return None
+        return parse_lines(source, self.report, raw=raw)

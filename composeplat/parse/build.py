@@ -9,7 +9,6 @@ from composeplat.model import Build, BuildSecret
 from composeplat.parse.environment import absolute
 from composeplat.parse.fields import Field, Section
 from composeplat.source import Mapping, Scalar
-from composeplat.template import BadTemplate, Outcome, evaluate, parse_template
 
 _REMOTE = re.compile(
     r"(?:https?|git|ssh)://|git@|github\.com/|[^/]+\.git(?:#|\Z)|docker-image://|oci-layout://|service:|target:"
@@ -82,25 +81,15 @@ def _network(section: Section) -> str:
 def _args(section: Section) -> dict[str, str]:
     """Read build arguments; a bare NAME takes its value from where the tool runs, and is left out where that has none.
 
-    A ``$NAME`` that is still there after substitution (the definition wrote ``$$NAME``) is resolved on this machine.
+    Values are substituted as everywhere: ``$$`` is a dollar sign, and is not looked at again.
     """
     whole = section.get("args")
     args: dict[str, str] = {}
     for name, place, value in whole.pairs() if whole else ():
-        found = place.ctx.variables.lookup(name) if value is None else _resolved(place, value)
+        found = place.ctx.variables.lookup(name) if value is None else value
         if found is not None:
             args[name] = found
     return args
-
-
-def _resolved(place: Field, value: str) -> str:
-    node = place.node
-    if "$" not in value or (isinstance(node, Scalar) and "$$" not in node.written):
-        return value
-    try:
-        return evaluate(parse_template(value), place.ctx.variables.lookup, Outcome())
-    except BadTemplate:
-        return value
 
 
 def _additional_contexts(section: Section) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from composeplat.keys import SERVICE
@@ -17,7 +16,7 @@ from composeplat.parse.healthcheck import parse_healthcheck
 from composeplat.parse.mounts import parse_mounts
 from composeplat.parse.ports import parse_ports
 from composeplat.source import Mapping, Scalar, Sequence
-from composeplat.values import parse_duration, parse_image, parse_user, split_words, whole_seconds
+from composeplat.values import UserText, parse_duration, parse_image, parse_user, split_words, whole_seconds
 
 _CONDITIONS = (STARTED, HEALTHY, COMPLETED)
 
@@ -134,18 +133,22 @@ def _capabilities(section: Section, key: str) -> tuple[str, ...]:
 
 
 def _user(section: Section) -> User | None:
+    """Read who the container runs as; a name is the image's to know, and the number beside it counts all the same."""
     found = section.get("user")
-    if found is None:
+    read = found.value(parse_user) if found and found.text() else None
+    if found is None or read is None:
         return None
-    text = found.text()
-    numbers = found.value(parse_user) if text else None
-    if text and numbers is None and not re.fullmatch(r"[0-9:]+", text):
-        found.say(
-            "user-name",
-            "names a user that only the image knows, and has no effect; the image's own user holds",
-            "give the number, as in '1000' or '1000:1000'",
-        )
-    return User(uid=numbers[0], gid=numbers[1]) if numbers else None
+    if read.names:
+        found.say("user-name", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
+    return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
+
+
+def _unknown_user(read: UserText) -> str:
+    if read.uid is not None:
+        return "names a group that only the image knows; the user's number counts, and the group is the user's own"
+    if read.gid is not None:
+        return "names a user that only the image knows; the group's number counts, and the user is the image's own"
+    return "names a user that only the image knows, and has no effect; the image's own user holds"
 
 
 def _grace_period(section: Section) -> int:

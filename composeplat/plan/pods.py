@@ -192,7 +192,8 @@ def _probes(check: HealthCheck | None) -> Manifest:
 def _security(service: Service) -> Manifest:
     made: Manifest = {}
     if service.user is not None:
-        made["runAsUser"] = service.user.uid
+        if service.user.uid is not None:
+            made["runAsUser"] = service.user.uid
         if service.user.gid is not None:
             made["runAsGroup"] = service.user.gid
     capabilities: Manifest = {}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from composeplat.values import (
     MAX_PORT,
     BadValue,
+    UserText,
     clean_sub_path,
     clean_target,
     parse_bool,
@@ -208,8 +209,8 @@ ids = st.integers(min_value=0, max_value=2**31 - 1)
 @given(ids, ids)
 def test_users_come_back(uid: int, gid: int) -> None:
     """Numbers of a user and a group are read as they were written."""
-    assert parse_user(f"{uid}") == (uid, None)
-    assert parse_user(f"{uid}:{gid}") == (uid, gid)
+    assert parse_user(f"{uid}") == UserText(uid=uid, gid=None)
+    assert parse_user(f"{uid}:{gid}") == UserText(uid=uid, gid=gid)
 
 
 @given(
