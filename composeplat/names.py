@@ -16,6 +16,9 @@ LONGEST_STATEFUL = 52
 
 OURS = "dev.platform.com"
 UPDATE_LABEL = f"{OURS}/update"
+#: Only these find our objects and pods: other tools give `app.kubernetes.io/name` and `instance` values of their own.
+ENVIRONMENT_LABEL = f"{OURS}/environment"
+SERVICE_LABEL = f"{OURS}/service"
 MANAGED_BY = "composeplat"
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from composeplat.names import SERVICE_LABEL
+
 Object = dict[str, Any]
 
 
@@ -55,7 +57,7 @@ def containers_before(pod: Object) -> list[Object]:
 
 def service_of(pod: Object) -> str:
     """The cluster name of the service that a pod is of."""
-    return str((pod["metadata"].get("labels") or {}).get("app.kubernetes.io/name", ""))
+    return str((pod["metadata"].get("labels") or {}).get(SERVICE_LABEL, ""))
 
 
 def is_ready(pod: Object) -> bool:

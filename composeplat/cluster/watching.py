@@ -16,6 +16,7 @@ from urllib.parse import quote
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Snapshot
+from composeplat.names import ENVIRONMENT_LABEL
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 _EVERY = 0.4
@@ -31,7 +32,7 @@ _LONGEST_SILENCE = 60.0
 
 def of_environment(environment: str) -> str:
     """What is put behind the path of a list to get only what belongs to an environment."""
-    return f"?labelSelector={quote(f'app.kubernetes.io/instance={environment}')}"
+    return f"?labelSelector={quote(f'{ENVIRONMENT_LABEL}={environment}')}"
 
 
 class Watcher:

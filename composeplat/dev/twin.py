@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat.engine.twins import ORIGINAL, TWIN_LABEL, Original
-from composeplat.names import OURS, shorten, slug
+from composeplat.names import ENVIRONMENT_LABEL, OURS, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.storage import FILES_VOLUME
 from composeplat.sync import SyncPath
@@ -52,7 +52,7 @@ def folder_key(path: SyncPath) -> str:
 
 
 def selector(identity: Identity, service: str) -> str:
-    return f"{TWIN_LABEL}={service},app.kubernetes.io/instance={identity.environment}"
+    return f"{TWIN_LABEL}={service},{ENVIRONMENT_LABEL}={identity.environment}"
 
 
 def original_of(twin: Object) -> Original | None:
@@ -89,7 +89,7 @@ class Wanted:
 
 
 def make_claim(wanted: Wanted) -> Manifest:
-    metadata = wanted.identity.metadata(claim_name(wanted.service), wanted.service)
+    metadata = wanted.identity.service_metadata(claim_name(wanted.service), wanted.service)
     metadata["labels"][TWIN_LABEL] = wanted.service
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": wanted.size}}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
@@ -97,7 +97,7 @@ def make_claim(wanted: Wanted) -> Manifest:
 
 def make_twin(workload: Object, original: Original, wanted: Wanted, *, replicas: int) -> Manifest:
     """A Deployment with the pods of a workload, made fit for development."""
-    metadata = wanted.identity.metadata(
+    metadata = wanted.identity.service_metadata(
         twin_name(wanted.service), wanted.service,
         {ORIGINAL: original.to_text(), _TEMPLATE: fingerprint(workload)},
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from composeplat.blame import Origins
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
-from composeplat.names import MANAGED_BY
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import Desired, Plan
 from composeplat.values import BadValue, parse_size
 
@@ -58,10 +58,7 @@ class Present:
 
 def is_ours(head: Object, environment: str) -> bool:
     labels = head["metadata"].get("labels") or {}
-    return (
-        labels.get("app.kubernetes.io/managed-by") == MANAGED_BY
-        and labels.get("app.kubernetes.io/instance") == environment
-    )
+    return labels.get("app.kubernetes.io/managed-by") == MANAGED_BY and labels.get(ENVIRONMENT_LABEL) == environment
 
 
 def path_of(kind: str, namespace: str, name: str) -> str:
@@ -126,7 +123,7 @@ def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[Desired, ...]]]:
 def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report) -> None:
     labels = head["metadata"].get("labels") or {}
     owner = labels.get("app.kubernetes.io/managed-by") or "someone else"
-    other = labels.get("app.kubernetes.io/instance")
+    other = labels.get(ENVIRONMENT_LABEL)
     whose = (
         f"environment '{other}'"
         if owner == MANAGED_BY and other

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, near
 from composeplat.model import HEALTHY, Build
-from composeplat.names import MANAGED_BY
+from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 
 Manifest = dict[str, Any]
+_SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +222,24 @@ class Identity:
     namespace: str
 
     def metadata(
-        self, name: str, component: str, annotations: Mapping[str, str] | None = None, **extra_labels: str
+        self,
+        name: str,
+        component: str,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] = MappingProxyType({}),
     ) -> Manifest:
         made: Manifest = {
             "name": name,
             "namespace": self.namespace,
-            "labels": {**self.labels(component), **extra_labels},
+            "labels": {**self.labels(component), **labels},
         }
         if annotations:
             made["annotations"] = dict(sorted(annotations.items()))
         return made
+
+    def service_metadata(self, name: str, service: str, annotations: Mapping[str, str] | None = None) -> Manifest:
+        """Metadata of an object that a service has, by the service's cluster name."""
+        return self.metadata(name, service, annotations, {SERVICE_LABEL: service})
 
     def labels(self, component: str) -> dict[str, str]:
         return {
@@ -238,8 +248,21 @@ class Identity:
             "app.kubernetes.io/part-of": self.environment,
             "app.kubernetes.io/component": component,
             "app.kubernetes.io/managed-by": MANAGED_BY,
+            ENVIRONMENT_LABEL: self.environment,
         }
 
-    def selector(self, component: str) -> dict[str, str]:
-        """The few labels that find a service's pods; they can never change, so they are few."""
-        return {"app.kubernetes.io/name": component, "app.kubernetes.io/instance": self.environment}
+    def service_labels(self, service: str) -> dict[str, str]:
+        return {**self.labels(service), SERVICE_LABEL: service}
+
+    def pod_labels(self, service: str) -> dict[str, str]:
+        """Labels of a service's pods: without the pair that charts select by, as a chart's Service would find them."""
+        labels = self.service_labels(service)
+        return {key: value for key, value in labels.items() if key not in _SELECTED_BY_CHARTS}
+
+    def selector(self, service: str) -> dict[str, str]:
+        """The few labels that find a service's pods; they can never change, so they are few.
+
+        All are of our own prefix: a Helm release `shop` of chart `redis` gives its pods the other labels that a
+        service `redis` of environment `shop` has.
+        """
+        return {ENVIRONMENT_LABEL: self.environment, SERVICE_LABEL: service}

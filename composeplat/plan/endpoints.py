@@ -12,7 +12,7 @@ from itertools import islice
 from composeplat.blame import Checker
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.model import Endpoint, Port, Route, Service
-from composeplat.names import clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
+from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
 from composeplat.plan.services import origin_of, service_ports
 from composeplat.settings import Settings
@@ -164,7 +164,7 @@ def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dic
     annotations: dict[str, str] = {}
     for name, value in wanted.labels:
         path = (*wanted.origin, "labels", name)
-        if name.startswith("app.kubernetes.io/"):
+        if name.startswith(("app.kubernetes.io/", f"{OURS}/")):
             checker.say("no-effect", path, "is a label that tells whose object this is, and can't be set")
         elif not is_label_key(name):
             checker.say("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")

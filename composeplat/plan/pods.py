@@ -44,7 +44,7 @@ def plan_environment(service: Service, identity: Identity) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": identity.metadata(environment_name(service), clean(service.name)),
+        "metadata": identity.service_metadata(environment_name(service), clean(service.name)),
         "type": "Opaque",
         "data": data,
     }
@@ -65,7 +65,7 @@ def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Mani
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": identity.metadata(pull_secret_name(service), clean(service.name)),
+        "metadata": identity.service_metadata(pull_secret_name(service), clean(service.name)),
         "type": "kubernetes.io/dockerconfigjson",
         "data": {".dockerconfigjson": base64.b64encode(config.encode()).decode("ascii")},
     }
@@ -74,7 +74,7 @@ def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Mani
 def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
     """The ``template`` of a workload."""
     name = clean(service.name)
-    labels = inputs.identity.labels(name)
+    labels = inputs.identity.pod_labels(name)
     labels.update({volume_label(volume): inputs.identity.environment for volume in inputs.shared})
     metadata: Manifest = {"labels": labels}
     annotations = {**service.labels, **service.annotations, **_hash(service, inputs.storage.files)}

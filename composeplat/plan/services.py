@@ -42,7 +42,7 @@ def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
     spec["selector"] = identity.selector(name)
     if ports:
         spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
-    return {"apiVersion": "v1", "kind": "Service", "metadata": identity.metadata(name, name), "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": identity.service_metadata(name, name), "spec": spec}
 
 
 def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:

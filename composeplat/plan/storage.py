@@ -69,7 +69,7 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
             # A Job's pods end, and nothing could ever name their claims again.
             storage.volumes.append({"name": name, "emptyDir": {}})
         elif mount.kind == ANONYMOUS:
-            metadata = {"name": name, "labels": identity.labels(clean(service.name))}
+            metadata = {"name": name, "labels": identity.service_labels(clean(service.name))}
             storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_GIB)})
     if not carries_content_in_image(service):
         _add_files(service, storage)
@@ -130,7 +130,7 @@ def plan_files(service: Service, identity: Identity, files: dict[str, HostFile])
     manifest: Manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": identity.metadata(files_name(service), clean(service.name)),
+        "metadata": identity.service_metadata(files_name(service), clean(service.name)),
     }
     if texts:
         manifest["data"] = texts

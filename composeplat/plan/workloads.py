@@ -13,7 +13,7 @@ def plan_workload(
     service: Service, identity: Identity, template: Manifest, claim_templates: list[Manifest]
 ) -> Manifest:
     name = clean(service.name)
-    metadata = identity.metadata(name, name, service.labels)
+    metadata = identity.service_metadata(name, name, service.labels)
     match service.workload_kind:
         case "Job":
             return {

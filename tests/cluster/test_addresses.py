@@ -57,7 +57,7 @@ def test_no_gateway_api(status: int) -> None:
     """A cluster without the Gateway API, or one that does not show it, has Ingresses all the same."""
     with Server({INGRESSES: given(INGRESS), ROUTES: refusal(status, "no")}) as server, Api(server.access) as api:
         assert find_addresses(api, NAMESPACE, "shop") == BOTH
-    assert server.paths[0] == f"{INGRESSES}?labelSelector=app.kubernetes.io/instance%3Dshop"
+    assert server.paths[0] == f"{INGRESSES}?labelSelector=dev.platform.com/environment%3Dshop"
 
 
 def test_a_broken_cluster() -> None:

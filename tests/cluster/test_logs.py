@@ -23,7 +23,7 @@ def texts(cursor: Cursor, lines: list[str]) -> list[str]:
 
 def started(service: str = "web", suffix: str = "x7k2p") -> Object:
     one = pod(replica_set(deployment(service)), suffix, state=running(), ready=True)
-    one["metadata"]["labels"] = {"app.kubernetes.io/name": service}
+    one["metadata"]["labels"] = {"dev.platform.com/service": service}
     one["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
     return one
 

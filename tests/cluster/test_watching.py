@@ -36,7 +36,7 @@ APPS, CORE = f"/apis/apps/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{NAME
 DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS = f"{APPS}/deployments", f"{APPS}/statefulsets", f"{APPS}/replicasets"
 JOBS, PODS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", f"{CORE}/pods"
 CLAIMS, EVENTS = f"{CORE}/persistentvolumeclaims", f"{CORE}/events"
-OURS = "?labelSelector=app.kubernetes.io/instance%3Dshop"
+OURS = "?labelSelector=dev.platform.com/environment%3Dshop"
 USUAL = [path + OURS for path in (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)]
 
 WEB = deployment()

@@ -261,7 +261,11 @@ LABELS = {
     "app.kubernetes.io/part-of": "shop",
     "app.kubernetes.io/component": "web",
     "app.kubernetes.io/managed-by": "composeplat",
+    "dev.platform.com/environment": "shop",
+    "dev.platform.com/service": "web",
 }
+POD_LABELS = {key: value for key, value in LABELS.items() if not key.endswith(("/name", "/instance"))}
+SELECTED = {"dev.platform.com/environment": "shop", "dev.platform.com/service": "web"}
 OWNER = {"pulumi.com/patchFieldManager": "composeplat"}
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 
@@ -281,9 +285,9 @@ def test_inputs_of_a_workload(folder: Folder) -> None:
         },
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": {"app.kubernetes.io/name": "web", "app.kubernetes.io/instance": "shop"}},
+            "selector": {"matchLabels": SELECTED},
             "template": {
-                "metadata": {"labels": LABELS},
+                "metadata": {"labels": POD_LABELS},
                 "spec": {
                     "enableServiceLinks": False,
                     "terminationGracePeriodSeconds": 10,

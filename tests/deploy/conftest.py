@@ -136,7 +136,7 @@ class Environment:
         found = [p for p in self.objects("v1", "Pod") if "deletionTimestamp" not in p["metadata"]]
         if not service:
             return found
-        return [p for p in found if p["metadata"]["labels"].get("app.kubernetes.io/name") == service]
+        return [p for p in found if p["metadata"]["labels"].get("dev.platform.com/service") == service]
 
     def started_at(self, service: str) -> str:
         """When the container of a service's one pod began."""

@@ -139,8 +139,8 @@ def test_example(program: Program) -> None:
     limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in environment.pods()]
     assert limits == [{"memory": "64Mi"}] * 2
     policy = items(environment, "apis/networking.k8s.io/v1/networkpolicies")["store-for-web"]["spec"]
-    assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == "store"
-    assert policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/name"] == "web"
+    assert policy["podSelector"]["matchLabels"]["dev.platform.com/service"] == "store"
+    assert policy["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["dev.platform.com/service"] == "web"
 
     program.expect("preview", "--expect-no-changes")
     changed = program.expect("preview", GREETING="Hello")

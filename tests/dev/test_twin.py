@@ -52,7 +52,7 @@ def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
             {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
         ],
     }
-    template = {"metadata": {"labels": IDENTITY.labels("web")}, "spec": pod}
+    template = {"metadata": {"labels": IDENTITY.pod_labels("web")}, "spec": pod}
     return {"kind": kind, "metadata": {"name": "web"}, "spec": {"replicas": 3, "template": template, **more}}
 
 
@@ -80,7 +80,7 @@ def test_it_does_not_select_the_originals_pods() -> None:
 def test_it_belongs_to_the_environment() -> None:
     """It is ours, so that the end of the environment is its end."""
     labels = twin()["metadata"]["labels"]
-    assert IDENTITY.labels("web").items() <= labels.items()
+    assert IDENTITY.service_labels("web").items() <= labels.items()
 
 
 def test_it_remembers_the_original() -> None:

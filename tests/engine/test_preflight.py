@@ -24,7 +24,7 @@ from composeplat.engine.preflight import (
 from composeplat.plan import Plan
 from tests.conftest import Project, Reading, lines
 
-OURS = {"app.kubernetes.io/managed-by": "composeplat", "app.kubernetes.io/instance": "demo"}
+OURS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
 CLAIM = "PersistentVolumeClaim"
 
 TEXT = """\
@@ -102,10 +102,10 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
     ("labels", "whose"),
     [
         pytest.param({}, "someone else", id="nobody's"),
-        pytest.param({"app.kubernetes.io/instance": "demo"}, "someone else", id="of-nobody-for-this-environment"),
+        pytest.param({"dev.platform.com/environment": "demo"}, "someone else", id="of-nobody-for-this-environment"),
         pytest.param({"app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's"),
         pytest.param({**OURS, "app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's-of-that-name"),
-        pytest.param({**OURS, "app.kubernetes.io/instance": "stage"}, "environment 'stage'", id="of-another"),
+        pytest.param({**OURS, "dev.platform.com/environment": "stage"}, "environment 'stage'", id="of-another"),
         pytest.param({"app.kubernetes.io/managed-by": "composeplat"}, "'composeplat'", id="of-no-environment"),
     ],
 )
@@ -154,8 +154,8 @@ def test_an_empty_namespace(project: Project) -> None:
     [
         pytest.param(OURS, True, id="both-labels"),
         pytest.param({**OURS, "more": "x"}, True, id="with-others"),
-        pytest.param({**OURS, "app.kubernetes.io/instance": "demo2"}, False, id="another-environment"),
-        pytest.param({"app.kubernetes.io/instance": "demo"}, False, id="no-manager"),
+        pytest.param({**OURS, "dev.platform.com/environment": "demo2"}, False, id="another-environment"),
+        pytest.param({"dev.platform.com/environment": "demo"}, False, id="no-manager"),
         pytest.param({}, False, id="no-labels"),
         pytest.param(None, False, id="no-map-of-labels"),
     ],

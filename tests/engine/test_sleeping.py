@@ -127,7 +127,7 @@ def test_workloads_of_an_environment(server: Server) -> None:
     }  # fmt: skip
     with Api(server.access) as api:
         assert list(workloads_of(api, NAMESPACE, "shop")) == [("Deployment", "web")]
-    selector = "?labelSelector=app.kubernetes.io/instance%3Dshop"
+    selector = "?labelSelector=dev.platform.com/environment%3Dshop"
     assert server.paths == [DEPLOYMENTS + selector, SETS + selector, JOBS + selector]
 
 
@@ -135,7 +135,7 @@ def test_pods_that_are_left(server: Server) -> None:
     """Pods that have ended, of services that are left alone, and of others don't count."""
 
     def one(phase: str, name: str = "web", environment: str = "shop") -> dict[str, Any]:
-        labels = Identity(environment=environment, namespace=NAMESPACE).labels(name)
+        labels = Identity(environment=environment, namespace=NAMESPACE).pod_labels(name)
         return {"metadata": {"labels": labels}, "status": {"phase": phase}}
 
     found = [

@@ -30,20 +30,22 @@ def manifests(reading: Reading) -> list[dict[str, Any]]:
     return [desired.manifest for desired in reading.plan.objects]
 
 
-def labels(component: str) -> dict[str, str]:
+def labels(component: str, *, is_service: bool = True) -> dict[str, str]:
+    own = {"dev.platform.com/service": component} if is_service else {}
     return {
         "app.kubernetes.io/name": component,
         "app.kubernetes.io/instance": "shop",
         "app.kubernetes.io/part-of": "shop",
         "app.kubernetes.io/component": component,
         "app.kubernetes.io/managed-by": "composeplat",
+        "dev.platform.com/environment": "shop",
+        **own,
     }
 
 
 def test_labels(project: Project) -> None:
     """Every object says which environment it belongs to, and which part of it it is."""
-    components = {
-        "PersistentVolumeClaim/data": "data",
+    services = {
         "Secret/my-web-env": "my-web",
         "ConfigMap/my-web-files": "my-web",
         "Service/my-web": "my-web",
@@ -52,13 +54,15 @@ def test_labels(project: Project) -> None:
         "Job/once": "once",
         "Service/plain": "plain",
         "Deployment/plain": "plain",
-        "Ingress/my-web": "my-web",
-        "Ingress/shop": "shop",
     }
+    others = {"PersistentVolumeClaim/data": "data", "Ingress/my-web": "my-web", "Ingress/shop": "shop"}
 
     seen = {f"{m['kind']}/{m['metadata']['name']}": m["metadata"]["labels"] for m in manifests(read(project))}
 
-    assert seen == {name: labels(component) for name, component in components.items()}
+    assert seen == {
+        **{name: labels(service) for name, service in services.items()},
+        **{name: labels(component, is_service=False) for name, component in others.items()},
+    }
 
 
 def test_namespace(project: Project) -> None:
@@ -67,9 +71,12 @@ def test_namespace(project: Project) -> None:
 
 
 def test_selectors(project: Project) -> None:
-    """A selector is the few labels that never change, and the pods carry them."""
+    """A selector is the few labels that never change, all of our own prefix, and the pods carry them.
+
+    `app.kubernetes.io/name` and `instance` are Helm's too: a release of the environment's name was selected as well.
+    """
     reading = read(project)
-    expected = {"app.kubernetes.io/name": "my-web", "app.kubernetes.io/instance": "shop"}
+    expected = {"dev.platform.com/environment": "shop", "dev.platform.com/service": "my-web"}
 
     workload = reading.object("StatefulSet", "my-web")["spec"]
 
