@@ -79,6 +79,7 @@ ROWS: tuple[Row, ...] = (
         " working_dir scale",
     ),
     *_rows(SERVICE, _EXTENSION, _SPEC, "public x-node-selector resources"),
+    *_rows(SERVICE, _EXTENSION, _RULING, "x-service-account", "without one, pods get no token of the cluster"),
     *_rows(
         SERVICE,
         _WARNED,

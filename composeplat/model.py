@@ -177,6 +177,8 @@ class Service:
     cap_drop: tuple[str, ...] = ()
     user: User | None = None
     stop_grace_period: int = 10
+    service_account: str = ""
+    """The account whose token the pods get; empty is none."""
 
     @property
     def is_job(self) -> bool:

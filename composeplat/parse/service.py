@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from composeplat.keys import SERVICE
 from composeplat.model import COMPLETED, HEALTHY, STARTED, Dependency, Service, User
-from composeplat.names import UPDATE_LABEL, is_label_key, is_label_value
+from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
 from composeplat.parse.annotations import parse_annotations
 from composeplat.parse.build import parse_build
 from composeplat.parse.deploy import parse_deploy
@@ -16,7 +16,7 @@ from composeplat.parse.healthcheck import parse_healthcheck
 from composeplat.parse.mounts import parse_mounts
 from composeplat.parse.ports import parse_ports
 from composeplat.source import Mapping, Scalar, Sequence
-from composeplat.values import UserText, parse_duration, parse_image, parse_user, split_words, whole_seconds
+from composeplat.values import BadValue, UserText, parse_duration, parse_image, parse_user, split_words, whole_seconds
 
 _CONDITIONS = (STARTED, HEALTHY, COMPLETED)
 
@@ -59,6 +59,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         cap_drop=_capabilities(section, "cap_drop"),
         user=_user(section),
         stop_grace_period=_grace_period(section),
+        service_account=section.value("x-service-account", _account_name, ""),
     )
 
 
@@ -149,6 +150,12 @@ def _unknown_user(read: UserText) -> str:
     if read.gid is not None:
         return "names a user that only the image knows; the group's number counts, and the user is the image's own"
     return "names a user that only the image knows, and has no effect; the image's own user holds"
+
+
+def _account_name(text: str) -> str:
+    if not is_dns_name(text):
+        raise BadValue("must be the name of a ServiceAccount")
+    return text
 
 
 def _grace_period(section: Section) -> int:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from composeplat.model import HealthCheck, HostFile, Resources, Service
 from composeplat.names import OURS, clean
 from composeplat.plan.desired import Identity, ImageOf, Manifest
+from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
 from composeplat.registries import Login
 from composeplat.values import show_cpus, show_size
@@ -84,7 +85,7 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
-    spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False}
+    spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **token_of(service)}
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
     if inputs.storage.volumes:
@@ -95,18 +96,9 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
-    group = _volume_group(service)
-    if group is not None:
-        spec["securityContext"] = {"fsGroup": group, "fsGroupChangePolicy": "OnRootMismatch"}
+    spec["securityContext"] = pod_security(service)
     spec["terminationGracePeriodSeconds"] = service.stop_grace_period
     return spec
-
-
-def _volume_group(service: Service) -> int | None:
-    """The group that volumes are given to: without it a user other than root can't write to a fresh one."""
-    if service.user is None or not service.keeps_data or service.user.uid == 0:
-        return None
-    return service.user.gid or service.user.uid
 
 
 def _container(service: Service, inputs: PodInputs) -> Manifest:
@@ -126,7 +118,7 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
     container.update(_probes(service.health_check))
     if inputs.storage.mounts:
         container["volumeMounts"] = inputs.storage.mounts
-    security = _security(service)
+    security = container_security(service)
     if security:
         container["securityContext"] = security
     return container
@@ -186,23 +178,6 @@ def _probes(check: HealthCheck | None) -> Manifest:
         made["readinessProbe"] = probe
     if check.liveness:
         made["livenessProbe"] = dict(probe)
-    return made
-
-
-def _security(service: Service) -> Manifest:
-    made: Manifest = {}
-    if service.user is not None:
-        if service.user.uid is not None:
-            made["runAsUser"] = service.user.uid
-        if service.user.gid is not None:
-            made["runAsGroup"] = service.user.gid
-    capabilities: Manifest = {}
-    if service.cap_add:
-        capabilities["add"] = list(service.cap_add)
-    if service.cap_drop:
-        capabilities["drop"] = list(service.cap_drop)
-    if capabilities:
-        made["capabilities"] = capabilities
     return made
 
 

@@ -290,6 +290,8 @@ def test_inputs_of_a_workload(folder: Folder) -> None:
                 "metadata": {"labels": POD_LABELS},
                 "spec": {
                     "enableServiceLinks": False,
+                    "automountServiceAccountToken": False,
+                    "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
                     "terminationGracePeriodSeconds": 10,
                     "containers": [
                         {
