@@ -20,6 +20,7 @@ import pytest
 from composeplat.diagnostics import Diagnostic, Severity
 from composeplat.load import Loaded, Request, load
 from composeplat.plan import Plan, make_plan
+from tests import left_out
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -151,8 +152,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def shared(*parts: str) -> Path:
-    """A file of the test data that lies beside the project; a test that needs it says so where it is not there."""
-    path = SHARED.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"needs the test data at ../shared/{'/'.join(parts)}, which is not there")
-    return path
+    """A file of the test data that lies beside the project, for tests marked ``shared``."""
+    return SHARED.joinpath(*parts)
+
+
+# tests that read ../shared, where that is not there -------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out.note_collected(config, items)
+    if not SHARED.exists():
+        left_out.leave_out(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    left_out.hear_worker(node)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    left_out.tell(terminalreporter, config)

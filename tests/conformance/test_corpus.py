@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,9 +16,12 @@ import yaml
 from composeplat.files import is_system_path
 from composeplat.load import Loaded, Request, load
 from composeplat.model import HOST
+from tests.conformance.traits import tree
 from tests.conftest import SHARED, Outcome, shared
 from tests.in_process import run_here
 from tests.kubernetes_schema import problems_of
+
+pytestmark = pytest.mark.shared
 
 CORPUS = SHARED / "corpus"
 
@@ -134,29 +136,12 @@ def remove_line(path: Path, number: int) -> None:
 # what the files say, read without the project's own reader ------------------------------------------------------------
 
 
-class _AnyTag(yaml.SafeLoader):
-    """Reads Compose's own tags as what they stand before."""
-
-
-def _untagged(loader: _AnyTag, _suffix: str, node: Any) -> Any:
-    match node:
-        case yaml.MappingNode():
-            return loader.construct_mapping(node, deep=True)
-        case yaml.SequenceNode():
-            return loader.construct_sequence(node, deep=True)
-        case _:
-            return loader.construct_scalar(node)
-
-
-_AnyTag.add_multi_constructor("!", _untagged)
-
-
 def services_of(folder: Path, files: list[str]) -> set[str]:
     """Every service that the files and what they include name."""
     names: set[str] = set()
     for file in files:
         path = folder / file
-        definition = yaml.load(path.read_text(), Loader=_AnyTag)  # noqa: S506 -- a subclass of the safe loader
+        definition = tree(path.read_text())
         names |= set(definition.get("services") or {})
         included = [one if isinstance(one, str) else one["path"] for one in definition.get("include") or []]
         names |= services_of(path.parent, included)

@@ -21,6 +21,8 @@ from composeplat.render import render_yaml
 from tests.conftest import SHARED, shared
 from tests.kubernetes_schema import problems_of
 
+pytestmark = pytest.mark.shared
+
 #: What the original tests set before they load.
 VARIABLES = {
     "FOO_SCALE": "2",
@@ -152,7 +154,6 @@ def test_refused_where_the_original_refuses(name: str, folder: Path) -> None:
 
 def test_the_tables_name_vectors() -> None:
     """A name in a table that is no vector, or that the original treats as the table does, would excuse nothing."""
-    shared("conformance", "loader_inputs.json")
     excused = {name for group in REFUSED_HERE for name in group.vectors}
 
     assert [name for name in excused if name not in VECTORS or VECTORS[name]["errors"]] == []

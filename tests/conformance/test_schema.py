@@ -16,7 +16,7 @@ import pytest
 from composeplat.diagnostics import Severity
 from composeplat.keys import SECTIONS, SERVICE
 from composeplat.load import Request, load
-from tests.conftest import SHARED, lines, shared
+from tests.conftest import SHARED, lines
 
 Schema = Mapping[str, Any]
 
@@ -55,19 +55,18 @@ def sections(name: str, node: Schema) -> Iterator[tuple[str, Schema]]:
             yield from sections(f"{name}.{key}".lstrip("."), inner)
 
 
+@pytest.mark.shared
 def test_every_key_of_the_schema_has_a_row() -> None:
     """A key that Compose knows is used, warned of or ignored by decision, never taken for a typo."""
-    shared("conformance", "compose-spec.json")
     known = list(sections("", schema()))
 
     assert {name for name, _ in known if name not in SECTIONS} == set()
     assert [f"{name}.{key}" for name, keys in known for key in keys if key not in SECTIONS.get(name, keys)] == []
 
 
+@pytest.mark.shared
 def test_every_section_of_the_table_is_in_the_schema_or_ours() -> None:
     """What our table knows and the schema does not is an extension: else it is a key under a wrong name."""
-    shared("conformance", "compose-spec.json")
-
     assert set(SECTIONS) - {name for name, _ in sections("", schema())} == {
         "endpoints",
         "endpoints.*",
@@ -178,15 +177,15 @@ def definitions(key: str) -> list[Any]:
     return [{"services": {**services, "web": web}, **declared} for web in webs]
 
 
-def keys() -> list[str]:
+def every_key() -> list[str]:
     known = dict(sections("", schema()))
     return [f"{SERVICE}.{key}" for key in known.get(SERVICE, ())] + [key for key in known[""] if key != "services"]
 
 
-@pytest.mark.parametrize("key", keys() or ["absent"])
+@pytest.mark.shared
+@pytest.mark.parametrize("key", every_key() or ["absent"])
 def test_every_form_of_a_key_is_accepted(key: str, tmp_path: Path) -> None:
     """No form that the schema takes is an error."""
-    shared("conformance", "compose-spec.json")
     (tmp_path / "here").mkdir()
     (tmp_path / "shared.yaml").write_text('x-shared: "an env file and a definition at once"\n')
     forms = definitions(key)

@@ -25,7 +25,7 @@ ENVIRONMENT = {"FOO": "first", "BAR": "", "JSON": '{"json":2}'}
 
 
 def vectors(name: str) -> list[Any]:
-    """The vectors of a file, each a case with a name; one case that skips where the file is not there."""
+    """The vectors of a file, each a case with a name."""
     path = SHARED / "conformance" / f"{name}.json"
     if not path.exists():
         return [pytest.param({}, id="absent")]
@@ -40,10 +40,10 @@ def nodes(text: str, name: str = "compose.yaml") -> list[Node]:
     return read
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("case", vectors("interpolation"))
 def test_interpolation(case: dict[str, Any]) -> None:
     """A template gives the expected text, or is refused."""
-    shared("conformance", "interpolation.json")
     outcome = Outcome()
     try:
         text = evaluate(parse_template(case["template"]), ENVIRONMENT.get, outcome)
@@ -56,6 +56,7 @@ def test_interpolation(case: dict[str, Any]) -> None:
         assert case["expected"] == text
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("case", vectors("dotenv"))
 def test_dotenv(case: dict[str, Any]) -> None:
     """An env file, or one line, gives the expected variables."""
@@ -79,10 +80,10 @@ def test_dotenv(case: dict[str, Any]) -> None:
         assert "file" in case or case["expected"] == values
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("case", vectors("merge"))
 def test_merge(case: dict[str, Any]) -> None:
     """One definition over another gives the expected one."""
-    shared("conformance", "merge.json")
     base, over, expected = (nodes(case[key])[0] for key in ("base", "override", "expected"))
     report = Report()
 
@@ -92,11 +93,10 @@ def test_merge(case: dict[str, Any]) -> None:
     assert to_plain(expected) == to_plain(merged)
 
 
+@pytest.mark.shared
 @pytest.mark.parametrize("case", vectors("unicity"))
 def test_unicity(case: dict[str, Any]) -> None:
     """Entries that name the same thing are one."""
-    shared("conformance", "unicity.json")
-
     settled = settle(nodes(case["before"])[0])
 
     assert to_plain(nodes(case["expected"])[0]) == to_plain(settled)

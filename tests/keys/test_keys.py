@@ -26,7 +26,7 @@ from tests.keys.cases import (
     has_key,
     without,
 )
-from tests.keys.specification import code_words, listed, plain, table, tables
+from tests.law import tables
 
 FILES = case_files()
 KEY_FILES = [file for file in FILES if file.path.parent.name not in ("values", "rulings")]
@@ -142,31 +142,10 @@ def test_files_name_the_handling_of_their_row() -> None:
 
 def test_every_row_of_the_other_tables_has_a_file() -> None:
     """Each row of the tables of values, forms, translations and limits has one file under values/."""
-    rows = [
-        *(("Top-level keys", plain(cell)) for cell, _ in table("Top-level keys") if cell.startswith("`x-*`")),
-        *(("What the service does", plain(cell)) for cell, _ in tables("What the service does")[1]),
-        *(("Dependency conditions", word) for cell, _ in table("Dependency conditions") for word in code_words(cell)),
-        *(("Update-policy label values", plain(row[0])) for row in table("Update-policy label values")),
-        *(("Restart policy values", word) for cell, _ in table("Restart policy values") for word in code_words(cell)),
-        *(("Service volume forms", plain(cell)) for cell, _ in table("Service volume forms")),
-        *(("Endpoints key", plain(row[0])) for row in table("Endpoints key")),
-        *(("Limits", sentence) for sentence in _limits()),
-    ]
+    rows = [(name, row) for name, rows in tables.OTHER_ROWS.items() for row in rows]
     files = [file for file in FILES if file.path.parent.name == "values"]
 
     assert sorted(rows) == sorted((file.data["table"], file.data["row"]) for file in files)
-
-
-def _limits() -> list[str]:
-    """What the list of limits says, apart from the limits that are not shown."""
-    never_public = listed("Limits", 1).split(" (")[0]
-    others = [plain(sentence) for number in (2, 3, 4) for sentence in listed("Limits", number).split(". ")]
-    return [plain(never_public), *(_bare(sentence) for sentence in others)]
-
-
-def _bare(sentence: str) -> str:
-    """A sentence without its full stop; the path that is a full stop keeps it."""
-    return sentence if sentence.endswith(" .") else sentence.removesuffix(".")
 
 
 def test_files_are_well_formed() -> None:
