@@ -145,6 +145,18 @@ CODES: dict[str, Code] = {
     "never-public": Code(
         _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
     ),
+    "private-port": Code(
+        _N,
+        "A port is bound to loopback (127.0.0.1, ::1, localhost): it stays private, as in Compose.",
+        "Leave the host address out for a URL.",
+        many=True,
+    ),
+    "not-http": Code(
+        _W,
+        "A port is made public that usually speaks no HTTP, and an HTTPS route carries nothing else.",
+        "Leave the published port out, as in '22' for '22:22', to keep it private.",
+        many=True,
+    ),
     "no-domain": Code(_E, "Endpoints are set, but no domain is known.", "Give --domain or set PLATFORM_DOMAIN."),
     "not-public": Code(
         _W,

@@ -35,6 +35,13 @@ class Variables:
     ) -> Variables:
         return cls(((SHELL, shell or {}), (ENV_FILE, env_file or {}), (PLATFORM, platform or {})))
 
+    @classmethod
+    def of_files(
+        cls, shell: Mapping[str, str], env_files: Iterable[tuple[str, Mapping[str, str]]], platform: Mapping[str, str]
+    ) -> Variables:
+        """Make a layer of each env file, under its name; a later file hides those before it."""
+        return cls(((SHELL, shell), *reversed(tuple(env_files)), (PLATFORM, platform)))
+
     def lookup(self, name: str) -> str | None:
         for _, layer in self.layers:
             if name in layer:

@@ -151,8 +151,8 @@ ROWS: tuple[Row, ...] = (
     # env_file, long form
     *_rows("services.*.env_file.*", _SUPPORTED, _RULING, "path required format"),
     # ports, long form
-    *_rows("services.*.ports.*", _SUPPORTED, _RULING, "target published protocol name app_protocol"),
-    *_rows("services.*.ports.*", _WARNED, _RULING, "host_ip mode"),
+    *_rows("services.*.ports.*", _SUPPORTED, _RULING, "target published protocol name app_protocol host_ip"),
+    *_rows("services.*.ports.*", _WARNED, _COMPOSE, "mode"),
     # volumes of a service, long form
     *_rows("services.*.volumes.*", _SUPPORTED, _SPEC, "sub_path"),
     *_rows("services.*.volumes.*", _SUPPORTED, _RULING, "type source target read_only volume tmpfs bind"),

@@ -45,16 +45,24 @@ def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
             }
             return Mapping(node.span, entries, "", node.size)
         case Sequence():
-            items = [
-                _settle(item, (*path, index), report) for index, item in enumerate(node.items) if item.tag != _RESET
-            ]
             if report is not None:
-                _report_mount_clashes(items, path, report)
-            return _unify(Sequence(node.span, items, "", node.size), path)
+                _report_mount_clashes(node.items, path, report)
+            return _settle_items(node, path, report)
         case Scalar() if node.tag:
             return Scalar(node.span, node.text, node.written, node.plain)
         case _:
             return node
+
+
+def _settle_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
+    """Leave out what is reset, and all but the last of entries that are one; the others keep their numbers."""
+    kept = [(index, item) for index, item in enumerate(node.items) if item.tag != _RESET]
+    identify = _IDENTITIES.get(_pattern(path))
+    if identify is not None:
+        kept = list({identify(item): (index, item) for index, item in kept}.values())
+    numbers = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
+    items = [_settle(item, (*path, index), report) for index, item in kept]
+    return Sequence(node.span, items, "", node.size, numbers)
 
 
 def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:

@@ -82,6 +82,10 @@ class Port:
     protocol: str = "tcp"
     name: str = ""
     app_protocol: str = ""
+    loopback: bool = False
+    """Bound to an address that only this machine has: private, whatever else is said."""
+    exposed: bool = False
+    """Named by ``expose`` alone."""
 
 
 @dataclass(frozen=True, slots=True)

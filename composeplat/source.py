@@ -132,12 +132,18 @@ class Sequence:
     items: list[Node] = field(default_factory=list)
     tag: str = ""
     size: int = 1
+    numbers: tuple[int, ...] = ()
+    """The index that each item was written at, where items have been left out; messages count by it."""
 
     shown = "a list"
     is_substituted = False
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.items)
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, Node]]:
+        return zip(self.numbers or range(len(self.items)), self.items, strict=True)
 
 
 Node = Scalar | Mapping | Sequence

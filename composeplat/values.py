@@ -13,6 +13,7 @@ import shlex
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
 
 MAX_PORT = 65535
 MAX_PORTS_IN_RANGE = 256
@@ -169,6 +170,18 @@ class PortText:
     protocol: str
     host_ip: str
     from_range: bool = False
+
+
+def is_loopback(address: str) -> bool:
+    """Say whether a host address leads to the machine itself alone."""
+    if address == "localhost":
+        return True
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return (mapped or parsed).is_loopback
 
 
 def parse_port_number(text: str) -> int:

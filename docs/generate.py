@@ -101,7 +101,7 @@ EXAMPLES: dict[str, Example] = {
     "no-image": _compose("services:\n  web:\n    restart: always\n"),
     "no-services": _compose("volumes:\n  data:\n"),
     "unsupported-key": _compose(f"{_WEB}    container_name: front\n"),
-    "no-effect": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
+    "no-effect": _compose(f"{_WEB}    ports:\n      - 192.168.1.5:8080:80\n"),
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
     "left-out": _compose(f"{_WEB}volumes:\n  data:\n"),
@@ -133,6 +133,8 @@ EXAMPLES: dict[str, Example] = {
     "refused-path": _compose(f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n"),
     "missing-path": _compose(f"{_WEB}    volumes:\n      - ./pages:/usr/share/nginx/html\n"),
     "never-public": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
+    "private-port": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
+    "not-http": _compose('services:\n  git:\n    image: gitea\n    ports: ["2022:22"]\n'),
     "no-domain": Example(
         {"compose.yaml": f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 80\n'},
         domain="",

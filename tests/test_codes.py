@@ -118,7 +118,7 @@ CASES = {
     "no-effect": Case(
         "compose.yaml:1:36: warning: services.web.ports[0] names a host address, which has no effect in a cluster"
         " [no-effect]",
-        service("ports: ['127.0.0.1:80:80']"),
+        service("ports: ['10.0.0.1:80:80']"),
     ),
     "ignored-key": Case(
         "compose.yaml:1:28: note: services.web.uts is ignored [ignored-key]",
@@ -160,7 +160,7 @@ CASES = {
         service("volumes: ['data:/d']"),
     ),
     "unknown-port": Case(
-        "compose.yaml:2:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]",
+        "compose.yaml:2:13: error: endpoints[0] leads to port '80', which service 'web' does not have [unknown-port]",
         f"{WEB}\nendpoints: [{{path: /, service: web, port: 80}}]",
     ),
     "dependency-cycle": Case(
@@ -219,6 +219,15 @@ CASES = {
         "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of"
         " databases and debuggers [never-public]",
         service("ports: ['5432:5432']"),
+    ),
+    "private-port": Case(
+        "compose.yaml:1:36: note: services.web.ports[0] is bound to loopback: it stays private and gets no URL"
+        " [private-port]",
+        service("ports: ['127.0.0.1:80:80']"),
+    ),
+    "not-http": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] gets an HTTPS route, which can't carry SSH [not-http]",
+        service("ports: ['22:22']"),
     ),
     "no-domain": Case(
         "compose.yaml:2:1: error: endpoints need a domain, and none is known [no-domain]",

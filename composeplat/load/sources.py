@@ -29,9 +29,9 @@ class Sources:
     def make(self, path: str, base: Path, text: str) -> Source:
         """Number a source, so that messages sort in the order files are read."""
         self._count += 1
-        return Source(name=self._shown(path), base=base, text=text, order=self._count)
+        return Source(name=self.shown(path), base=base, text=text, order=self._count)
 
-    def _shown(self, path: str) -> str:
+    def shown(self, path: str) -> str:
         """Name a file as people would: relative to where they are, unless that climbs."""
         if path == "-":
             return "<stdin>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat import files
@@ -13,7 +14,8 @@ from composeplat.load.sources import Sources
 from composeplat.names import is_dns_label, is_dns_name, make_label
 from composeplat.request import Request
 from composeplat.settings import Settings
-from composeplat.source import Mapping, Node, Scalar
+from composeplat.source import Mapping as MappingNode
+from composeplat.source import Node, Scalar
 from composeplat.values import BadValue, parse_image
 
 
@@ -65,10 +67,11 @@ def _named_env_files(request: Request, shell: Variables) -> list[str]:
 
 
 def _layered(request: Request, paths: list[str], sources: Sources) -> Variables:
-    merged: dict[str, str] = {}
+    """Lay env files over one another; what one refers to may stand in those before it."""
+    read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
-        merged.update(sources.env(path, Variables.of(request.shell, merged, request.platform)))
-    return Variables.of(request.shell, merged, request.platform)
+        read.append((sources.shown(path), sources.env(path, Variables.of_files(request.shell, read, request.platform))))
+    return Variables.of_files(request.shell, read, request.platform)
 
 
 def _split(text: str | None, separator: str) -> tuple[str, ...]:
@@ -166,7 +169,7 @@ def _environment_name(
 
 
 def _name_of(document: Node) -> Scalar | None:
-    name = document.get("name") if isinstance(document, Mapping) else None
+    name = document.get("name") if isinstance(document, MappingNode) else None
     return name if isinstance(name, Scalar) and not name.is_null else None
 
 

@@ -109,7 +109,7 @@ class Field:
         if not isinstance(self.node, Sequence):
             self.wrong(want)
             return
-        for index, item in enumerate(self.node.items):
+        for index, item in self.node.numbered:
             yield self.child(index, item)
 
     def items_or_one(self) -> Iterator[Field]:

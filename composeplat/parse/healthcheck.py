@@ -52,8 +52,9 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
 
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
+    """Read a time; 0 means that nothing is said, as in Compose."""
     read: Decimal | None = section.optional(key, parse_duration)
-    return default if read is None else whole_seconds(read, lowest=lowest)
+    return whole_seconds(read, lowest=lowest) if read else default
 
 
 def _is_none(test: Field) -> bool:

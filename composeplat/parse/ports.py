@@ -12,6 +12,7 @@ from composeplat.values import (
     PROTOCOLS,
     BadValue,
     PortText,
+    is_loopback,
     pair_ports,
     parse_port,
     parse_port_range,
@@ -26,7 +27,7 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
     ports = service.get("ports")
     for item in ports.items() if ports else ():
         for port in _counted(item, _read_port(item)):
-            kept.setdefault((port.published, port.target, port.protocol), port)
+            _keep(kept, port)
             item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
     mapped = {(port.target, port.protocol) for port in kept.values()}
     expose = service.get("expose")
@@ -36,6 +37,13 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
                 kept.setdefault((None, port.target, port.protocol), port)
                 item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
     return tuple(kept.values())
+
+
+def _keep(kept: dict[tuple[int | None, int, str], Port], port: Port) -> None:
+    """Keep a port once; one that is bound to every address is so, though it is bound to loopback as well."""
+    key = (port.published, port.target, port.protocol)
+    if key not in kept or (kept[key].loopback and not port.loopback):
+        kept[key] = port
 
 
 def origin_of(service: PathKey, port: Port) -> PathKey:
@@ -58,8 +66,9 @@ def _read_port(item: Field) -> Iterator[Port]:
         text = item.value(parse_port)
         if text:
             _say_effectless(item, text)
+            loopback = is_loopback(text.host_ip)
             for published, target in text.pairs:
-                yield Port(target=target, published=published, protocol=text.protocol)
+                yield Port(target=target, published=published, protocol=text.protocol, loopback=loopback)
         return
     section = item.section("services.*.ports.*")
     if section:
@@ -67,10 +76,14 @@ def _read_port(item: Field) -> Iterator[Port]:
 
 
 def _say_effectless(item: Field, text: PortText) -> None:
-    if text.host_ip:
-        item.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
+    _say_address(item, text.host_ip)
     if text.from_range:
         item.say("no-effect", "offers a range of host ports for one port; the first of them is used")
+
+
+def _say_address(place: Field, host_ip: str) -> None:
+    if host_ip and not is_loopback(host_ip):
+        place.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
 
 
 def _read_long_port(section: Section) -> Iterator[Port]:
@@ -83,6 +96,10 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     published = published_field.value(parse_port_range) if published_field else None
     if targets is None:
         return
+    address_field = section.get("host_ip")
+    host_ip = (address_field.text() if address_field else None) or ""
+    if address_field:
+        _say_address(address_field, host_ip)
     protocol_field = section.get("protocol")
     protocol = protocol_field.choice(*PROTOCOLS) if protocol_field else "tcp"
     try:
@@ -97,6 +114,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
             protocol=protocol or "tcp",
             name=section.text("name"),
             app_protocol=section.text("app_protocol"),
+            loopback=is_loopback(host_ip),
         )
 
 
@@ -113,4 +131,4 @@ def _read_exposed(item: Field) -> Iterator[Port]:
     read = item.value(parse_exposed)
     if read:
         for target in read[0]:
-            yield Port(target=target, protocol=read[1])
+            yield Port(target=target, protocol=read[1], exposed=True)

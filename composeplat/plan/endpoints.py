@@ -23,8 +23,17 @@ NEVER_PUBLIC = frozenset({
     27019, 28017, 6379, 8087, 8088, 8098, 28015, 29015, 7574, 8983, 2345, 5858, 9229, 5005, 1234, 4444, 5678,
 })  # fmt: skip
 
+#: Ports that by their registration speak something else than HTTP; ``ports`` makes them public all the same.
+NOT_HTTP = {
+    21: "FTP", 22: "SSH", 23: "Telnet", 25: "SMTP", 53: "DNS", 88: "Kerberos", 110: "POP3", 143: "IMAP", 389: "LDAP",
+    465: "SMTP", 587: "SMTP", 636: "LDAP", 853: "DNS", 993: "IMAP", 995: "POP3", 1883: "MQTT", 2181: "ZooKeeper",
+    2222: "SSH", 3389: "RDP", 4222: "NATS", 5672: "AMQP", 5671: "AMQP", 5900: "VNC", 6667: "IRC", 8883: "MQTT",
+    9092: "Kafka", 11211: "memcached",
+}  # fmt: skip
+
 _MOST_RULES = 16
 _MOST_MATCHES = 64
+_MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +63,8 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
 def _public(checker: Checker, service: Service, settings: Settings) -> list[Wanted]:
     """The endpoints of a service's public ports: named as the service, and with the port where there are several."""
     ports: dict[int, Port] = {}
-    for port in service.ports:
-        if (port.published is not None or service.public) and _may_be_public(checker, service, port):
+    for port in _meant_public(service):
+        if _may_be_public(checker, service, port):
             ports.setdefault(port.target, port)
     if service.public and not service.ports and not _ports_unread(checker, service):
         path = ("services", service.name, "public")
@@ -81,6 +90,12 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     ]
 
 
+def _meant_public(service: Service) -> list[Port]:
+    """The published ports; ``public: true`` adds the bare ones, and the exposed ones where there are no others."""
+    own = [port for port in service.ports if not port.exposed]
+    return (own or list(service.ports)) if service.public else [port for port in own if port.published is not None]
+
+
 def _ports_unread(checker: Checker, service: Service) -> bool:
     """Say whether some port could not be read: then a port that is missing is not to be blamed on others."""
     whole = checker.report.has_error_at("services", service.name)
@@ -88,15 +103,39 @@ def _ports_unread(checker: Checker, service: Service) -> bool:
 
 
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
-    reason = ""
-    if port.target in NEVER_PUBLIC:
-        reason = "is not made public: it is on the list of ports of databases and debuggers"
-    elif port.protocol != "tcp":
-        reason = f"is not made public: a {port.protocol.upper()} port can't be reached by HTTPS"
-    if reason:
-        hint = "use 'endpoints' to give it a route" if port.protocol == "tcp" else ""
-        checker.say("never-public", origin_of(service, port), reason, hint)
-    return not reason
+    routable = port.protocol == "tcp"
+    listed = routable and port.target in NEVER_PUBLIC
+    if port.loopback:
+        hint = _ROUTE if listed else "for a URL, leave the host address out" if routable else ""
+        message = "is bound to loopback: it stays private and gets no URL"
+        checker.say("private-port", origin_of(service, port), message, hint)
+    elif listed:
+        message = "is not made public: it is on the list of ports of databases and debuggers"
+        checker.say("never-public", origin_of(service, port), message, _ROUTE)
+    elif not routable:
+        message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and nothing else leads in from outside"
+        checker.say(
+            "never-public", origin_of(service, port), message, f"for a way in: {_way_in(checker, service, port)}"
+        )
+    elif port.target in NOT_HTTP:
+        spoken = "what this port is for" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
+        message = f"gets an HTTPS route, which can't carry {spoken}"
+        hint = f"publish no port to keep it private; for a way in: {_way_in(checker, service, port)}"
+        checker.say("not-http", origin_of(service, port), message, hint)
+    return routable and not port.loopback and not listed
+
+
+_ROUTE = "use 'endpoints' to give it a route"
+
+
+def _way_in(checker: Checker, service: Service, port: Port) -> str:
+    """The command that gives a port an address which no HTTPS route can; with a label of its own, so that it stays."""
+    number = "PORT" if _is_substituted(checker, service, port) else str(port.target)
+    name, protocol = clean(service.name), port.protocol.upper()
+    return (
+        f"kubectl expose service {name} --name={name}-{port.protocol} --type=LoadBalancer --protocol={protocol}"
+        f" --port={number} --labels=by=hand"
+    )
 
 
 def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[Wanted]:
@@ -130,11 +169,31 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
             f"services are: {names}",
         )
     elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
-        hint = "add it to the service's ports or expose"
-        checker.say("unknown-port", origin, "leads to a port that its service does not have", hint)
+        _say_unknown_port(checker, service, origin)
     if route.path in paths:
         checker.say("name-clash", origin, "has the same path as another route of this endpoint", "remove one of them")
     paths.add(route.path)
+
+
+def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> None:
+    route = checker.origins.written_at(origin)
+    shown, name = (checker.origins.shown(*route, key) for key in ("port", "service"))
+    ports = dict.fromkeys(_shown_port(checker, service, port) for port in service.ports if port.protocol == "tcp")
+    listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
+    message = f"leads to port {shown}, which service {name} does not have"
+    has = f"it has {listed}" if listed else "it names no TCP port"
+    checker.say("unknown-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
+
+
+def _shown_port(checker: Checker, service: Service, port: Port) -> str:
+    """A port as its number, or as it is written where that comes from a variable."""
+    shown = checker.origins.shown(*origin_of(service, port))
+    return shown if _is_substituted(checker, service, port) else str(port.target)
+
+
+def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
+    """Say whether a port came from a variable: then no message tells its number."""
+    return checker.origins.is_substituted(*origin_of(service, port))
 
 
 def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:

@@ -55,18 +55,29 @@ def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manife
 
 
 def _service_port(number: int, port: Port) -> Manifest:
-    made: Manifest = {"name": f"{port.protocol}-{number}", "port": number, "targetPort": port.target}
-    if port.name and number == port.target and is_dns_label(port.name):
-        made["name"] = port.name
+    name = port.name if _has_own_name(number, port) else _made_name(number, port)
+    made: Manifest = {"name": name, "port": number, "targetPort": port.target}
     made["protocol"] = port.protocol.upper()
     if is_label_key(port.app_protocol):
         made["appProtocol"] = port.app_protocol
     return made
 
 
+def _has_own_name(number: int, port: Port) -> bool:
+    return bool(port.name) and number == port.target and is_dns_label(port.name)
+
+
+def _made_name(number: int, port: Port) -> str:
+    return f"{port.protocol}-{number}"
+
+
 def check_ports(checker: Checker, service: Service) -> None:
     ports = service_ports(service)
-    names = {f"{protocol}-{number}": (number, protocol) for number, protocol in ports}
+    names = {
+        _made_name(number, port): (number, protocol)
+        for (number, protocol), port in ports.items()
+        if not _has_own_name(number, port)
+    }
     for port in service.ports:
         path = origin_of(service, port)
         own = (port.target, port.protocol)

@@ -121,6 +121,18 @@ def test_variables(project: Project) -> None:
     ]
 
 
+def test_variables_of_named_env_files(project: Project) -> None:
+    """A variable of an env file that was named is shown with that file's name, and not as one of .env."""
+    files = {"compose.yaml": "services: {web: {image: 'a${A}${B}'}}", ".env": "A=own\n", "e1": "A=1\nB=1\n"}
+    folder = project({**files, "more/e2": "B=${A}2\n"})
+
+    assert shown(folder, "--variables", "--env-file", "e1", "--env-file", "more/e2").splitlines() == [
+        "NAME  VALUE  FROM",
+        "A     1      e1",
+        "B     12     more/e2",
+    ]
+
+
 def test_variables_as_json(project: Project) -> None:
     """In JSON, a variable that is not set has no value."""
     folder = project({"compose.yaml": "services: {web: {image: 'a${S}${U}${D:-d}'}}"})

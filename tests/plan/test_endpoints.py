@@ -72,6 +72,7 @@ endpoints:
     [
         pytest.param("6379", "ports: ['${PORT}:${PORT}']", "never-public", id="never-public"),
         pytest.param("5353", "ports: ['${PORT}:${PORT}/udp']", "never-public", id="udp"),
+        pytest.param("5672", "ports: ['${PORT}:${PORT}']", "not-http", id="not-http"),
         pytest.param("39157", "ports: ['${PORT}:80', '${PORT}:81']", "name-clash", id="published-twice"),
         pytest.param("39157", "ports: ['${PORT}:80', '81:${PORT}']", "no-effect", id="published-and-own"),
         pytest.param("39157", "ports: ['${PORT}:80'], deploy: {endpoint_mode: dnsrr}", "no-effect", id="dnsrr"),
@@ -92,7 +93,43 @@ def test_a_route_to_a_port_from_a_variable(project: Project) -> None:
     text = "services: {web: {image: nginx}}\nendpoints: [{path: /, service: web, port: '${PORT}'}]"
 
     assert project(text, PORT="39157").read().messages == [
-        "compose.yaml:2:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]"
+        (
+            "compose.yaml:2:13: error: endpoints[0] leads to port '${PORT}' (after substitution), which service 'web'"
+            " does not have [unknown-port]"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ports", "has"),
+    [
+        pytest.param("[80, 9000, 53/udp]", "it has 80, 9000", id="those there are"),
+        pytest.param("['${PORT}']", "it has '${PORT}' (after substitution)", id="one from a variable"),
+        pytest.param("[53/udp]", "it names no TCP port", id="none"),
+        pytest.param("[8000-8020]", f"it has {', '.join(map(str, range(8000, 8008)))} …", id="many"),
+    ],
+)
+def test_an_unknown_port_tells_those_there_are(project: Project, ports: str, has: str) -> None:
+    """A route to a port that its service does not have names the service, the port, and the ports that would do."""
+    text = f"services: {{web: {{image: nginx, expose: {ports}}}}}\nendpoints: [{{path: /, service: web, port: 81}}]"
+
+    (error,) = project(text, PORT="39157").read().loaded.report.sorted()
+
+    assert error.message == "endpoints[0] leads to port '81', which service 'web' does not have"
+    assert error.hint == f"{has}; add the port to the service's 'ports' or 'expose'"
+
+
+def test_a_way_in_without_https(project: Project) -> None:
+    """A port that no HTTPS route can carry has a way out: the command that makes a Service of type LoadBalancer."""
+    report = project("services: {my_dns: {image: coredns, ports: ['53:53/udp', '53:53']}}").read().loaded.report
+    hints = [d.hint for d in report.sorted() if d.code in ("never-public", "not-http")]
+
+    command = (
+        "kubectl expose service my-dns --name=my-dns-{0} --type=LoadBalancer --protocol={1} --port=53 --labels=by=hand"
+    )
+    assert hints == [
+        f"for a way in: {command.format('udp', 'UDP')}",
+        f"publish no port to keep it private; for a way in: {command.format('tcp', 'TCP')}",
     ]
 
 
