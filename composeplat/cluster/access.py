@@ -1,4 +1,4 @@
-"""How an API server is reached: its address, what is trusted, and who asks.
+"""How an API server is reached: its address, what is trusted, through which proxy, and who asks.
 
 Apart from what connects, as whoever only reads a kubeconfig needs no TLS.
 """
@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from composeplat.cluster.credentials import CredentialSource, fixed
+from composeplat.proxies import Proxy
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How a server is reached; certificates and keys are named by a file, or given as text."""
+    """How a server is reached; its authority is named by a file, or given as text."""
 
     host: str
     port: int
-    token: str = field(default="", repr=False)
-    basic: str = field(default="", repr=False)
-    """User and password, as HTTP wants them."""
+    credentials: CredentialSource = field(default_factory=fixed, repr=False, compare=False)
     authority: str = ""
     """The certificate that signed the server's; none means what the machine trusts."""
     authority_data: str = ""
-    certificate: str = ""
-    key: str = ""
-    certificate_data: str = field(default="", repr=False)
-    key_data: str = field(default="", repr=False)
     verify: bool = True
     server_name: str = ""
     """The name in the server's certificate, where that is not the host."""
     plain: bool = False
     prefix: str = ""
+    proxy: Proxy | None = None
     context: str = ""
     """The name of the kubeconfig's context, for messages."""
 

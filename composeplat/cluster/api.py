@@ -1,6 +1,7 @@
 """Speak with a Kubernetes API server: get, list, apply, delete, watch.
 
-Owns the connection: TLS, credentials, retries, and one exception for every way it can fail.
+Owns what is asked again: over a new connection, with a renewed credential, or when a busy server has had its time; and
+one exception for every way it can fail.
 Must not know any kind of object: paths and manifests come in, plain values go out.
 It is written on the standard library: the official client takes half a second and 40 MB to import.
 """
@@ -9,16 +10,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import socket
 import ssl
-import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Hashable, Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.cluster.connection import Connector, keep_alive, unreachable
+from composeplat.cluster.credentials import Credential
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 
 _FIELD_MANAGER = "composeplat"
 _TIMEOUT = 15.0
@@ -28,6 +29,8 @@ _FIRST_PAUSE = 0.1
 #: For so long a server is asked again that says it is too busy.
 _PATIENCE = 30.0
 _LONGEST_PAUSE = 10.0
+#: So much of an answer is quoted that is not an API server's.
+_MAX_QUOTED = 60
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 #: Kind -> its plural, as paths have it.
@@ -87,9 +90,13 @@ class Api:
 
     def __init__(self, access: Access) -> None:
         self.access = access
-        self._context: ssl.SSLContext | None = None
+        self._connector = Connector(access)
         self._connection: http.client.HTTPConnection | None = None
+        self._identity: Hashable = None
+        """Whom the connection was made for."""
         self._has_answered = False
+        self._dated = "", 0.0
+        """The last answer's date, and when it came by the clock of this machine."""
 
     def __enter__(self) -> Self:
         return self
@@ -101,6 +108,15 @@ class Api:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    @property
+    def server_time(self) -> float:
+        """Seconds since 1970 by the server's clock, as its last answer had it: those of two machines may differ."""
+        date, received = self._dated
+        try:
+            return parsedate_to_datetime(date).timestamp() + time.time() - received
+        except ValueError:
+            return time.time()
 
     def get(self, path: str) -> dict[str, Any]:
         return self._call("GET", path)
@@ -115,14 +131,12 @@ class Api:
             raise
 
     def items(self, path: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get(path).get("items") or []
-        return found
+        return self._items(self.get(path))
 
     def heads(self, path: str) -> list[dict[str, Any]]:
         """The metadata of every object of a list, without the rest."""
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
-        found: list[dict[str, Any]] = json.loads(self._answer("GET", path, None, "", accept)).get("items") or []
-        return found
+        return self._items(self._decoded(self._answer("GET", path, None, "", accept)))
 
     def apply(self, manifest: dict[str, Any], *, force: bool = True, dry_run: bool = False) -> dict[str, Any]:
         """Server-side apply: make the object what the manifest says, and leave what it does not speak of."""
@@ -151,43 +165,44 @@ class Api:
 
     def lines(self, path: str) -> Generator[str, None, None]:
         """The lines of a body that goes on until its other end has no more, such as a log that is followed."""
-        connection = self._connect(timeout=_TIMEOUT)
-        try:
-            connection.connect()
-            sock = connection.sock
-            connection.request("GET", self.access.prefix + path, headers=self._headers(accept="*/*"))
-            answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise _refusal(answer.status, answer.read(), self.access)
-            _keep_alive(sock)
-            while line := answer.readline():
-                yield line.decode("utf-8", "replace").rstrip("\n")
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, _unreachable(self.access, error)) from None
-        finally:
-            connection.close()
+        for line in self._stream(path, "*/*", timeout=_TIMEOUT, is_endless=True):
+            yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(self, path: str, version: str, *, seconds: int = 60) -> Iterator[dict[str, Any]]:
         """Events after a resource version, until the server ends the watch."""
-        connection = self._connect(timeout=seconds + _TIMEOUT)
         query = f"?watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
-        try:
-            connection.request("GET", self.access.prefix + path + query, headers=self._headers())
-            answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise _refusal(answer.status, answer.read(), self.access)
-            while line := answer.readline():
-                yield json.loads(line)
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, _unreachable(self.access, error)) from None
-        finally:
-            connection.close()
+        for line in self._stream(path + query, "application/json", timeout=seconds + _TIMEOUT):
+            yield self._decoded(line)
+
+    def _stream(
+        self, path: str, accept: str, *, timeout: float, is_endless: bool = False
+    ) -> Generator[bytes, None, None]:
+        """The lines of an answer, over a connection of its own."""
+        for may_renew in (True, False):
+            credential = self._current()
+            connection = self._connect(credential, timeout)
+            try:
+                connection.connect()
+                sock = connection.sock
+                connection.request("GET", self.access.prefix + path, headers=_headers(credential, accept=accept))
+                answer = connection.getresponse()
+                if may_renew and self._may_renew(answer, credential):
+                    continue
+                if answer.status != http.client.OK:
+                    raise _refusal(answer.status, answer.read(), self.access)
+                if is_endless:
+                    keep_alive(sock)
+                yield from iter(answer.readline, b"")
+            except (OSError, http.client.HTTPException) as error:
+                raise ApiError(0, unreachable(self.access, error, _TIMEOUT), _proxy_hint(error)) from error
+            finally:
+                connection.close()
+            return
 
     def _call(
         self, method: str, path: str, body: dict[str, Any] | None = None, kind: str = "application/json"
     ) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads(self._answer(method, path, body, kind) or b"{}")
-        return answer
+        return self._decoded(self._answer(method, path, body, kind) or b"{}")
 
     def _answer(
         self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
@@ -195,35 +210,42 @@ class Api:
         content = None if body is None else json.dumps(body).encode()
         patient_until = time.monotonic() + _PATIENCE
         attempt = 0
+        may_renew = True
         while True:
-            kept = self._connection is not None
+            credential = self._current()
+            connection, kept = self._connection_for(credential)
             try:
-                answer, read = self._exchange(method, path, content, self._headers(kind, accept))
+                connection.request(method, self.access.prefix + path, content, _headers(credential, kind, accept))
+                answer = connection.getresponse()
+                read = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 attempt += 1
                 # A kept connection may have been closed meanwhile: then nothing was done, and one try is owed.
                 if not (kept and attempt == 1) and (attempt == _TRIES or not self._may_ask_again(method, error)):
-                    raise ApiError(0, _unreachable(self.access, error)) from None
+                    raise ApiError(0, unreachable(self.access, error, _TIMEOUT), _proxy_hint(error)) from error
                 if not kept:
                     time.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
                 continue
             self._has_answered = True
+            self._dated = answer.headers.get("Date", ""), time.time()
             pause = _pause(answer)
             if pause and time.monotonic() + pause < patient_until:
                 time.sleep(pause)
+            elif may_renew and _is_own(path, read) and self._may_renew(answer, credential):
+                may_renew = False
             elif answer.status >= http.client.BAD_REQUEST:
                 raise _refusal(answer.status, read, self.access)
             else:
                 return read
 
-    def _exchange(
-        self, method: str, path: str, content: bytes | None, headers: dict[str, str]
-    ) -> tuple[http.client.HTTPResponse, bytes]:
-        self._connection = self._connection or self._connect(timeout=_TIMEOUT)
-        self._connection.request(method, self.access.prefix + path, content, headers)
-        answer = self._connection.getresponse()
-        return answer, answer.read()
+    def _connection_for(self, credential: Credential) -> tuple[http.client.HTTPConnection, bool]:
+        """Give a connection, and whether it was kept: one that another certificate was shown on is not."""
+        if self._connection is not None and self._identity == credential.identity:
+            return self._connection, True
+        self.close()
+        self._connection, self._identity = self._connect(credential, _TIMEOUT), credential.identity
+        return self._connection, False
 
     def _may_ask_again(self, method: str, error: Exception) -> bool:
         """Say whether a request whose answer was lost may be made again: then it changes nothing the second time."""
@@ -233,57 +255,56 @@ class Api:
         is_broken = isinstance(error, ConnectionError | http.client.HTTPException | ssl.SSLEOFError)
         return is_broken and method != "POST"
 
-    def _connect(self, *, timeout: float) -> http.client.HTTPConnection:
-        access = self.access
-        if access.plain:
-            return http.client.HTTPConnection(access.host, access.port, timeout=timeout)
-        if self._context is None:
-            self._context = _tls(access)
-        if not access.server_name:
-            return http.client.HTTPSConnection(access.host, access.port, timeout=timeout, context=self._context)
-        return _Renamed(access.host, access.port, access.server_name, self._context, timeout)
+    def _current(self) -> Credential:
+        try:
+            return self.access.credentials.current()
+        except ComposeplatError as error:
+            raise ApiError(http.client.UNAUTHORIZED, str(error), error.hint) from error
 
-    def _headers(self, kind: str = "", accept: str = "application/json") -> dict[str, str]:
-        headers = {"Accept": accept}
-        if self.access.token:
-            headers["Authorization"] = f"Bearer {self.access.token}"
-        elif self.access.basic:
-            headers["Authorization"] = f"Basic {self.access.basic}"
-        return {**headers, "Content-Type": kind} if kind else headers
+    def _may_renew(self, answer: http.client.HTTPResponse, credential: Credential) -> bool:
+        """Say whether a credential was refused, and there is another one now."""
+        return answer.status == http.client.UNAUTHORIZED and self.access.credentials.replace(credential)
+
+    def _connect(self, credential: Credential, timeout: float) -> http.client.HTTPConnection:
+        try:
+            return self._connector.connect(credential, timeout=timeout)
+        except MissingPiece as error:
+            raise ApiError(0, str(error), error.hint) from error
+
+    def _decoded(self, body: bytes) -> dict[str, Any]:
+        """Read an object; what is none comes from something that stands before the API server, or in its place."""
+        try:
+            answer = json.loads(body)
+        except ValueError as error:
+            raise self._is_no_api(body) from error
+        if not isinstance(answer, dict):
+            raise self._is_no_api(body)
+        return answer
+
+    def _items(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
+        items = answer.get("items") or []
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise self._is_no_api(json.dumps(answer).encode())
+        return items
+
+    def _is_no_api(self, body: bytes) -> ApiError:
+        begin = " ".join(body[:_MAX_QUOTED].decode("utf-8", "replace").split())
+        return ApiError(
+            0, f"what answers at {self.access.address} is not an API server: it answered '{printable(begin)}…'",
+            "look at the server in the kubeconfig; a proxy or a login page may stand before it",
+        )  # fmt: skip
 
 
-class _Renamed(http.client.HTTPSConnection):
-    """A connection to a server whose certificate is for another name than its address."""
-
-    def __init__(self, host: str, port: int, name: str, context: ssl.SSLContext, timeout: float) -> None:
-        super().__init__(host, port, timeout=timeout, context=context)
-        self._name, self._tls = name, context
-
-    def connect(self) -> None:
-        http.client.HTTPConnection.connect(self)
-        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._name)
+def _is_own(path: str, body: bytes) -> bool:
+    """Say whether an answer is the API server's, and not that of a service which it was asked to speak with."""
+    return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
 
 
-def _tls(access: Access) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=access.authority or None, cadata=access.authority_data or None)
-        if not access.verify:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if access.certificate_data:
-            # The library reads certificates from files alone.
-            with tempfile.TemporaryDirectory() as folder:
-                certificate, key = os.path.join(folder, "certificate"), os.path.join(folder, "key")
-                for path, text in ((certificate, access.certificate_data), (key, access.key_data)):
-                    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as stream:
-                        stream.write(text)
-                context.load_cert_chain(certificate, key)
-        elif access.certificate:
-            context.load_cert_chain(access.certificate, access.key or None)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ApiError(0, f"can't use the certificates that the kubeconfig names: {reason}") from None
-    return context
+def _headers(credential: Credential, kind: str = "", accept: str = "application/json") -> dict[str, str]:
+    headers = {"Accept": accept}
+    if credential.authorization:
+        headers["Authorization"] = credential.authorization
+    return {**headers, "Content-Type": kind} if kind else headers
 
 
 def _refusal(status: int, body: bytes, access: Access) -> ApiError:
@@ -297,15 +318,6 @@ def _refusal(status: int, body: bytes, access: Access) -> ApiError:
     return ApiError(status, message or f"the API server answered {status}")
 
 
-def _keep_alive(sock: socket.socket) -> None:
-    """Let the system find out that a connection is dead: nothing may be said on it for hours."""
-    sock.settimeout(None)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
 def _pause(answer: http.client.HTTPResponse) -> float:
     """For how long a busy server wants to be left alone; 0 where it does not say so."""
     wanted = answer.headers.get("Retry-After", "")
@@ -314,8 +326,7 @@ def _pause(answer: http.client.HTTPResponse) -> float:
     return min(max(float(wanted), _FIRST_PAUSE), _LONGEST_PAUSE)
 
 
-def _unreachable(access: Access, error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return f"the API server at {access.address} does not answer: nothing came within {_TIMEOUT:.0f} s"
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return f"the API server at {access.address} can't be reached: {reason.lower()}"
+def _proxy_hint(error: Exception) -> str:
+    """What to do where a proxy wants to know who asks: the library has its answer in words alone."""
+    wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)
+    return "put user and password into the proxy's URL: http://user:password@host:port" if wants_login else ""

@@ -1,28 +1,28 @@
 """Find the cluster that is meant and how it is reached, from the kubeconfig, as kubectl does.
 
 Owns the reading of kubeconfig files: several are laid over one another, the first to say something wins.
-Must not open a connection; a credential program that a user's entry names is run only when a connection is wanted.
+Must not open a connection, nor run a credential plugin: that is done when a connection is wanted.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from composeplat import files
 from composeplat.cluster.access import Access
+from composeplat.cluster.credentials import Credential, CredentialSource
 from composeplat.diagnostics import MissingPiece, Report, Source
+from composeplat.proxies import find_proxy, parse_proxy
 from composeplat.source import StopReading, decode, read_nodes, to_plain
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_CREDENTIAL_SECONDS = 60
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
 
@@ -81,49 +81,124 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
     user, user_folder = config.users.get(str(entry.get("user")), ({}, Path()))
     if not cluster.get("server"):
         raise MissingPiece(f"the kubeconfig's context '{chosen}' names no cluster with a server", NO_CLUSTER)
-    return _access(chosen, cluster, folder, _with_credential(user, user_folder, environment), user_folder)
+    credentials = _credentials(user, user_folder, environment, cluster)
+    return _access(chosen, cluster, folder, credentials, environment)
 
 
-def _access(context: str, cluster: dict[str, Any], folder: Path, user: dict[str, Any], user_folder: Path) -> Access:
-    server = urlsplit(str(cluster["server"]))
+def _access(
+    context: str, cluster: dict[str, Any], folder: Path, credentials: CredentialSource, environment: Mapping[str, str]
+) -> Access:
+    server = _split(str(cluster["server"]), context)
     plain = server.scheme == "http"
+    host, port = server.hostname or "", server.port or (80 if plain else 443)
+    named = cluster.get("proxy-url")
+    proxy = (
+        parse_proxy(str(named), f"the proxy-url of the kubeconfig's context '{context}'")
+        if named
+        else find_proxy(environment, "http" if plain else "https", host, port)
+    )
     return Access(
-        host=server.hostname or "",
-        port=server.port or (80 if plain else 443),
+        host=host,
+        port=port,
         prefix=server.path.rstrip("/"),
         plain=plain,
         context=context,
-        token=_token(user, user_folder),
-        basic=_basic(user),
+        credentials=credentials,
+        proxy=proxy,
         authority=_placed(cluster.get("certificate-authority"), folder),
         authority_data=_decoded(cluster.get("certificate-authority-data")),
         verify=not cluster.get("insecure-skip-tls-verify"),
         server_name=str(cluster.get("tls-server-name") or ""),
-        certificate=_placed(user.get("client-certificate"), user_folder),
-        key=_placed(user.get("client-key"), user_folder),
-        certificate_data=_decoded(user.get("client-certificate-data")),
-        key_data=_decoded(user.get("client-key-data")),
     )
 
 
+def _split(server: str, context: str) -> SplitResult:
+    try:
+        parts = urlsplit(server)
+        _ = parts.port
+    except ValueError as error:
+        raise MissingPiece(
+            f"the server of the kubeconfig's context '{context}' is no URL: '{server}'", NO_CLUSTER
+        ) from error
+    return parts
+
+
 def _from_within(environment: Mapping[str, str]) -> Access:
-    """A pod's own service account."""
+    """A pod's own service account, whose token the kubelet renews."""
     return Access(
         host=environment["KUBERNETES_SERVICE_HOST"],
         port=int(environment.get("KUBERNETES_SERVICE_PORT") or 443),
-        token=(_IN_CLUSTER / "token").read_text(encoding="utf-8").strip(),
+        credentials=_of_files(Credential(), str(_IN_CLUSTER / "token")),
         authority=str(_IN_CLUSTER / "ca.crt"),
     )
 
 
-def _token(user: dict[str, Any], folder: Path) -> str:
-    if user.get("token"):
-        return str(user["token"])
-    path = _placed(user.get("tokenFile"), folder)
+def _credentials(
+    user: dict[str, Any], folder: Path, environment: Mapping[str, str], cluster: dict[str, Any]
+) -> CredentialSource:
+    written = Credential(
+        token=str(user.get("token") or ""),
+        basic=_basic(user),
+        certificate=_placed(user.get("client-certificate"), folder),
+        key=_placed(user.get("client-key"), folder),
+        certificate_data=_decoded(user.get("client-certificate-data")),
+        key_data=_decoded(user.get("client-key-data")),
+    )
+    program = user.get("exec")
+    if isinstance(program, dict) and program.get("command"):
+        return _of_plugin(written, program, folder, environment, cluster)
+    return _of_files(written, _placed(user.get("tokenFile"), folder) if not written.token else "")
+
+
+def _of_plugin(
+    written: Credential, program: dict[str, Any], folder: Path, environment: Mapping[str, str], cluster: dict[str, Any]
+) -> CredentialSource:
+    """What a plugin gives goes before what is written beside it."""
+    # Running programs, and reading dates: most users have no plugin.
+    from composeplat.cluster.plugins import read_plugin  # noqa: PLC0415
+
+    plugin = read_plugin(program, folder, environment, cluster)
+
+    def load() -> Credential:
+        given = plugin.load()
+        if given.certificate_data or not (written.certificate or written.certificate_data):
+            return given
+        return replace(written, token=given.token, expires=given.expires)
+
+    return CredentialSource(load)
+
+
+def _of_files(written: Credential, token_file: str) -> CredentialSource:
+    """Credentials that others may renew on disk: they are read again when their files have changed."""
+    paths = [path for path in (token_file, written.certificate, written.key) if path]
+
+    def version() -> Hashable:
+        return tuple(map(_file_version, paths))
+
+    def load() -> Credential:
+        token = _read_token(token_file) if token_file else written.token
+        return replace(written, token=token, version=version())
+
+    return CredentialSource(load, version)
+
+
+def _file_version(path: str) -> Hashable:
     try:
-        return Path(path).read_text(encoding="utf-8").strip() if path else ""
-    except OSError as error:
-        raise MissingPiece(f"can't read the token '{path}' that the kubeconfig names: {error.strerror}") from None
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read_token(path: str) -> str:
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise MissingPiece(f"can't read the token '{path}' that the kubeconfig names: {reason}") from error
+    if not token:
+        raise MissingPiece(f"the file '{path}' that the kubeconfig names as its token is empty")
+    return token
 
 
 def _basic(user: dict[str, Any]) -> str:
@@ -132,48 +207,11 @@ def _basic(user: dict[str, Any]) -> str:
     return base64.b64encode(f"{user['username']}:{user.get('password') or ''}".encode()).decode("ascii")
 
 
-def _with_credential(user: dict[str, Any], folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Run the program that gives a user's credential, where one is named."""
-    program = user.get("exec")
-    if not isinstance(program, dict) or not program.get("command"):
-        return user
-    import subprocess  # noqa: PLC0415 -- most users have no such program
-
-    command = str(program["command"])
-    if "/" in command and not os.path.isabs(command):
-        command = str(folder / command)
-    variables = {str(one.get("name")): str(one.get("value")) for one in program.get("env") or []}
-    version = str(program.get("apiVersion") or "client.authentication.k8s.io/v1")
-    asked = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
-    try:
-        done = subprocess.run(
-            [command, *map(str, program.get("args") or [])],
-            env={**environment, **variables, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CREDENTIAL_SECONDS, check=False,
-        )  # fmt: skip
-        status = json.loads(done.stdout)["status"] if done.returncode == 0 else {}
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
-        status = {}
-    if not status:
-        hint = str(program.get("installHint") or f"try: {command}")
-        raise MissingPiece(f"the kubeconfig's credential program '{command}' gave no credential", hint)
-    given = {
-        "token": status.get("token"),
-        "client-certificate-data": _encoded(status.get("clientCertificateData")),
-        "client-key-data": _encoded(status.get("clientKeyData")),
-    }
-    return {**user, **{key: value for key, value in given.items() if value}}
-
-
-def _encoded(pem: str | None) -> str:
-    return base64.b64encode(pem.encode()).decode("ascii") if pem else ""
-
-
 def _decoded(text: Any) -> str:
     try:
         return base64.b64decode(str(text)).decode("ascii") if text else ""
-    except (binascii.Error, ValueError):
-        raise MissingPiece("a certificate or key in the kubeconfig is not base64") from None
+    except (binascii.Error, ValueError) as error:
+        raise MissingPiece("a certificate or key in the kubeconfig is not base64") from error
 
 
 def _placed(path: Any, folder: Path) -> str:

@@ -7,6 +7,7 @@ Must not know how lines look.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import queue
 import threading
@@ -19,6 +20,7 @@ from urllib.parse import urlencode
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object, service_of
+from composeplat.cluster.threads import start_thread
 
 _LOOKED_EVERY = 0.5
 _AGAIN_AFTER = 0.5
@@ -234,7 +236,7 @@ class Follower:
             pods = self.pods(api)
             for _, line in sorted(_all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda one: one[0]):
                 yield line
-        threading.Thread(target=self._guarded, args=(self._look, pods, cursors), daemon=True).start()
+        self._start("logs", lambda: self._look(pods, cursors))
         while True:
             found = self._queue.get()
             if isinstance(found, BaseException):
@@ -244,12 +246,8 @@ class Follower:
     def stop(self) -> None:
         self._ended.set()
 
-    def _guarded(self, work: Callable[..., None], *arguments: object) -> None:
-        """Run what a thread does; what goes wrong there is told, not lost."""
-        try:
-            work(*arguments)
-        except Exception as error:  # noqa: BLE001 -- raised again by whoever reads the lines
-            self._queue.put(error)
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        start_thread(name, work, self._queue.put)
 
     def _look(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
         """Note how containers stand, and find those that are not followed yet."""
@@ -275,8 +273,8 @@ class Follower:
             key = _key(pod, str(one["name"]))
             if key not in self._followed:
                 self._followed.add(key)
-                arguments = (self._follow, pod, key, cursors.setdefault(key, Cursor()))
-                threading.Thread(target=self._guarded, args=arguments, daemon=True).start()
+                follow = functools.partial(self._follow, pod, key, cursors.setdefault(key, Cursor()))
+                self._start(f"logs-{pod['metadata']['name']}", follow)
 
     def _follow(self, pod: Object, key: Key, cursor: Cursor) -> None:
         told = False

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.threads import start_thread
 from composeplat.names import ENVIRONMENT_LABEL
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
@@ -48,6 +49,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._latest: Snapshot | None = None
+        self._failure: Exception | None = None
         self._rounds = 0
         self.unreachable = ""
         """Why the cluster could not be asked the last time; empty where it could."""
@@ -58,9 +60,13 @@ class Watcher:
         """The last view, begun now if none was; nothing until the first has come."""
         with self._lock:
             if self._thread is None and not self._ended.is_set():
-                self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
-                self._thread.start()
+                self._thread = start_thread("watcher", self._run, self._fail)
+        if self._failure is not None:
+            raise self._failure
         return self._latest
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
 
     @property
     def rounds(self) -> int:
@@ -129,16 +135,20 @@ class Pulse:
         self._asked: float | None = None
         """When the first question was asked that has no answer yet."""
         self._told = False
+        self._failure: Exception | None = None
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         self._ended.clear()
         self._asked, self._told = None, False
-        threading.Thread(target=self._run, name="pulse", daemon=True).start()
+        start_thread("pulse", self._run, self._fail)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
 
     @property
     def silence(self) -> float:
@@ -152,6 +162,8 @@ class Pulse:
 
     def check(self) -> None:
         """Tell of a cluster that does not answer, and raise where it has been silent for too long."""
+        if self._failure is not None:
+            raise self._failure
         silence = self.silence
         if silence > _LONGEST_SILENCE:
             raise ApiError(

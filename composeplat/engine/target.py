@@ -47,7 +47,7 @@ class Target:
             return cluster_identity(self.access)
         except ApiError as error:
             hint = "see whether the cluster runs, and that --context is right"
-            raise MissingPiece(str(error), "platform cluster start" if self.layout else hint) from None
+            raise MissingPiece(str(error), error.hint or ("platform cluster start" if self.layout else hint)) from error
 
     def reached_at(self, url: str) -> str:
         """An endpoint's address as it is reached from here."""

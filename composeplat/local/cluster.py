@@ -24,6 +24,7 @@ from typing import Any
 from composeplat import talk
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.credentials import Credential, fixed
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
@@ -79,7 +80,12 @@ class LocalCluster:
     def access(self) -> Access:
         token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
         authority = str(self.layout.keys / "ca.crt")
-        return Access(host="127.0.0.1", port=self.layout.doors.api, token=token, authority=authority)
+        return Access(
+            host="127.0.0.1",
+            port=self.layout.doors.api,
+            credentials=fixed(Credential(token=token)),
+            authority=authority,
+        )
 
     def status(self) -> Status:
         pid = self._supervisor()

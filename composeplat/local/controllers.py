@@ -19,6 +19,7 @@ from typing import Any
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.credentials import Credential, fixed
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,
@@ -247,7 +248,9 @@ def watch(access: Access, path: str, changed: threading.Event) -> None:
 def main() -> None:
     folder = Path(sys.argv[1])
     token = (folder / "keys" / "token").read_text().strip()
-    access = Access(host="127.0.0.1", port=int(sys.argv[2]), token=token, authority=str(folder / "keys" / "ca.crt"))
+    credentials = fixed(Credential(token=token))
+    authority = str(folder / "keys" / "ca.crt")
+    access = Access(host="127.0.0.1", port=int(sys.argv[2]), credentials=credentials, authority=authority)
     controllers = Controllers(Api(access), folder)
     changed = threading.Event()
     for path in WATCHED:

@@ -9,7 +9,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -261,6 +261,10 @@ class Server:
     """What it answers before all that, one after the other and whatever it is asked."""
     otherwise: Answer = field(default_factory=Answer)
     tls: ssl.SSLContext | None = None
+    admits: Callable[[str], bool] = lambda _: True
+    """Says of the header ``Authorization`` whether whoever asks is let in."""
+    date: str = ""
+    """What it says the time is, where that is not the machine's."""
     asked: list[Asked] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
     _thread: threading.Thread | None = None
@@ -326,7 +330,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             who = _who(self.connection)
             client = self.client_address[1]
             server.asked.append(Asked(self.command, self.path, dict(self.headers), body, client, who))
-            answer = server.answer(self.path)
+            is_let_in = server.admits(self.headers.get("Authorization", ""))
+            answer = server.answer(self.path) if is_let_in else refusal(401, "Unauthorized")
             if not answer.silent:
                 self.send_response(answer.status)
                 self.send_header("Content-Length", str(len(answer.body)))
@@ -337,6 +342,9 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self.close_connection = answer.silent or answer.hangs_up
 
         do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 -- the library's names
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return server.date or super().date_time_string(timestamp)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

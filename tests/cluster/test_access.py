@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +18,11 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.connection import Connector
+from composeplat.cluster.credentials import Credential, fixed
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
+from composeplat.proxies import parse_proxy
 from tests.cluster.objects import Answer, Server, given, no_server, refusal
 
 SERVER = {"server": "https://api.example.com:6443"}
@@ -53,8 +57,16 @@ def found(tmp_path: Path, *, cluster: dict[str, Any] | None = None, user: dict[s
     return find_access({}, write(tmp_path / "config", config(cluster=cluster, user=user)))
 
 
-def with_token(token: str) -> Access:
-    return replace(HERE, token=token)
+def credential_of(access: Access) -> Credential:
+    return access.credentials.current()
+
+
+def token_of(access: Access) -> str:
+    return credential_of(access).token
+
+
+def asked_by(access: Access, **credential: Any) -> Access:
+    return replace(access, credentials=fixed(Credential(**credential)))
 
 
 def program(path: Path, text: str) -> Path:
@@ -144,14 +156,17 @@ def test_authority_beside_the_kubeconfig(tmp_path: Path) -> None:
 )
 def test_credential(tmp_path: Path, user: dict[str, Any], more: dict[str, Any]) -> None:
     """What a user's entry says of its credential is kept."""
-    assert replace(HERE, **more) == found(tmp_path, user=user)
+    access = found(tmp_path, user=user)
+
+    assert access == HERE
+    assert Credential(**more) == replace(credential_of(access), version=None)
 
 
 def test_certificate_beside_the_kubeconfig(tmp_path: Path) -> None:
     """The paths of a client's certificate and key are relative to the kubeconfig."""
-    expected = replace(HERE, certificate=str(tmp_path / "me.crt"), key=str(tmp_path / "me.key"))
+    given = credential_of(found(tmp_path, user={"client-certificate": "me.crt", "client-key": "me.key"}))
 
-    assert expected == found(tmp_path, user={"client-certificate": "me.crt", "client-key": "me.key"})
+    assert (str(tmp_path / "me.crt"), str(tmp_path / "me.key")) == (given.certificate, given.key)
 
 
 @pytest.mark.parametrize("folder", [pytest.param("", id="relative"), pytest.param("/", id="absolute")])
@@ -160,13 +175,13 @@ def test_token_file(tmp_path: Path, folder: str) -> None:
     (tmp_path / "token").write_text("from-a-file\n")
     path = str(tmp_path / "token") if folder else "token"
 
-    assert with_token("from-a-file") == found(tmp_path, user={"tokenFile": path})
+    assert token_of(found(tmp_path, user={"tokenFile": path})) == "from-a-file"
 
 
 def test_token_file_that_is_not_there(tmp_path: Path) -> None:
     """A token file that can't be read is named."""
     with pytest.raises(MissingPiece) as caught:
-        found(tmp_path, user={"tokenFile": "none"})
+        credential_of(found(tmp_path, user={"tokenFile": "none"}))
 
     path = tmp_path / "none"
     assert f"can't read the token '{path}' that the kubeconfig names: No such file or directory" == str(caught.value)
@@ -189,9 +204,12 @@ def test_data_that_is_not_base64(tmp_path: Path, cluster: dict[str, Any], user: 
 def test_secrets_are_not_shown() -> None:
     """What a person prints of an access holds none of its credentials."""
     secret = encoded("a secret")
-    access = replace(HERE, token=secret, basic=secret, certificate_data=secret, key_data=secret)
+    credential = Credential(token=secret, basic=secret, certificate_data=secret, key_data=secret)
+    proxy = parse_proxy(f"http://me:{secret}@proxy:3128", "the proxy")
+    access = replace(HERE, credentials=fixed(credential), proxy=proxy)
 
-    assert secret not in repr(access)
+    assert secret not in f"{access!r} {credential!r}"
+    assert proxy.authorization not in repr(access)
 
 
 # credential programs --------------------------------------------------------------------------------------------------
@@ -211,14 +229,14 @@ def test_program_gives_a_token(tmp_path: Path) -> None:
     user = plugin(command, args=["get", "--id", 7], env=[{"name": "CLUSTER", "value": "a"}])
     named = write(tmp_path / "config", config(user=user))
 
-    assert with_token("get --id 7/a//home/me") == find_access({"HOME": "/home/me"}, named)
+    assert token_of(find_access({"HOME": "/home/me"}, named)) == "get --id 7/a//home/me"
 
 
 def test_program_is_told_what_is_asked(tmp_path: Path) -> None:
     """A credential program learns the version that is spoken, and that nobody can answer its questions."""
     told = tmp_path / "told"
     command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{told}'; {GIVE}""")
-    found(tmp_path, user=plugin(command))
+    credential_of(found(tmp_path, user=plugin(command)))
 
     assert json.loads(told.read_text()) == {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -232,7 +250,8 @@ def test_program_gives_a_certificate(tmp_path: Path) -> None:
     status = {"clientCertificateData": PEM, "clientKeyData": "key"}
     command = program(tmp_path / "give", f"printf %s '{json.dumps({'status': status})}'")
 
-    assert replace(HERE, certificate_data=PEM, key_data="key") == found(tmp_path, user=plugin(command))
+    given = credential_of(found(tmp_path, user=plugin(command)))
+    assert Credential(certificate_data=PEM, key_data="key") == given
 
 
 @pytest.mark.parametrize(
@@ -244,36 +263,98 @@ def test_where_a_program_is_looked_for(tmp_path: Path, command: str) -> None:
     program(tmp_path / "bin" / "give", GIVE)
     named = write(tmp_path / "config", config(user=plugin(command)))
 
-    assert with_token("given") == find_access({"PATH": f"{tmp_path}/bin"}, named)
+    assert token_of(find_access({"PATH": f"{tmp_path}/bin"}, named)) == "given"
+
+
+VERSION = "client.authentication.k8s.io/v1beta1"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        pytest.param("exit 1", id="fails"),
-        pytest.param(f"{GIVE}; exit 3", id="fails-after-a-token"),
-        pytest.param("echo please log in", id="no-json"),
-        pytest.param("echo '{}'", id="no-status"),
-        pytest.param("""echo '{"status": {}}'""", id="empty-status"),
+        pytest.param("exit 1", "failed with exit status 1", id="fails"),
+        pytest.param(f"{GIVE}; exit 3", "failed with exit status 3", id="fails-after-a-token"),
+        pytest.param("echo >&2 log; echo >&2 in; exit 1", "failed with exit status 1: in", id="fails-with-a-word"),
+        pytest.param("echo log in", "gave no ExecCredential: its output is not JSON", id="no-json"),
+        pytest.param("echo '[]'", "gave no credential: its output has no 'status'", id="a-list"),
+        pytest.param("echo '{}'", "gave no credential: its output has no 'status'", id="no-status"),
+        pytest.param(
+            """echo '{"status": {}}'""",
+            "gave no credential: its status has neither a token nor a certificate",
+            id="empty-status",
+        ),
+        pytest.param(
+            """echo '{"status": {"clientCertificateData": "PEM"}}'""",
+            "gave no credential: a certificate and its key must come together",
+            id="no-key",
+        ),
+        pytest.param(
+            """echo '{"apiVersion": "v9", "status": {"token": "given"}}'""",
+            f"gave an ExecCredential of version 'v9', not '{VERSION}'",
+            id="other-version",
+        ),
+        pytest.param(
+            """echo '{"status": {"token": "given", "expirationTimestamp": "soon"}}'""",
+            "gave an expirationTimestamp that is no moment: 'soon'",
+            id="no-moment",
+        ),
     ],
 )
-def test_program_gives_nothing(tmp_path: Path, text: str) -> None:
-    """A credential program that gives no credential is named, with what to try."""
+def test_program_gives_nothing(tmp_path: Path, text: str, said: str) -> None:
+    """A credential plugin that gives no credential is named, with why, and with what to try."""
     command = program(tmp_path / "give", text)
 
     with pytest.raises(MissingPiece) as caught:
-        found(tmp_path, user=plugin(command))
+        credential_of(found(tmp_path, user=plugin(command, args=["--id", "7"])))
 
-    said = f"the kubeconfig's credential program '{command}' gave no credential"
-    assert (said, f"try: {command}", 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
+    expected = f"the kubeconfig's credential plugin '{command}' {said}"
+    assert (expected, f"try: {command} --id 7", 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
 
 
 def test_program_that_is_not_installed(tmp_path: Path) -> None:
-    """A credential program that is not there has the kubeconfig's own hint."""
-    with pytest.raises(MissingPiece, match=r"credential program '.*/give' gave no credential") as caught:
-        found(tmp_path, user=plugin("./give", installHint="install give"))
+    """A credential plugin that is not there has the kubeconfig's own hint."""
+    with pytest.raises(MissingPiece, match=r"credential plugin '.*/give' can't be run: no such file") as caught:
+        credential_of(found(tmp_path, user=plugin("./give", installHint="install give")))
 
     assert caught.value.hint == "install give"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param(
+            {"apiVersion": "client.authentication.k8s.io/v1alpha1"},
+            "has apiVersion 'client.authentication.k8s.io/v1alpha1', which is not supported",
+            id="version",
+        ),
+        pytest.param({"interactiveMode": "Maybe"}, "has interactiveMode 'Maybe'", id="mode"),
+    ],
+)
+def test_plugin_that_is_not_understood(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    """An entry that asks for another protocol than there is, is refused before the plugin is run."""
+    with pytest.raises(MissingPiece) as caught:
+        found(tmp_path, user=plugin("give", **more))
+
+    assert said in str(caught.value)
+
+
+def test_plugin_that_must_ask_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that must ask the user can't be run without a terminal, and says so."""
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(MissingPiece, match=r"'give' needs a terminal to ask for your login, and there is none$"):
+        credential_of(found(tmp_path, user=plugin("give", interactiveMode="Always")))
+
+
+def test_plugin_learns_of_the_cluster(tmp_path: Path) -> None:
+    """A plugin that asks for the cluster is told where it is, and what the kubeconfig has for the plugin."""
+    told = tmp_path / "told"
+    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{told}'; {GIVE}""")
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "here"}}
+    cluster = {"tls-server-name": "api.internal", "extensions": [extension]}
+    credential_of(found(tmp_path, cluster=cluster, user=plugin(command, provideClusterInfo=True)))
+
+    expected = {**SERVER, "tls-server-name": "api.internal", "config": {"audience": "here"}}
+    assert expected == json.loads(told.read_text())["spec"]["cluster"]
 
 
 # several files and contexts -------------------------------------------------------------------------------------------
@@ -297,8 +378,9 @@ def test_files_over_one_another(tmp_path: Path) -> None:
         write(tmp_path / "third", third),
     ]
 
-    expected = replace(with_token("first"), authority=str(tmp_path / "second/ca.crt"))
-    assert expected == find_access({"KUBECONFIG": ":".join(paths)})
+    access = find_access({"KUBECONFIG": ":".join(paths)})
+    assert replace(HERE, authority=str(tmp_path / "second/ca.crt")) == access
+    assert token_of(access) == "first"
 
 
 def test_named_file_goes_before_the_environments(tmp_path: Path) -> None:
@@ -386,8 +468,9 @@ def test_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("of-the-pod\n")
     environment = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
 
-    pod = replace(with_token("of-the-pod"), host="10.96.0.1", authority=str(tmp_path / "ca.crt"), context="")
-    assert pod == find_access(environment)
+    access = find_access(environment)
+    assert replace(HERE, host="10.96.0.1", authority=str(tmp_path / "ca.crt"), context="") == access
+    assert token_of(access) == "of-the-pod"
 
 
 def test_kubeconfig_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -418,7 +501,7 @@ def server() -> Iterator[Server]:
 )
 def test_authorization(server: Server, more: dict[str, Any], expected: str | None) -> None:
     """A token or a password goes with every request."""
-    with Api(replace(server.access, **more)) as api:
+    with Api(asked_by(server.access, **more)) as api:
         api.get("/version")
 
     assert [expected] == [one.headers.get("Authorization") for one in server.asked]
@@ -654,16 +737,21 @@ def test_what_must_not_be_done_twice(server: Server) -> None:
 def test_server_that_starts_again(server: Server) -> None:
     """A server that has answered before, and is not there now, may be starting again: it is given some tries."""
     tries: list[float] = []
+    elsewhere: list[Connector] = []
 
     class Watched(Api):
-        def _connect(self, *, timeout: float) -> http.client.HTTPConnection:
+        def _connect(self, credential: Credential, timeout: float) -> http.client.HTTPConnection:
             tries.append(timeout)
-            return super()._connect(timeout=timeout)
+            return (
+                elsewhere[0].connect(credential, timeout=timeout)
+                if elsewhere
+                else super()._connect(credential, timeout)
+            )
 
     with no_server() as access, Watched(server.access) as api:
         api.get("/a")
         api.close()
-        api.access = access
+        elsewhere.append(Connector(access))
         with pytest.raises(ApiError, match=r"can't be reached: connection refused$"):
             api.get("/b")
 
@@ -744,7 +832,12 @@ def test_after_a_failure(server: Server) -> None:
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a server's certificate, a user's, and another authority's, each with its key."""
     folder = tmp_path_factory.mktemp("keys")
-    for name, names in (("server", "DNS:api.internal"), ("user", "DNS:user"), ("other", "DNS:other")):
+    for name, names in (
+        ("server", "DNS:api.internal"),
+        ("user", "DNS:user"),
+        ("second", "DNS:second"),
+        ("other", "DNS:other"),
+    ):
         subprocess.run(
             [
                 "openssl", "req", "-x509", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -762,7 +855,8 @@ def secure(keys: Path) -> Iterator[Server]:
     """A server whose certificate is for api.internal, and which takes a user's certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(keys / "server.crt", keys / "server.key")
-    context.load_verify_locations(keys / "user.crt")
+    for name in ("user", "second"):
+        context.load_verify_locations(keys / f"{name}.crt")
     context.verify_mode = ssl.CERT_OPTIONAL
     with Server(tls=context) as one:
         yield one
@@ -815,7 +909,7 @@ def test_client_certificate(secure: Server, keys: Path, form: str) -> None:
     certificate, key = keys / "user.crt", keys / "user.key"
     as_files: dict[str, Any] = {"certificate": str(certificate), "key": str(key)}
     as_data: dict[str, Any] = {"certificate_data": certificate.read_text(), "key_data": key.read_text()}
-    access = replace(secure.access, verify=False, **(as_files if form == "file" else as_data))
+    access = asked_by(replace(secure.access, verify=False), **(as_files if form == "file" else as_data))
 
     with Api(access) as api:
         api.get("/version")
@@ -832,3 +926,66 @@ def test_certificate_that_is_not_there(secure: Server, tmp_path: Path) -> None:
 
     said = "can't use the certificates that the kubeconfig names: No such file or directory"
     assert (said, 4, []) == (str(caught.value), caught.value.exit_code, secure.paths)
+
+
+@pytest.fixture
+def rotating(secure: Server, keys: Path, tmp_path: Path) -> tuple[Access, Path]:
+    """A kubeconfig whose certificate and key are files, with those of the user in them."""
+    put_certificate(tmp_path, keys, "user")
+    files = {"client-certificate": "client.crt", "client-key": "client.key"}
+    address = f"https://127.0.0.1:{secure.port}"
+    access = found(tmp_path, cluster={"server": address, "insecure-skip-tls-verify": True}, user=files)
+    return access, tmp_path
+
+
+def put_certificate(folder: Path, keys: Path, name: str) -> None:
+    for kind in ("crt", "key"):
+        aside = folder / f"aside.{kind}"
+        aside.write_bytes((keys / f"{name}.{kind}").read_bytes())
+        aside.replace(folder / f"client.{kind}")
+
+
+def test_certificate_that_is_rotated(secure: Server, keys: Path, rotating: tuple[Access, Path]) -> None:
+    """A client's certificate was read once; a new one on disk is shown from the next request on."""
+    access, folder = rotating
+    with Api(access) as api:
+        api.get("/version")
+        api.get("/version")
+        put_certificate(folder, keys, "second")
+        api.get("/version")
+
+    assert [one.who for one in secure.asked] == ["user", "user", "second"]
+    assert len({one.connection for one in secure.asked}) == 2
+
+
+def test_certificate_that_is_half_rotated(secure: Server, keys: Path, rotating: tuple[Access, Path]) -> None:
+    """A certificate whose key is not there yet leaves the one before."""
+    access, folder = rotating
+    with Api(access) as api:
+        api.get("/version")
+        (folder / "client.crt").write_bytes((keys / "second.crt").read_bytes())
+        api.get("/version")
+        put_certificate(folder, keys, "second")
+        api.get("/version")
+
+    assert [one.who for one in secure.asked] == ["user", "user", "second"]
+
+
+def test_certificates_of_a_plugin(secure: Server, keys: Path, tmp_path: Path) -> None:
+    """A plugin's certificate is renewed before it ends, as its token is."""
+    for name in ("user", "second"):
+        status = {
+            "clientCertificateData": (keys / f"{name}.crt").read_text(),
+            "clientKeyData": (keys / f"{name}.key").read_text(),
+            "expirationTimestamp": "2020-01-01T00:00:00Z",
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps({"status": status}))
+    command = program(tmp_path / "give", f"cd '{tmp_path}'; cat user.json; mv -f second.json user.json 2>&- || true")
+    address = f"https://127.0.0.1:{secure.port}"
+    access = found(tmp_path, cluster={"server": address, "insecure-skip-tls-verify": True}, user=plugin(command))
+    with Api(access) as api:
+        api.get("/version")
+        time.sleep(1.1)
+        api.get("/version")
+
+    assert [one.who for one in secure.asked] == ["user", "second"]

@@ -1,0 +1,173 @@
+"""Credential plugins: the programs that a kubeconfig's ``exec`` names, run as client-go runs them.
+
+Owns the protocol, ``client.authentication.k8s.io``: what a plugin is told, and what its answer must be.
+Must not know when a credential is needed anew: that is :mod:`composeplat.cluster.credentials`'.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from composeplat.cluster.credentials import Credential
+from composeplat.diagnostics import MissingPiece
+
+_GROUP = "client.authentication.k8s.io"
+_VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+_MODES = ("Never", "IfAvailable", "Always")
+_TIMEOUT_S = 60.0
+#: A person has to read, open a browser, and log in.
+_INTERACTIVE_TIMEOUT_S = 600.0
+_MAX_REASON = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Plugin:
+    """One plugin, as the kubeconfig's entry has it."""
+
+    command: str
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_version: str = _VERSIONS[0]
+    mode: str = ""
+    """Whether it may ask the user: ``Never``, ``IfAvailable`` or ``Always``."""
+    cluster: Mapping[str, Any] | None = None
+    """What it is told of the cluster, where it asks for that."""
+    install_hint: str = ""
+    _has_run: bool = False
+
+    def load(self) -> Credential:
+        """Run the plugin, and read the credential that it gives."""
+        interactive = self._is_interactive()
+        output = self._run(interactive=interactive)
+        self._has_run = True
+        return self._read(output)
+
+    def _is_interactive(self) -> bool:
+        """Say whether it may ask the user: later on the terminal belongs to what is shown there."""
+        has_terminal = sys.stdin is not None and sys.stdin.isatty()
+        if self.mode == "Always" and not has_terminal:
+            raise self._failed("needs a terminal to ask for your login, and there is none")
+        return has_terminal and (self.mode == "Always" or (self.mode != "Never" and not self._has_run))
+
+    def _run(self, *, interactive: bool) -> str:
+        spec = {"interactive": interactive, **({"cluster": self.cluster} if self.cluster is not None else {})}
+        info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
+        limit = _INTERACTIVE_TIMEOUT_S if interactive else _TIMEOUT_S
+        try:
+            done = subprocess.run(
+                [self.command, *self.arguments], env={**self.environment, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+                stdin=None if interactive else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=None if interactive else subprocess.PIPE, text=True, errors="replace", timeout=limit,
+                check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise self._failed(f"has not ended within {limit:.0f} s") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise self._failed(f"can't be run: {reason.lower()}") from error
+        if done.returncode:
+            raise self._failed(f"failed with exit status {done.returncode}{_last_line(done.stderr)}")
+        return done.stdout
+
+    def _read(self, output: str) -> Credential:
+        try:
+            answer = json.loads(output)
+        except ValueError as error:
+            raise self._failed("gave no ExecCredential: its output is not JSON") from error
+        if not isinstance(answer, dict) or not isinstance(answer.get("status"), dict):
+            raise self._failed("gave no credential: its output has no 'status'")
+        version = answer.get("apiVersion", self.api_version)
+        if version != self.api_version:
+            raise self._failed(f"gave an ExecCredential of version '{version}', not '{self.api_version}'")
+        return self._credential(answer["status"])
+
+    def _credential(self, status: Mapping[str, Any]) -> Credential:
+        token, certificate, key = (
+            str(status.get(name) or "") for name in ("token", "clientCertificateData", "clientKeyData")
+        )
+        if bool(certificate) != bool(key):
+            raise self._failed("gave no credential: a certificate and its key must come together")
+        if not token and not certificate:
+            raise self._failed("gave no credential: its status has neither a token nor a certificate")
+        expires = self._moment(str(status.get("expirationTimestamp") or ""))
+        return Credential(token=token, certificate_data=certificate, key_data=key, expires=expires)
+
+    def _moment(self, text: str) -> float:
+        if not text:
+            return math.inf
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise self._failed(f"gave an expirationTimestamp that is no moment: '{text}'") from error
+        return moment.timestamp()
+
+    def _failed(self, reason: str) -> MissingPiece:
+        words = " ".join([self.command, *self.arguments])
+        return MissingPiece(
+            f"the kubeconfig's credential plugin '{self.command}' {reason}", self.install_hint or f"try: {words}"
+        )
+
+
+def _last_line(output: str | None) -> str:
+    lines = (output or "").strip().splitlines()
+    return f": {lines[-1][:_MAX_REASON]}" if lines else ""
+
+
+def read_plugin(
+    entry: Mapping[str, Any], folder: Path, environment: Mapping[str, str], cluster: Mapping[str, Any]
+) -> Plugin:
+    """Read a user's ``exec``; ``cluster`` is the entry of the cluster that the credential is for."""
+    command = str(entry["command"])
+    if "/" in command and not os.path.isabs(command):
+        command = str(folder / command)
+    pairs = [one for one in entry.get("env") or [] if isinstance(one, dict)]
+    own = {str(one.get("name")): str(one.get("value") or "") for one in pairs}
+    return Plugin(
+        command=command, arguments=tuple(map(str, entry.get("args") or [])), environment={**environment, **own},
+        api_version=_version(entry, command), mode=_mode(entry, command), install_hint=_text(entry, "installHint"),
+        cluster=_cluster_info(cluster) if entry.get("provideClusterInfo") else None,
+    )  # fmt: skip
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    return str(entry.get(key) or "").strip()
+
+
+def _version(entry: Mapping[str, Any], command: str) -> str:
+    version = _text(entry, "apiVersion") or _VERSIONS[0]
+    if version not in _VERSIONS:
+        raise MissingPiece(
+            f"the kubeconfig's credential plugin '{command}' has apiVersion '{version}',"
+            f" which is not supported: it must be {' or '.join(_VERSIONS)}",
+            "write the kubeconfig anew with a current version of your cloud's command line",
+        )
+    return version
+
+
+def _mode(entry: Mapping[str, Any], command: str) -> str:
+    mode = _text(entry, "interactiveMode") or "IfAvailable"
+    if mode not in _MODES:
+        raise MissingPiece(
+            f"the kubeconfig's credential plugin '{command}' has interactiveMode '{mode}'",
+            f"it must be {', '.join(_MODES[:-1])} or {_MODES[-1]}",
+        )
+    return mode
+
+
+def _cluster_info(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plugin is told of a cluster that asks for it (``provideClusterInfo``)."""
+    names = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
+    info = {name: cluster[name] for name in names if cluster.get(name)}
+    for one in cluster.get("extensions") or []:
+        if isinstance(one, dict) and one.get("name") == f"{_GROUP}/exec":
+            info["config"] = one.get("extension")
+    return info
