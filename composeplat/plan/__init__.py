@@ -27,7 +27,7 @@ from composeplat.plan.images import built_references, exposing_image, image_of, 
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
-from composeplat.plan.services import check_ports, container_ports, plan_cluster_service
+from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
 from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
 from composeplat.registries import registry_of
@@ -52,12 +52,17 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)
+    endpoints = plan_endpoints(checker, settings, identity)
+    routed = frozenset(name for endpoint in endpoints for name, _ in endpoint.routes)
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
-        services=tuple(_plan_service(s, project, identity, settings, shared.get(s.name, ()), built) for s in ordered),
-        endpoints=plan_endpoints(checker, settings, identity),
+        services=tuple(
+            _plan_service(s, project, identity, settings, shared.get(s.name, ()), built, has_endpoint=s.name in routed)
+            for s in ordered
+        ),
+        endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
     )
@@ -70,6 +75,8 @@ def _plan_service(
     settings: Settings,
     shared: tuple[str, ...],
     built: frozenset[str],
+    *,
+    has_endpoint: bool,
 ) -> ServicePlan:
     name = clean(service.name)
     image = image_of(service, settings)
@@ -91,7 +98,8 @@ def _plan_service(
     if login is not None:
         objects.append(Desired(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
     exposing = exposing_image(service, built, settings)
-    objects.append(Desired(key=f"service/{name}", manifest=plan_cluster_service(service, identity), ports_of=exposing))
+    cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
+    objects.append(Desired(key=f"service/{name}", manifest=cluster_service, ports_of=exposing))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
     needs += [f"claim/{claim}" for claim in storage.claims]
@@ -104,5 +112,5 @@ def _plan_service(
         image=image,
         objects=tuple(objects),
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
-        has_health_check=service.health_check is not None and service.health_check.readiness,
+        has_health_check=is_checked(service),
     )

@@ -17,6 +17,7 @@ from composeplat.model import HealthCheck, HostFile, Resources, Service
 from composeplat.names import OURS, clean
 from composeplat.plan.desired import Identity, ImageOf, Manifest
 from composeplat.plan.security import container_security, pod_security, token_of
+from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
 from composeplat.registries import Login
 from composeplat.values import show_cpus, show_size
@@ -86,6 +87,9 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **token_of(service)}
+    aliases = own_name_aliases(service)
+    if aliases:
+        spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
     if inputs.storage.volumes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from composeplat.blame import Checker
@@ -30,19 +31,50 @@ def service_ports(service: Service) -> dict[tuple[int, str], Port]:
     return ports
 
 
-def plan_cluster_service(service: Service, identity: Identity) -> Manifest:
-    """Give every service its DNS name; without ports, or with dnsrr, the name leads to the pods themselves."""
+def is_headless(service: Service) -> bool:
+    """Say whether a service's name leads to its pods themselves: without ports, or with dnsrr."""
+    return not service.ports or service.endpoint_mode == "dnsrr"
+
+
+def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: bool = False) -> Manifest:
+    """Give every service its DNS name.
+
+    A headless one resolves before its pods are ready, so that pods can meet and check themselves by name; where an
+    endpoint leads to it, it does not, as traffic must reach ready pods only.
+    """
     name = clean(service.name)
     ports = service_ports(service)
     spec: Manifest = {}
-    if not ports or service.endpoint_mode == "dnsrr":
+    if is_headless(service):
         spec["clusterIP"] = "None"
+        if is_checked(service) and not has_endpoint:
+            spec["publishNotReadyAddresses"] = True
     else:
         spec["type"] = "ClusterIP"
     spec["selector"] = identity.selector(name)
     if ports:
         spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
     return {"apiVersion": "v1", "kind": "Service", "metadata": identity.service_metadata(name, name), "spec": spec}
+
+
+def is_checked(service: Service) -> bool:
+    """Say whether a service's pods are ready only once they pass a health check."""
+    return service.health_check is not None and service.health_check.readiness
+
+
+def own_name_aliases(service: Service) -> list[Manifest]:
+    """Entries of a pod's hosts file: its own name, where its health check asks by that.
+
+    A name with an address of its own leads to ready pods only, so the check that makes a pod ready would never pass.
+    """
+    name = clean(service.name)
+    if is_headless(service) or service.health_check is None:
+        return []
+    # Not within another name, nor as the first part of a longer one.
+    own = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", re.ASCII)
+    if not any(own.search(word) for word in service.health_check.command):
+        return []
+    return [{"ip": "127.0.0.1", "hostnames": [name]}]
 
 
 def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:

@@ -1,0 +1,77 @@
+"""Names resolve before pods are ready, and traffic goes to ready pods only."""
+
+from __future__ import annotations
+
+from tests.deploy.conftest import Environment, until
+
+#: Serves its own host name as soon as it runs.
+SERVE = "mkdir /www; hostname > /www/index.html; httpd -p 7000 -h /www"
+FOREVER = "trap exit TERM; while :; do sleep 0.2; done"
+OFTEN = "interval: 1s, timeout: 5s, retries: 100"
+
+
+def member(peer: str, more: str = "") -> str:
+    """A member of a cluster: it is well once it has met the other."""
+    meet = f"until wget -qO- http://{peer}:7000/; do sleep 0.2; done; touch /met"
+    return (
+        f"{{image: 'busybox:1.37', stop_grace_period: 0, command: [sh, -c, '{SERVE}; {meet}; {FOREVER}'],"
+        f" healthcheck: {{test: 'test -f /met', {OFTEN}}}{more}}}"
+    )
+
+
+MEETING = f"""
+services:
+  web:
+    image: busybox:1.37
+    stop_grace_period: 0
+    command: [sh, -c, '{SERVE}; {FOREVER}']
+    expose: [7000]
+    healthcheck: {{test: 'wget -qO- http://web:7000/', {OFTEN}}}
+  one: {member("two")}
+  two: {member("one", ", expose: [7000], deploy: {endpoint_mode: dnsrr}")}
+"""
+HALF = f"""
+  half:
+    image: busybox:1.37
+    stop_grace_period: 0
+    scale: 2
+    command: [sh, -c, '{SERVE}; {FOREVER}']
+    expose: [7000]
+    healthcheck: {{test: 'test -f /ready', {OFTEN}}}
+"""
+
+
+def test_pods_find_themselves_and_each_other_before_they_are_ready(environment: Environment) -> None:
+    """A health check by the service's own name passes, members that wait for each other's names meet.
+
+    Names of pods that were not ready did not resolve, or led to nobody: none of these ever became ready.
+    Traffic still goes to ready pods only.
+    """
+    environment.deploy(MEETING, "--timeout", "60").expect()
+    environment.deploy(MEETING + HALF, "--no-wait").expect()
+    first, second = until(
+        lambda: (
+            (pods := [p["metadata"]["name"] for p in environment.pods("half") if p["status"].get("podIP")])
+            and len(pods) == 2
+            and pods
+        )
+    )
+    (web,) = environment.pods("web")
+    until(lambda: "7000" in environment.exec(first, "netstat", "-tln"))
+    environment.exec(second, "touch", "/ready")
+    until(
+        lambda: (
+            [
+                [one["targetRef"]["name"], one["conditions"]["ready"]]
+                for found in environment.objects("discovery.k8s.io/v1", "EndpointSlice")
+                if found["metadata"]["labels"]["kubernetes.io/service-name"] == "half"
+                for one in found["endpoints"]
+                if one["conditions"]["ready"]
+            ]
+            == [[second, True]]
+        )
+    )
+
+    asked = "for n in 1 2 3 4 5 6 7 8; do wget -qO- http://half:7000/; done"
+    answers = until(lambda: environment.exec(web["metadata"]["name"], "sh", "-c", f"{asked} || true").split())
+    assert set(answers) == {second}
