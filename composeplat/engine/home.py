@@ -12,11 +12,15 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
+
+
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,7 @@ class Home:
     def prepare(self) -> None:
         """Make the folders, and the passphrase when there is none."""
         with writing(self.folder):
-            for folder in (self.folder, self.pulumi):
-                folder.mkdir(parents=True, exist_ok=True)
-            self.folder.chmod(0o700)
+            self._make_folders()
             logs = self.pulumi / "logs"
             # Where a file stands, Pulumi can't write the log that it otherwise makes of every run.
             if not logs.exists():
@@ -52,6 +54,19 @@ class Home:
             if not self.passphrase.exists():
                 with contextlib.suppress(FileExistsError):
                     write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
+
+    def _make_folders(self) -> None:
+        """Make what is not there, closed to others. A folder that is there keeps its mode: it may not be ours alone."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder)
+        if self.folder.stat().st_mode & _WRITABLE_BY_OTHERS:
+            raise ComposeplatError(
+                f"others can write in '{self.folder}', which is to hold the state of deploys and its passphrase",
+                f"name a folder of your own, such as COMPOSEPLAT_DATA={self.folder / 'composeplat'},"
+                f" or close it: chmod go-w {self.folder}",
+            )
+        for folder in (self.pulumi, self.folder / "state", self.folder / "stacks"):
+            make_private_folder(folder)
 
     def place_plugin(self, name: str, version: str, program: Path) -> None:
         """Put a provider where Pulumi looks for it."""
@@ -119,6 +134,11 @@ def _login(environment: Mapping[str, str]) -> dict[str, object]:
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone can enter; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def write_private(path: Path, text: str, *, anew: bool = False) -> None:

@@ -67,8 +67,50 @@ def test_prepare(tmp_path: Path) -> None:
     home.prepare()
 
     assert mode(home.folder) == 0o700
-    assert sorted(path.name for path in home.folder.iterdir()) == ["passphrase", "pulumi"]
+    assert {path.name: mode(path) for path in home.folder.iterdir()} == {
+        "passphrase": 0o600, "pulumi": 0o700, "stacks": 0o700, "state": 0o700,
+    }  # fmt: skip
     assert (home.pulumi / "logs").is_file()
+
+
+@pytest.mark.parametrize("before", [0o755, 0o711, 0o700, 0o500 | 0o200])
+def test_a_home_that_is_there(tmp_path: Path, before: int) -> None:
+    """A folder that is there already keeps its mode; what is made in it is closed to others."""
+    tmp_path.chmod(before)
+
+    Home(tmp_path).prepare()
+
+    assert mode(tmp_path) == before
+    assert {mode(path) for path in tmp_path.iterdir()} == {0o700, 0o600}
+
+
+@pytest.mark.parametrize("before", [0o1777, 0o777, 0o775, 0o770])
+def test_a_home_that_others_can_write_in(tmp_path: Path, before: int) -> None:
+    """A folder such as /tmp is refused, and stays as it is: as root, it used to be closed to everybody else."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(before)
+
+    with pytest.raises(ComposeplatError) as caught:
+        Home(shared).prepare()
+
+    assert str(caught.value) == (
+        f"others can write in '{shared}', which is to hold the state of deploys and its passphrase"
+    )
+    assert caught.value.hint == (
+        f"name a folder of your own, such as COMPOSEPLAT_DATA={shared}/composeplat, or close it: chmod go-w {shared}"
+    )
+    assert mode(shared) == before
+    assert list(shared.iterdir()) == []
+
+
+def test_a_home_in_a_folder_of_all(tmp_path: Path) -> None:
+    """The way out works: a folder of one's own in one of all is made, and closed to others."""
+    tmp_path.chmod(0o1777)
+
+    Home(tmp_path / "composeplat").prepare()
+
+    assert mode(tmp_path / "composeplat") == 0o700
 
 
 def test_a_home_with_logs(tmp_path: Path) -> None:
