@@ -25,8 +25,8 @@ from composeplat.dev.swap import Swap, holder_of
 from composeplat.dev.twin import Object, Wanted, selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.home import find_home, writing
-from composeplat.engine.process import start_time
 from composeplat.engine.target import Target
+from composeplat.machine import ProcessId
 from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.sync import SyncPath
 from composeplat.toolchain.setup import Toolchain
@@ -135,13 +135,13 @@ class Development:
 
     def _holder(self) -> dict[str, Any]:
         return {
-            "id": self._id, "host": socket.gethostname(), "pid": os.getpid(), "began": start_time(os.getpid()),
-            "user": self.environment.get("USER", ""),
+            "id": self._id, "host": socket.gethostname(), "user": self.environment.get("USER", ""),
+            **ProcessId.of(os.getpid()).to_data(),
         }  # fmt: skip
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
         held = holder_of(swap.twin())
-        if held is None or not _lives(held):
+        if held is None or not may_be_running(held):
             return
         who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
         if not take_over:
@@ -149,8 +149,7 @@ class Development:
                 f"service '{self.service.name}' is being developed already, by {who}", "--take-over ends that one"
             )
         self.say(f"taking {self.service.name} over from {who}")
-        if held.get("host") == socket.gethostname():
-            _end(int(held["pid"]), str(held.get("began")))
+        _end(held)
 
     def _keep(self, wanted: Wanted, link: Link) -> None:
         """Renew our claim, and put the twin in place again where someone has deployed meanwhile."""
@@ -198,27 +197,26 @@ class Development:
         with Api(self.target.access) as api:
             swap = self._swap(api)
             held = holder_of(swap.twin())
-            if held is not None and held.get("host") == socket.gethostname() and _lives(held):
-                _end(int(held["pid"]), str(held.get("began")))
+            if held is not None:
+                _end(held)
             return swap.give_back(volumes=volumes)
 
 
-def _lives(held: Mapping[str, Any]) -> bool:
-    """Say whether a holder may be at it still: of this machine's own that can be known."""
-    if held.get("host") != socket.gethostname():
-        return True
-    pid = int(held.get("pid") or 0)
-    return pid != os.getpid() and start_time(pid) == held.get("began")
+def may_be_running(held: Mapping[str, Any]) -> bool:
+    """Say whether a holder may be at it still: only of a process of this machine can it be known that it is not."""
+    process = ProcessId.from_data(held)
+    return process is None or not (process.has_ended or process.is_this_one)
 
 
-def _end(pid: int, began: str) -> None:
-    """Ask the other run on this machine to end, and wait until it has."""
-    if pid == os.getpid() or start_time(pid) != began:
+def _end(held: Mapping[str, Any]) -> None:
+    """Ask another run on this machine to end, and wait until it has; one elsewhere sees the new holder by itself."""
+    process = ProcessId.from_data(held)
+    if process is None or process.is_this_one or not process.is_running:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGTERM)
+        os.kill(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + _OLD_ENDS_WITHIN
-    while time.monotonic() < deadline and start_time(pid) == began:
+    while time.monotonic() < deadline and process.is_running:
         time.sleep(0.1)
 
 

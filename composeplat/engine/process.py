@@ -21,6 +21,8 @@ from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.home import write_private, writing
+from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
+from composeplat.machine import ProcessId
 
 Event = dict[str, Any]
 
@@ -85,14 +87,36 @@ class Runner:
         """The file that names the running group, for whoever comes after a kill."""
         return self.folder / "running.json"
 
+    @property
+    def own_processes(self) -> OwnProcesses:
+        """Every process of Pulumi that was started here and may have left a lock."""
+        return OwnProcesses(self.folder)
+
     def ask(self, *words: str) -> Ended:
-        """Run a short command and give its output."""
-        done = subprocess.run(
+        """Run a short command that takes no lock, and give its output."""
+        return self._run_short(words, takes_lock=False)
+
+    def change(self, *words: str) -> Ended:
+        """Run a short command that changes the state, and so holds its lock meanwhile."""
+        return self._run_short(words, takes_lock=True)
+
+    def _run_short(self, words: tuple[str, ...], *, takes_lock: bool) -> Ended:
+        with subprocess.Popen(
             [str(self.program), *words, "--non-interactive", "--color", "never"],
-            cwd=self.folder, env=dict(self.variables), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="replace", check=False, start_new_session=True,
-        )  # fmt: skip
-        return Ended(done.returncode, done.stdout if done.returncode == 0 else done.stderr + done.stdout)
+            cwd=self.folder, env=dict(self.variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                own = OwnProcess(ProcessId.of(process.pid), time.time()) if takes_lock else None
+                if own is not None:
+                    self.own_processes.add(own)
+                output, errors = process.communicate()
+            except BaseException:
+                process.kill()
+                raise
+        ended = Ended(process.returncode, output if process.returncode == 0 else errors + output)
+        self._forget_locked_out(own, ended)
+        return ended
 
     def follow(
         self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
@@ -105,6 +129,7 @@ class Runner:
         with aside as folder:
             events, output = Path(folder) / "events", Path(folder) / "output"
             command = [str(self.program), *words, "--non-interactive", "--color", "never", "--event-log", str(events)]
+            own: OwnProcess | None = None
             with output.open("wb") as stream:
                 process = subprocess.Popen(
                     command, cwd=self.folder, env={**self.variables, **more}, stdin=subprocess.DEVNULL,
@@ -112,7 +137,8 @@ class Runner:
                 )  # fmt: skip
                 tail = _Tail(events)
                 try:
-                    self._leave_note(process.pid)
+                    own = OwnProcess(ProcessId.of(process.pid), time.time())
+                    self._leave_note(own)
                     self._tend(process, tail, on_event, on_tick)
                 except ComposeplatError:
                     # Whoever listens has given up.
@@ -124,13 +150,20 @@ class Runner:
                     end_group(process.pid)
                     process.wait()
                     self.note.unlink(missing_ok=True)
-            return Ended(
+            ended = Ended(
                 process.returncode, output.read_text(encoding="utf-8", errors="replace"), self.interrupts.count > 0
             )
+            self._forget_locked_out(own, ended)
+            return ended
 
-    def _leave_note(self, group: int) -> None:
+    def _forget_locked_out(self, own: OwnProcess | None, ended: Ended) -> None:
+        if own is not None and is_locked_out(ended.output):
+            self.own_processes.remove(own)
+
+    def _leave_note(self, own: OwnProcess) -> None:
         with writing(self.note):
-            write_private(self.note, json.dumps({"group": group, "started": start_time(group), "at": time.time()}))
+            write_private(self.note, json.dumps(own.to_data()))
+        self.own_processes.add(own)
 
     def _tend(
         self,
@@ -192,16 +225,6 @@ class _Tail:
                 yield json.loads(line)
 
 
-def start_time(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks: with its number, it names the process for good."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
-
-
 def end_group(group: int) -> None:
     """End every process of a run: providers outlive a command line that was killed, each in a group of its own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -211,33 +234,27 @@ def end_group(group: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def read_note(note: Path) -> OwnProcess | None:
+    """The run that was noted and not seen to its end; none where there is no note, or one that can't be read."""
+    try:
+        return OwnProcess.from_data(json.loads(note.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
 def end_leftovers(note: Path) -> bool:
     """End what a killed run left behind; gives whether a run had been cut off."""
-    known = _read_note(note)
-    if known is None:
-        return note.exists()
-    group, began = known
-    if _is_that_group(group, began):
-        end_group(group)
+    if not note.exists():
+        return False
+    noted = read_note(note)
+    # A number that was noted on another machine, or in another container, is somebody else's process here.
+    if noted is not None and noted.process.is_visible and _is_that_group(noted):
+        end_group(noted.process.pid)
         deadline = time.monotonic() + _GRACE
-        while time.monotonic() < deadline and members(group):
+        while time.monotonic() < deadline and members(noted.process.pid):
             time.sleep(_TICK)
     note.unlink(missing_ok=True)
     return True
-
-
-def noted_group(note: Path) -> int:
-    """The group that a killed run had; 0 where there is no note of one."""
-    known = _read_note(note)
-    return known[0] if known else 0
-
-
-def _read_note(note: Path) -> tuple[int, float] | None:
-    try:
-        known = json.loads(note.read_text(encoding="utf-8"))
-        return int(known["group"]), float(known["at"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def members(group: int) -> list[int]:
@@ -251,11 +268,11 @@ def members(group: int) -> list[int]:
     return found
 
 
-def _is_that_group(group: int, began: float) -> bool:
+def _is_that_group(noted: OwnProcess) -> bool:
     """A group's number may be used again; then its processes are others, and none of them is Pulumi."""
-    for pid in members(group):
+    for pid in members(noted.process.pid):
         with contextlib.suppress(OSError):
             name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-            if name.startswith("pulumi") and Path(f"/proc/{pid}").stat().st_ctime >= began - 5:
+            if name.startswith("pulumi") and Path(f"/proc/{pid}").stat().st_ctime >= noted.at - 5:
                 return True
     return False

@@ -15,6 +15,7 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.events import KEEP, Events
+from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.process import Ended
 from composeplat.engine.stack import Stack
 from composeplat.engine.workspace import broke_off, explain
@@ -115,12 +116,12 @@ def run(
 def failed(ended: Ended, events: Events) -> ComposeplatError:
     """Say why a run as a whole has failed."""
     texts = _texts(events)
-    return explain("\n".join(texts) if texts and "is currently locked" not in ended.output else ended.output)
+    return explain("\n".join(texts) if texts and not is_locked_out(ended.output) else ended.output)
 
 
 def _has_passed(stack: Stack, events: Events, ended: Ended) -> bool:
     """Say whether what was in the way is so no more: a dead process's lock, or a cluster that broke off."""
-    if "is currently locked" in ended.output:
+    if is_locked_out(ended.output):
         if stack.space.unlock(ended.output):
             stack.say("broke the lock of a process that is gone")
             return True

@@ -21,7 +21,8 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private, writing
-from composeplat.engine.process import Ended, Event, Interrupts, Runner, end_leftovers, noted_group, start_time
+from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
+from composeplat.engine.process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
@@ -50,7 +51,6 @@ class Workspace:
     folder: Path = field(init=False)
     runner: Runner = field(init=False)
     was_cut_off: bool = False
-    _cut_off_group: int = 0
     _read: list[dict[str, Any] | None] = field(default_factory=list)
     """The state, where it has been read and nothing has been run since that may have changed it."""
 
@@ -105,12 +105,21 @@ class Workspace:
         with contextlib.ExitStack() as held:
             with writing(self.folder):
                 self._take_lock(what, held)
-                note = self.folder / "running.json"
-                self._cut_off_group = noted_group(note)
-                self.was_cut_off = end_leftovers(note)
+                self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
             self._read.clear()
             yield
+
+    def _end_leftovers(self, note: Path) -> None:
+        cut_off = read_note(note)
+        if cut_off is not None:
+            # A kill may have come between the two notes of it.
+            self._own_processes.add(cut_off)
+        self.was_cut_off = end_leftovers(note)
+
+    @property
+    def _own_processes(self) -> OwnProcesses:
+        return OwnProcesses(self.folder)
 
     def _take_lock(self, what: str, held: contextlib.ExitStack) -> None:
         path = self.folder / "lock"
@@ -208,7 +217,7 @@ class Workspace:
         if state is None:
             with writing(settings):
                 settings.unlink(missing_ok=True)
-            made = self.runner.ask("stack", "init", "--stack", self.namespace)
+            made = self.runner.change("stack", "init", "--stack", self.namespace)
             self._read.clear()
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
@@ -235,9 +244,9 @@ class Workspace:
         with writing(path):
             write_private(path, json.dumps(sound))
         try:
-            done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
+            done = self.runner.change("stack", "import", "--stack", self.namespace, "--file", str(path))
             if done.status and self.unlock(done.output):
-                done = self.runner.ask("stack", "import", "--stack", self.namespace, "--file", str(path))
+                done = self.runner.change("stack", "import", "--stack", self.namespace, "--file", str(path))
         finally:
             path.unlink(missing_ok=True)
             self._read.clear()
@@ -245,18 +254,22 @@ class Workspace:
             raise explain(done.output)
 
     def unlock(self, output: str) -> bool:
-        """Break Pulumi's own lock if all who hold it are dead processes of this machine; gives whether it did."""
-        holders = re.findall(r"created by (\S+)@(\S+) \(pid (\d+)\)", output)
-        if not holders or len(holders) < output.count(": created by "):
-            return False
-        here = (getpass.getuser(), socket.gethostname())
-        if any((user, host) != here or self._may_live(int(pid)) for user, host, pid in holders):
-            return False
-        return self.runner.ask("cancel", "--yes", "--stack", self.namespace).status == 0
+        """Break Pulumi's own lock if all its holders are processes started here that have ended; gives whether it did.
 
-    def _may_live(self, pid: int) -> bool:
-        """Say whether a holder may be at work: not our own run that was cut off, whoever has its number now."""
-        return pid != self._cut_off_group and start_time(pid) is not None
+        Pulumi names a holder by user, host name and process id, all of which another machine may have too.
+        """
+        holders = lock_holders(output)
+        here = (getpass.getuser(), socket.gethostname())
+        if not holders or any((holder.user, holder.host) != here for holder in holders):
+            return False
+        if not self._own_processes.have_left(holders, state_is_private=self._has_private_state):
+            return False
+        return self.runner.change("cancel", "--yes", "--stack", self.namespace).status == 0
+
+    @property
+    def _has_private_state(self) -> bool:
+        """Whether the state lies in our own data folder, which no other machine is meant to use."""
+        return self.backend.folder is not None and self.backend.folder.is_relative_to(self.home.folder)
 
 
 #: How Pulumi's provider tells of a request that the API server did not answer; a refusal of it has no address.
@@ -286,7 +299,7 @@ def explain(output: str) -> ComposeplatError:
     unread = re.search(r"unable to read PULUMI_CONFIG_PASSPHRASE_FILE: (.*)", text)
     if unread:
         return MissingPiece(f"the passphrase of the state can't be read: {unread[1]}")
-    if "is currently locked" in text or "ConcurrentUpdate" in text:
+    if is_locked_out(text) or "ConcurrentUpdate" in text:
         holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
         who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
         locks = re.findall(r"file://(/\S+\.json)", text)

@@ -33,6 +33,7 @@ from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CL
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.supervisor import answers
+from composeplat.machine import ProcessId, start_time
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
 
@@ -100,10 +101,10 @@ class LocalCluster:
     def _supervisor(self) -> int | None:
         """The supervisor's process, if the one that was started is still there; a number used again is not it."""
         try:
-            known = json.loads(self.layout.supervisor.read_text(encoding="utf-8"))
+            known = ProcessId.from_data(json.loads(self.layout.supervisor.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return None
-        return known["pid"] if _start_time(known["pid"]) == known["started"] else None
+        return known.pid if known is not None and known.is_running else None
 
     # starting
 
@@ -220,7 +221,7 @@ class LocalCluster:
         return process
 
     def _remember(self, pid: int) -> None:
-        write_private(self.layout.supervisor, json.dumps({"pid": pid, "started": _start_time(pid)}))
+        write_private(self.layout.supervisor, json.dumps(ProcessId.of(pid).to_data()))
 
     def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
         return {
@@ -340,22 +341,12 @@ def _is_ready(node: dict[str, Any]) -> bool:
     return conditions.get("Ready") == "True"
 
 
-def _start_time(pid: int) -> str | None:
-    """When a process began, in the kernel's ticks: with its number, it names the process for good."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else fields[19]
-
-
 def _end(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _LONGEST_STOP
     while time.monotonic() < deadline:
-        if _start_time(pid) is None:
+        if start_time(pid) is None:
             return
         time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError):

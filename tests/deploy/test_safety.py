@@ -37,7 +37,7 @@ def engine_of(environment: Environment) -> int | None:
     notes = list(Path(environment.variables["COMPOSEPLAT_DATA"]).glob("stacks/*/*/*/running.json"))
     try:
         text = notes[0].read_text()
-        return int(text.partition('"group": ')[2].partition(",")[0])
+        return int(text.partition('"pid": ')[2].partition(",")[0])
     except (IndexError, OSError, ValueError):
         return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import http.client
 import itertools
 import json
@@ -23,7 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -31,8 +32,9 @@ from typing import Any, Self
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.engine.process import start_time
+from composeplat.engine.own_processes import OwnProcess
 from composeplat.local.cluster import LocalCluster
+from composeplat.machine import ProcessId, start_time
 from tests.deploy.conftest import PORTS, SLEEP, Environment, Ran, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -485,11 +487,20 @@ def lock(environment: Environment, *, pid: int, host: str = "") -> Path:
     return path
 
 
+LOCKED_AT = dt.datetime(2026, 11, 21, 10, tzinfo=dt.UTC).timestamp()
+
+
+def cut_off(environment: Environment, process: ProcessId) -> None:
+    """Note a process as Pulumi's of a run that was cut off, which made the lock."""
+    (folder,) = Path(environment.variables["COMPOSEPLAT_DATA"]).glob(f"stacks/*/*/{environment.namespace}")
+    (folder / "running.json").write_text(json.dumps(OwnProcess(process, LOCKED_AT).to_data()))
+
+
 @pytest.fixture
-def dead() -> int:
+def dead() -> ProcessId:
     with subprocess.Popen([sys.executable, "-IS", "-c", ""]) as process:
         process.wait()
-    return process.pid
+    return ProcessId.of(process.pid)
 
 
 @pytest.fixture
@@ -499,21 +510,27 @@ def living() -> Iterator[int]:
         process.kill()
 
 
-def test_lock_of_a_dead_process(environment: Environment, dead: int) -> None:
-    """A lock whose holder is dead is broken by whoever is hindered by it, which a preview is not."""
+def test_lock_of_a_dead_process(environment: Environment, dead: ProcessId) -> None:
+    """A lock that a run of ours left, and which is dead, is broken by whoever is hindered by it; a preview is not."""
     environment.deploy(SMALL).expect()
-    path = lock(environment, pid=dead)
+    path = lock(environment, pid=dead.pid)
+    cut_off(environment, dead)
     environment.platform("preview").expect()
+    assert path.exists()
     for words in (("refresh",), ("destroy", "--yes")):
-        lock(environment, pid=dead)
+        lock(environment, pid=dead.pid)
         environment.platform(*words).expect()
         assert not path.exists()
 
 
-def test_lock_of_others(environment: Environment, living: int, dead: int) -> None:
-    """A lock whose holder lives, or may live elsewhere, is kept, and the message names holder and way out."""
+def test_lock_of_others(environment: Environment, living: int, dead: ProcessId) -> None:
+    """A lock whose holder lives, or may live elsewhere, is kept, and the message names holder and way out.
+
+    A dead process of this user and host name may be a living one of a clone of this machine: such locks were stolen.
+    """
     environment.deploy(SMALL).expect()
-    for words, host, pid in (("refresh", socket.gethostname(), living), ("deploy", "elsewhere", dead)):
+    here = socket.gethostname()
+    for words, host, pid in (("refresh", here, living), ("deploy", "elsewhere", dead.pid), ("deploy", here, dead.pid)):
         path = lock(environment, pid=pid, host=host)
         ran = environment.platform(words).expect(1)
 
@@ -529,8 +546,7 @@ def test_lock_of_a_run_of_ours_whose_number_was_given_anew(environment: Environm
     """After a crash the next deploy knows its own cut-off run by its note, though another process has its number."""
     environment.deploy(SMALL).expect()
     path = lock(environment, pid=living)
-    (folder,) = Path(environment.variables["COMPOSEPLAT_DATA"]).glob(f"stacks/*/*/{environment.namespace}")
-    (folder / "running.json").write_text(json.dumps({"group": living, "started": "1", "at": 0}))
+    cut_off(environment, replace(ProcessId.of(living), started="1"))
     environment.platform("deploy").expect()
 
     assert not path.exists()

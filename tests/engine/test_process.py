@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.own_processes import OwnProcess
 from composeplat.engine.process import (
     Ended,
     Interrupted,
@@ -26,9 +27,9 @@ from composeplat.engine.process import (
     end_group,
     end_leftovers,
     members,
-    noted_group,
-    start_time,
+    read_note,
 )
+from composeplat.machine import ProcessId, start_time
 from tests.conftest import ROOT
 from tests.engine.fakes import comes_true, fake
 
@@ -246,13 +247,13 @@ def test_it_is_noted_while_it_runs(tmp_path: Path) -> None:
         noted = json.loads(note.read_text())
         age = time.time() - noted.pop("at")
         seen.append({**noted, "mode": stat.S_IMODE(note.stat().st_mode), "is-new": 0 <= age < 60, "told": event})
-        seen[-1]["is-its"] = noted["started"] == start_time(event["group"])
+        seen[-1]["is-its"] = ProcessId.of(event["group"]).to_data() == noted
         (tmp_path / "seen").touch()
 
     runner(tmp_path, "tell(group=os.getpid()); wait_for('seen')").follow(["up"], take, nothing, {})
 
     group = seen[0]["told"]["group"]
-    assert (group, 0o600, True, True) == tuple(seen[0][key] for key in ("group", "mode", "is-new", "is-its"))
+    assert (group, 0o600, True, True) == tuple(seen[0][key] for key in ("pid", "mode", "is-new", "is-its"))
     assert not note.exists()
 
 
@@ -468,10 +469,10 @@ runner.follow(["up"], lambda event: print(event["pid"], event["child"], flush=Tr
 """
 
 
-def note(folder: Path, group: int, started: str | None) -> Path:
-    """Note a running group, as an operation does."""
+def note(folder: Path, group: int, **other: str) -> Path:
+    """Note a running group, as an operation does; what is given stands there instead."""
     path = folder / "running.json"
-    path.write_text(json.dumps({"group": group, "started": started, "at": time.time()}))
+    path.write_text(json.dumps({**ProcessId.of(group).to_data(), "at": time.time(), **other}))
     return path
 
 
@@ -509,18 +510,18 @@ def test_a_provider_that_was_left(tmp_path: Path, started: list[subprocess.Popen
     started.append(process)
     assert process.stdout is not None
     provider = int(process.stdout.readline())
-    began = start_time(provider)
+    noted = note(tmp_path, process.pid)
     process.wait()
 
     assert [provider] == members(process.pid)
-    assert end_leftovers(note(tmp_path, process.pid, began))
+    assert end_leftovers(noted)
     assert is_gone(provider)
 
 
 def test_a_number_that_was_given_anew(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     """A group of others that has the number now is left alone; the note goes, as the run it names is over."""
     group = lead(tmp_path, "database", started)
-    path = note(tmp_path, group, "1")
+    path = note(tmp_path, group, started="1")
 
     assert end_leftovers(path)
     assert len(members(group)) == 2
@@ -531,7 +532,7 @@ def test_a_run_that_has_ended_meanwhile(tmp_path: Path) -> None:
     """A note whose group has ended by itself says that a run was cut off, and goes."""
     with subprocess.Popen([sys.executable, "-IS", "-c", ""], start_new_session=True) as process:
         process.wait()
-    path = note(tmp_path, process.pid, "1")
+    path = note(tmp_path, process.pid, started="1")
 
     assert end_leftovers(path)
     assert not path.exists()
@@ -540,15 +541,65 @@ def test_a_run_that_has_ended_meanwhile(tmp_path: Path) -> None:
 def test_no_leftovers(tmp_path: Path) -> None:
     """Without a note no run was cut off."""
     assert not end_leftovers(tmp_path / "running.json")
-    assert noted_group(tmp_path / "running.json") == 0
+    assert read_note(tmp_path / "running.json") is None
 
 
-def test_noted_group(tmp_path: Path) -> None:
-    """A note names the group of the run that left it."""
-    assert noted_group(note(tmp_path, 1234, "1")) == 1234
+@pytest.mark.parametrize("place", ["machine", "boot", "pid_namespace"])
+def test_a_note_from_elsewhere(tmp_path: Path, started: list[subprocess.Popen[bytes]], place: str) -> None:
+    """A number that was noted on a cloned machine, before a reboot or in another container is another's here.
+
+    It used to be ended all the same, where a Pulumi happened to have it.
+    """
+    group = lead(tmp_path, "pulumi", started)
+    path = note(tmp_path, group, **{place: "other"})
+
+    assert end_leftovers(path)
+    assert len(members(group)) == 2
+    assert not path.exists()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"group": "x", "at": 1}', '{"group": null, "at": null}'])
+def test_read_note(tmp_path: Path) -> None:
+    """A note names the process that led the run which left it."""
+    found = read_note(note(tmp_path, os.getpid()))
+
+    assert found is not None
+    assert found.process == ProcessId.of(os.getpid())
+
+
+def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
+    """A command that changes the state is noted while it runs and afterwards; one that only asks is not."""
+    asking = runner(tmp_path, "print(os.getpid())")
+
+    asking.ask("stack", "export")
+    pid = int(asking.change("stack", "import").output)
+
+    assert [own.process.pid for own in asking.own_processes.read()] == [pid]
+    assert stat.S_IMODE(asking.own_processes.path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("way", ["change", "follow"])
+def test_what_met_a_lock_has_left_none(tmp_path: Path, way: str) -> None:
+    """A process that met a lock never had it; in a container next door the holder may have the same number."""
+    locked = runner(tmp_path, "print('error: the stack is currently locked by 1 lock(s).'); sys.exit(1)")
+
+    if way == "change":
+        locked.change("stack", "import")
+    else:
+        locked.follow(["up"], lambda _: None, nothing, {})
+
+    assert locked.own_processes.read() == ()
+
+
+def test_not_every_process_is_kept(tmp_path: Path) -> None:
+    """The notes of processes don't grow for ever: the last hundred stay."""
+    own = runner(tmp_path, "").own_processes
+    for number in range(102):
+        own.add(OwnProcess(ProcessId.of(os.getpid()), float(number)))
+
+    assert [one.at for one in own.read()] == [float(number) for number in range(2, 102)]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "at": 1}', '{"pid": null, "at": null}'])
 def test_a_note_that_can_not_be_read(tmp_path: Path, text: str) -> None:
     """A note that names nothing still says that a run was cut off."""
     (tmp_path / "running.json").write_text(text)

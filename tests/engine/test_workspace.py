@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import fcntl
 import getpass
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,11 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
+from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.process import Runner
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Busy, Workspace, broke_off, explain
+from composeplat.machine import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER
 from tests.conftest import ROOT
@@ -301,7 +305,7 @@ def test_other_stacks_are_not_held(tmp_path: Path, port: int, space: Workspace) 
 
 def test_a_run_that_was_cut_off(space: Workspace) -> None:
     """Where a killed run left its note, the next operation knows that, and the note goes."""
-    (space.folder / "running.json").write_text(json.dumps({"group": 2**22 + 1, "started": "1", "at": 0}))
+    (space.folder / "running.json").write_text(json.dumps({"pid": 2**22 + 1, "started": "1", "at": 0}))
 
     with space.lock("deploy"):
         assert space.was_cut_off
@@ -595,6 +599,7 @@ def test_pending_operations_that_can_not_be_dropped(space: Workspace) -> None:
 
 
 HERE = f"{getpass.getuser()}@{socket.gethostname()}"
+LOCKED_AT = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC).timestamp()
 
 
 def locked(*holders: str) -> str:
@@ -609,28 +614,78 @@ def locked(*holders: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def dead() -> int:
-    """The number of a process that has ended."""
-    with subprocess.Popen([sys.executable, "-IS", "-c", ""]) as process:
-        process.wait()
-    return process.pid
+def dead() -> ProcessId:
+    """A process of this machine that has ended."""
+    with subprocess.Popen([sys.executable, "-IS", "-c", "input()"], stdin=subprocess.PIPE) as process:
+        found = ProcessId.of(process.pid)
+        process.communicate(b"\n")
+    return found
 
 
-def test_unlock(space: Workspace, dead: int) -> None:
-    """A lock whose holders are dead processes of this machine is broken."""
+def started(space: Workspace, process: ProcessId, at: float = LOCKED_AT) -> str:
+    """Note a process as one that was started on the stack, just before the locks here; gives what Pulumi calls it."""
+    OwnProcesses(space.folder).add(OwnProcess(process, at))
+    return f"{HERE} (pid {process.pid})"
+
+
+def test_unlock(space: Workspace, dead: ProcessId) -> None:
+    """A lock whose holders are processes that were started here and have ended is broken."""
     notes = answering(space)
+    holder = started(space, dead, at=LOCKED_AT - 5)
 
-    assert space.unlock(locked(f"{HERE} (pid {dead})", f"{HERE} (pid {dead})"))
+    assert space.unlock(locked(holder, holder))
     assert asked(notes) == ["cancel --yes --stack team"]
 
 
-def test_holders_that_may_live(space: Workspace, dead: int) -> None:
+def test_a_lock_of_the_same_user_host_and_number(space: Workspace, dead: ProcessId) -> None:
+    """A lock that nothing was noted of is another's, though its user, host name and a dead number are ours too.
+
+    Cloned machines and containers share host names: live locks of theirs used to be broken.
+    """
+    notes = answering(space)
+
+    assert not space.unlock(locked(f"{HERE} (pid {dead.pid})"))
+    assert asked(notes) == []
+
+
+@pytest.mark.parametrize("place", ["machine", "boot", "pid_namespace"])
+def test_a_lock_that_was_noted_elsewhere(elsewhere: Workspace, dead: ProcessId, place: str) -> None:
+    """In a shared backend a lock is not broken by a note that came along with a copy of the machine or its data."""
+    notes = answering(elsewhere)
+    holder = started(elsewhere, replace(dead, **{place: "other"}))  # type: ignore[arg-type]
+
+    assert not elsewhere.unlock(locked(holder))
+    assert asked(notes) == []
+
+
+def test_a_lock_of_before_a_reboot(space: Workspace, elsewhere: Workspace, dead: ProcessId) -> None:
+    """A reboot ends all processes; that is believed where nobody else can have the state."""
+    answering(space)
+    answering(elsewhere)
+    before = replace(dead, boot="before")
+
+    assert space.unlock(locked(started(space, before)))
+    assert not elsewhere.unlock(locked(started(elsewhere, before)))
+
+
+@pytest.mark.parametrize("at", [LOCKED_AT - 3600, LOCKED_AT + 60])
+def test_a_lock_of_another_time(space: Workspace, dead: ProcessId, at: float) -> None:
+    """A process that was started long before the lock was made, or after it, did not make it: numbers come again."""
+    notes = answering(space)
+
+    assert not space.unlock(locked(started(space, dead, at)))
+    assert asked(notes) == []
+
+
+def test_holders_that_may_live(space: Workspace, dead: ProcessId) -> None:
     """A lock stays where a holder lives, or may live, as on another machine or as another user."""
     notes = answering(space)
+    holder = started(space, dead)
+    living = started(space, ProcessId.of(os.getpid()))
     user, host = HERE.split("@")
-    others = [f"{HERE} (pid {os.getpid()})", f"{user}@x{host} (pid {dead})", f"x{user}@{host} (pid {dead})"]
+    others = [living, f"{user}@x{host} (pid {dead.pid})", f"x{user}@{host} (pid {dead.pid})"]
 
-    assert [space.unlock(locked(f"{HERE} (pid {dead})", other)) for other in others] == [False] * 3
+    assert [space.unlock(locked(holder, other)) for other in others] == [False] * 3
     assert asked(notes) == []
 
 
@@ -642,18 +697,20 @@ def test_no_holder(space: Workspace) -> None:
     assert asked(notes) == []
 
 
-def test_a_holder_that_can_not_be_made_out(space: Workspace, dead: int) -> None:
+@pytest.mark.parametrize("other", ["a user@host (pid 1)", f"{HERE} (pid 1) at noon; created by x"])
+def test_a_holder_that_can_not_be_made_out(space: Workspace, dead: ProcessId, other: str) -> None:
     """Where not every holder is known, the lock stays."""
     notes = answering(space)
 
-    assert not space.unlock(locked(f"{HERE} (pid {dead})", "a user@host (pid 1)"))
+    assert not space.unlock(locked(started(space, dead), other))
     assert asked(notes) == []
 
 
 def test_our_own_lock_under_a_number_given_anew(space: Workspace) -> None:
     """The lock of a run of ours that was cut off is broken, also where another process has its number by now."""
     notes = answering(space)
-    (space.folder / "running.json").write_text(json.dumps({"group": os.getpid(), "started": "1", "at": 0}))
+    cut_off = OwnProcess(replace(ProcessId.of(os.getpid()), started="1"), LOCKED_AT)
+    (space.folder / "running.json").write_text(json.dumps(cut_off.to_data()))
 
     with space.lock("deploy"):
         broken = space.unlock(locked(f"{HERE} (pid {os.getpid()})"))
@@ -663,16 +720,16 @@ def test_our_own_lock_under_a_number_given_anew(space: Workspace) -> None:
     assert asked(notes) == ["cancel --yes --stack team"]
 
 
-def test_a_lock_that_can_not_be_broken(space: Workspace, dead: int) -> None:
+def test_a_lock_that_can_not_be_broken(space: Workspace, dead: ProcessId) -> None:
     """Where Pulumi does not let go of the lock, it is not said to be broken."""
     answering(space, {"cancel --yes": (1, "error: permission denied")})
 
-    assert not space.unlock(locked(f"{HERE} (pid {dead})"))
+    assert not space.unlock(locked(started(space, dead)))
 
 
-def test_pending_operations_under_a_dead_lock(space: Workspace, dead: int) -> None:
+def test_pending_operations_under_a_dead_lock(space: Workspace, dead: ProcessId) -> None:
     """A lock that is in the way of taking them out is broken where its holder is dead, and it is tried once more."""
-    notes = answering(space, {"stack import": (1, locked(f"{HERE} (pid {dead})"))})
+    notes = answering(space, {"stack import": (1, locked(started(space, dead)))})
 
     with pytest.raises(Busy):
         space.drop_pending(PENDING)

@@ -1,0 +1,127 @@
+"""The Pulumi processes that were started on a stack from here, to tell their locks from those of others.
+
+Owns one file of the stack's folder. It is apart from the note of the run that is under way: a lock may outlive that
+note, as a preview passes a lock by and the next deploy meets it.
+Pulumi's own locks hold a user, a host name, a process id and a time. Another machine or container may have the first
+three too, so a lock is ours only if a process noted here has the id and began shortly before that time; and that it has
+ended is only what :class:`~composeplat.machine.ProcessId` proves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from composeplat.engine.home import write_private, writing
+from composeplat.machine import ProcessId
+
+#: Older ones have left no lock that nobody has met since.
+_MAX_KEPT = 100
+#: How long after its start a process may take the lock.
+_MAX_LOCK_DELAY_S = 600.0
+_CLOCK_STEP_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    """Who holds a lock, as Pulumi says."""
+
+    user: str
+    host: str
+    pid: int
+    since: float
+    """In seconds since 1970."""
+
+
+_HOLDER = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
+
+
+def is_locked_out(output: str) -> bool:
+    """Say whether Pulumi met a lock of its own."""
+    return "is currently locked" in output
+
+
+def lock_holders(output: str) -> tuple[LockHolder, ...]:
+    """Who holds the lock that Pulumi met; nobody where not every holder can be made out."""
+    found = _HOLDER.findall(output)
+    if len(found) < output.count(": created by "):
+        return ()
+    try:
+        return tuple(
+            LockHolder(user=user, host=host, pid=int(pid), since=datetime.fromisoformat(time).timestamp())
+            for user, host, pid, time in found
+        )
+    except ValueError:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProcess:
+    process: ProcessId
+    at: float
+    """When it was started, in seconds since 1970."""
+
+    @classmethod
+    def from_data(cls, data: object) -> Self | None:
+        """Read what :meth:`to_data` wrote; none where it is something else."""
+        process = ProcessId.from_data(data)
+        at = data.get("at") if isinstance(data, dict) else None
+        return cls(process, float(at)) if process is not None and isinstance(at, int | float) else None
+
+    def to_data(self) -> dict[str, object]:
+        return {**self.process.to_data(), "at": self.at}
+
+    def took(self, lock: LockHolder) -> bool:
+        in_time = self.at - _CLOCK_STEP_S <= lock.since <= self.at + _MAX_LOCK_DELAY_S
+        return self.process.pid == lock.pid and in_time
+
+    def has_ended(self, *, state_is_private: bool) -> bool:
+        """Where the state is private to this machine's data, a reboot proves it too.
+
+        Elsewhere it does not: the process may be running on the machine that this one was copied from.
+        """
+        return self.process.has_ended or (state_is_private and self.process.was_before_reboot)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProcesses:
+    folder: Path
+    """The stack's."""
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "own-processes.json"
+
+    def read(self) -> tuple[OwnProcess, ...]:
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return ()
+        rows = data if isinstance(data, list) else ()
+        return tuple(own for row in rows if (own := OwnProcess.from_data(row)) is not None)
+
+    def add(self, own: OwnProcess) -> None:
+        """Note a process that was started; it stays noted when it has ended."""
+        noted = self.read()
+        if own not in noted:
+            self._write((*noted, own))
+
+    def remove(self, own: OwnProcess) -> None:
+        """Forget a process that never had the lock: it met that of another, who may have the same process id."""
+        self._write(one for one in self.read() if one != own)
+
+    def _write(self, rows: Iterable[OwnProcess]) -> None:
+        with writing(self.path):
+            write_private(self.path, json.dumps([own.to_data() for own in rows][-_MAX_KEPT:]))
+
+    def have_left(self, locks: Iterable[LockHolder], *, state_is_private: bool) -> bool:
+        """Say whether all these locks are known to be of processes noted here that have ended."""
+        noted = self.read()
+        return all(
+            any(own.took(lock) and own.has_ended(state_is_private=state_is_private) for own in noted) for lock in locks
+        )
