@@ -19,7 +19,6 @@ from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
 
-
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
