@@ -136,8 +136,14 @@ CODES: dict[str, Code] = {
     "mount-clash": Code(_E, "Two volumes are mounted at the same path of one service.", "Remove one.", many=True),
     "refused-path": Code(
         _E,
-        "A host path that must not leave this machine: a system path, a socket, a link out of the folder.",
+        "A host path that must not leave this machine: a system path, a socket, a device.",
         "Use a named volume, or a folder of the project.",
+        many=True,
+    ),
+    "outside-project": Code(
+        _E,
+        "A file that the definition names is outside the project, links resolved: what is read may be published.",
+        "Move it into the project (the git work tree, else the Compose file's folder), or give --allow-outside.",
         many=True,
     ),
     "missing-path": Code(_E, "A host path is not there.", "Create it, or correct the path.", many=True),

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from composeplat.project_root import ProjectRoot, is_inside
+
 if TYPE_CHECKING:  # only content of host volumes is a part of the model
     from composeplat.model import HostContent
 
@@ -36,16 +38,35 @@ _NEVER_READ = ("/proc", "/sys", "/dev")
 class Unreadable(Exception):
     """A file can't be read, or must not be; ``reason`` continues a sentence that names the path."""
 
+    code = ""
+    """The diagnostic code, where there is only one for the reason; else whoever names the file knows it."""
+    hint = ""
+
     def __init__(self, reason: str, *, missing: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.missing = missing
 
 
-def read_bytes(path: Path, *, limit: int) -> bytes:
-    """Read an ordinary file of at most ``limit`` bytes; never waits for a pipe."""
-    if _is_below(real_path(path), _NEVER_READ):
+class Outside(Unreadable):
+    """A file of the definition lies outside the project."""
+
+    code = "outside-project"
+
+    def __init__(self, root: ProjectRoot, reason: str = "is outside the project") -> None:
+        super().__init__(reason)
+        self.hint = root.fix
+
+
+def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> bytes:
+    """Read an ordinary file of at most ``limit`` bytes; never waits for a pipe.
+
+    With a ``root``, a file outside it is not opened; without, the user has named the file.
+    """
+    real = real_path(path)
+    if _is_below(real, _NEVER_READ):
         raise Unreadable("is a file of the system, not of a project")
+    check_inside(path, root)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -56,12 +77,28 @@ def read_bytes(path: Path, *, limit: int) -> bytes:
             raise Unreadable("is a folder, not a file")
         if not stat.S_ISREG(mode):
             raise Unreadable("is not an ordinary file")
+        _check_opened(descriptor, path, root)
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             return _read_capped(stream.read(limit + 1), limit)
     except OSError as error:
         raise Unreadable(_reason(error)) from None
     finally:
         os.close(descriptor)
+
+
+def check_inside(path: str | os.PathLike[str], root: ProjectRoot | None) -> None:
+    """Refuse a path outside the project, before anyone looks whether something is there."""
+    if root is not None and not root.allows(path):
+        raise Outside(root)
+
+
+def _check_opened(descriptor: int, path: Path, root: ProjectRoot | None) -> None:
+    """Refuse a file that was put in the place of the one that was checked, by a link that came in between."""
+    if root is None or root.allow_outside:
+        return
+    real = real_path(path)
+    if not is_inside(root.path, real) or not os.path.samestat(os.lstat(real), os.fstat(descriptor)):
+        raise Outside(root)
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
@@ -139,36 +176,32 @@ def _is_below(text: str, folders: tuple[str, ...]) -> bool:
     return any(text == folder or text.startswith(folder + "/") for folder in folders)
 
 
-def read_host_content(path: Path, project: Path) -> HostContent:
+def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
     """Read a host volume's files with their modes, up to what a ConfigMap should carry.
 
-    A link may lead to anywhere within the mounted folder or the project; one that leads out is refused.
+    A link may lead to anywhere within the project.
     """
     from composeplat.model import MAX_HOST_BYTES, HostContent, HostFile  # noqa: PLC0415 -- only where there is content
 
-    real = real_path(path)
-    if is_system_path(Path(real)):
+    if is_system_path(Path(real_path(path))):
         raise Unreadable("leads to a system path")
+    check_inside(path, root)
     try:
-        mode = os.stat(path).st_mode
+        info = os.stat(path)
     except OSError as error:
         raise Unreadable(_reason(error), missing=isinstance(error, FileNotFoundError)) from None
-    home = os.path.realpath(project)
-    is_linked = path.is_symlink() or _is_below(str(path), (str(project),))
-    if is_linked and not _is_below(real, (home,)):
-        raise Unreadable("is a link that leads out of the project's folder")
-    roots = (home,) if is_linked else (home, real)
-    if stat.S_ISDIR(mode):
-        return _read_folder(path, roots)
-    if not stat.S_ISREG(mode):
+    if stat.S_ISDIR(info.st_mode):
+        return _read_folder(path, root)
+    if not stat.S_ISREG(info.st_mode):
         raise Unreadable("is a socket, pipe or device, not a file")
-    if os.stat(path).st_size > MAX_HOST_BYTES:
-        return HostContent(is_folder=False, files=None)
-    content = read_bytes(path, limit=2 * MAX_HOST_BYTES)
-    return HostContent(is_folder=False, files=(HostFile(path="", mode=mode & 0o777, content=content),))
+    if info.st_size > MAX_HOST_BYTES:
+        return HostContent(is_folder=False, files=None, count=1, size=info.st_size)
+    content = read_bytes(path, limit=2 * MAX_HOST_BYTES, root=root)
+    file = HostFile(path="", mode=info.st_mode & 0o777, content=content)
+    return HostContent(is_folder=False, files=(file,), count=1, size=len(content))
 
 
-def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
+def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
     """Read a folder's files, sorted; too many or too large, and only the fact is kept, but each is looked at."""
     from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile  # noqa: PLC0415 -- the same
 
@@ -185,8 +218,8 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
             name = os.path.relpath(entry.path, top)
             if not _is_text(name):
                 raise Unreadable("holds a file whose name is not UTF-8 text")
-            if entry.is_symlink() and not _is_below(os.path.realpath(entry.path), roots):
-                raise Unreadable(f"holds '{name}', a link that leads out of the project's folder")
+            if entry.is_symlink():
+                _check_link(entry.path, name, root)
             try:
                 info = entry.stat()
             except OSError:
@@ -202,12 +235,19 @@ def _read_folder(top: Path, roots: tuple[str, ...]) -> HostContent:
             else:
                 raise Unreadable(f"holds '{name}', a socket, pipe or device")
     if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
-        return HostContent(is_folder=True, files=None)
+        return HostContent(is_folder=True, files=None, count=len(found), size=total)
     files = (
-        HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES))
+        HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES, root=root))
         for name, mode in sorted(found)
     )
-    return HostContent(is_folder=True, files=tuple(files))
+    return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total)
+
+
+def _check_link(path: str, name: str, root: ProjectRoot) -> None:
+    if not root.allows(path):
+        raise Outside(root, f"holds '{name}', a link that leads outside the project")
+    if is_system_path(Path(os.path.realpath(path))):
+        raise Unreadable(f"holds '{name}', a link to a system path")
 
 
 def _is_text(name: str) -> bool:

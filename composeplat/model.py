@@ -103,6 +103,10 @@ class HostContent:
 
     is_folder: bool
     files: tuple[HostFile, ...] | None
+    count: int = field(default=0, compare=False)
+    """How many files there are, read or not."""
+    size: int = field(default=0, compare=False)
+    """Their bytes in all."""
 
 
 #: What a ConfigMap is asked to carry for one service; above it, host content goes into a derived image.

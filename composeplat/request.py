@@ -20,6 +20,8 @@ class Request:
     folder: Path
     """Where the caller stands."""
     env_files: tuple[str, ...] = ()
+    allow_outside: bool = False
+    """Whether the definition may name files outside the project."""
     shell: Mapping[str, str] = field(default_factory=dict)
     platform: Mapping[str, str] = field(default_factory=dict)
     name: str = ""

@@ -131,6 +131,7 @@ EXAMPLES: dict[str, Example] = {
         f"{_WEB}    volumes:\n      - data:/data\n      - {{type: tmpfs, target: /data/.}}\nvolumes:\n  data:\n"
     ),
     "refused-path": _compose(f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n"),
+    "outside-project": _compose(f"{_WEB}    volumes:\n      - ../shared:/usr/share/nginx/html\n"),
     "missing-path": _compose(f"{_WEB}    volumes:\n      - ./pages:/usr/share/nginx/html\n"),
     "never-public": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
     "private-port": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
@@ -160,7 +161,7 @@ def messages_of(example: Example) -> list[tuple[str, str]]:
         except ComposeplatError as error:
             return [("no-definition", f"error: {error}\n  hint: {error.hint}")]
         make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
-        return [(d.code, _line(d)) for d in loaded.report.sorted()]
+        return [(d.code, _line(d).replace(str(folder), "/home/ann/demo")) for d in loaded.report.sorted()]
 
 
 def _line(diagnostic: Diagnostic) -> str:

@@ -210,6 +210,11 @@ CASES = {
         " [refused-path]",
         service("volumes: ['/proc:/p']"),
     ),
+    "outside-project": Case(
+        "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that is outside the project: '../a:/a'"
+        " [outside-project]",
+        service("volumes: ['../a:/a']"),
+    ),
     "missing-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that does not exist: './a:/a'"
         " [missing-path]",

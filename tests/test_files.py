@@ -19,6 +19,7 @@ from composeplat.files import (
     write_folder,
 )
 from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
+from composeplat.project_root import ProjectRoot
 
 
 def reason(path: Path, limit: int = 100) -> str:
@@ -159,7 +160,7 @@ def test_a_file(tmp_path: Path) -> None:
     """One file is its content and its mode."""
     folder = make(tmp_path / "p", run=(b"#!", 0o755))
 
-    assert read_host_content(folder / "run", folder) == HostContent(
+    assert read_host_content(folder / "run", ProjectRoot(str(folder))) == HostContent(
         is_folder=False, files=(HostFile("", 0o755, b"#!"),)
     )
 
@@ -169,10 +170,10 @@ def test_a_folder(tmp_path: Path) -> None:
     folder = make(tmp_path / "p", b=(b"2", 0o644), a__c=(b"1", 0o600))
     (folder / "empty").mkdir()
 
-    assert read_host_content(folder, tmp_path) == HostContent(
+    assert read_host_content(folder, ProjectRoot(str(tmp_path))) == HostContent(
         is_folder=True, files=(HostFile("a/c", 0o600, b"1"), HostFile("b", 0o644, b"2"))
     )
-    assert read_host_content(folder / "empty", tmp_path) == HostContent(is_folder=True, files=())
+    assert read_host_content(folder / "empty", ProjectRoot(str(tmp_path))) == HostContent(is_folder=True, files=())
 
 
 def test_links_within_the_project(tmp_path: Path) -> None:
@@ -181,13 +182,13 @@ def test_links_within_the_project(tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "link").symlink_to("../p/real")
 
-    assert read_host_content(tmp_path / "m", tmp_path).files == (HostFile("link", 0o644, b"x"),)
-    assert read_host_content(folder / "real", tmp_path).files == (HostFile("", 0o644, b"x"),)
+    assert read_host_content(tmp_path / "m", ProjectRoot(str(tmp_path))).files == (HostFile("link", 0o644, b"x"),)
+    assert read_host_content(folder / "real", ProjectRoot(str(tmp_path))).files == (HostFile("", 0o644, b"x"),)
 
 
 def refusal(path: Path, project: Path) -> str:
     with pytest.raises(Unreadable) as caught:
-        read_host_content(path, project)
+        read_host_content(path, ProjectRoot(str(project)))
     return caught.value.reason
 
 
@@ -197,8 +198,8 @@ def test_links_that_lead_out(tmp_path: Path) -> None:
     folder = make(tmp_path / "p")
     (folder / "link").symlink_to("../secret")
 
-    assert refusal(folder, folder) == "holds 'link', a link that leads out of the project's folder"
-    assert refusal(folder / "link", folder) == "is a link that leads out of the project's folder"
+    assert refusal(folder, folder) == "holds 'link', a link that leads outside the project"
+    assert refusal(folder / "link", folder) == "is outside the project"
 
 
 def test_links_that_lead_nowhere(tmp_path: Path) -> None:
@@ -228,9 +229,9 @@ def test_content_above_the_limits(tmp_path: Path) -> None:
     large = make(tmp_path / "large", file=(b"x" * (MAX_HOST_BYTES + 1), 0o644))
     many = make(tmp_path / "many", **{f"f{n}": (b"", 0o644) for n in range(MAX_HOST_FILES + 1)})
 
-    assert read_host_content(large, tmp_path) == HostContent(is_folder=True, files=None)
-    assert read_host_content(large / "file", tmp_path) == HostContent(is_folder=False, files=None)
-    assert read_host_content(many, tmp_path) == HostContent(is_folder=True, files=None)
+    assert read_host_content(large, ProjectRoot(str(tmp_path))) == HostContent(is_folder=True, files=None)
+    assert read_host_content(large / "file", ProjectRoot(str(tmp_path))) == HostContent(is_folder=False, files=None)
+    assert read_host_content(many, ProjectRoot(str(tmp_path))) == HostContent(is_folder=True, files=None)
 
 
 def test_content_at_the_limits(tmp_path: Path) -> None:
@@ -238,8 +239,8 @@ def test_content_at_the_limits(tmp_path: Path) -> None:
     large = make(tmp_path / "large", file=(b"x" * MAX_HOST_BYTES, 0o644))
     many = make(tmp_path / "many", **{f"f{n}": (b"", 0o644) for n in range(MAX_HOST_FILES)})
 
-    assert len((read_host_content(large, tmp_path).files or ())[0].content) == MAX_HOST_BYTES
-    assert len(read_host_content(many, tmp_path).files or ()) == MAX_HOST_FILES
+    assert len((read_host_content(large, ProjectRoot(str(tmp_path))).files or ())[0].content) == MAX_HOST_BYTES
+    assert len(read_host_content(many, ProjectRoot(str(tmp_path))).files or ()) == MAX_HOST_FILES
 
 
 # writing --------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ class Choice:
 
     file: opt.Files = None
     env_file: opt.EnvFiles = None
+    allow_outside: opt.AllowOutside = False
     name: opt.Name = ""
     namespace: opt.Namespace = ""
     kubeconfig: opt.Kubeconfig = ""
@@ -50,7 +51,9 @@ class Choice:
 
 
 #: What is enough to look at an environment; each command has these.
-_LOOKING = ("file", "env_file", "name", "namespace", "kubeconfig", "context", "local", "json_diagnostics")
+_LOOKING = (
+    "file", "env_file", "allow_outside", "name", "namespace", "kubeconfig", "context", "local", "json_diagnostics",
+)  # fmt: skip
 #: What settles how objects look.
 PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "registry")
 READING = ("strict", "verbose")

@@ -52,6 +52,7 @@ def platform(
 def render(
     file: opt.Files = None,
     env_file: opt.EnvFiles = None,
+    allow_outside: opt.AllowOutside = False,
     name: opt.Name = "",
     namespace: opt.Namespace = "",
     domain: opt.Domain = "",
@@ -74,7 +75,7 @@ def render(
     with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file),
-            name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
+            allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
             gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
         )  # fmt: skip
         status = run(
@@ -92,6 +93,7 @@ def render(
 def config(
     file: opt.Files = None,
     env_file: opt.EnvFiles = None,
+    allow_outside: opt.AllowOutside = False,
     name: opt.Name = "",
     namespace: opt.Namespace = "",
     domain: opt.Domain = "",
@@ -120,7 +122,7 @@ def config(
     with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file),
-            name=name, namespace=namespace, domain=domain, registry=registry,
+            allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, registry=registry,
         )  # fmt: skip
         status = run(
             request,

@@ -125,7 +125,8 @@ def request_for(choice: Choice) -> Request:
         # The user's own kubeconfig is not asked for anything, its namespace neither.
         request = replace(request, context_namespace="", usual_domain=DOMAIN, usual_registry="localhost")
     return replace(
-        request, name=choice.name, namespace=choice.namespace, domain=choice.domain, registry=choice.registry,
+        request, allow_outside=choice.allow_outside, name=choice.name, namespace=choice.namespace,
+        domain=choice.domain, registry=choice.registry,
         ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
         tls_issuer=choice.tls_issuer, pull_secret=choice.pull_secret,
     )  # fmt: skip

@@ -40,6 +40,9 @@ EnvFiles = Annotated[
     list[str] | None,
     typer.Option("--env-file", metavar="FILE", help="Read variables from here instead of .env; may repeat."),
 ]
+AllowOutside = Annotated[
+    bool, typer.Option("--allow-outside", help="Let the Compose file name files outside the project.")
+]
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the environment.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Kubernetes namespace.")]
 Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="Domain that endpoints get their hosts under.")]

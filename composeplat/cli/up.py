@@ -22,6 +22,7 @@ from composeplat.dev.paths import sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable
 from composeplat.engine.operations.refresh import note_given_back
 from composeplat.engine.outcomes import Options
+from composeplat.load.boundary import check_synced_inside
 from composeplat.model import Service
 from composeplat.plan.desired import ServicePlan
 
@@ -49,6 +50,8 @@ def run(choice: Choice, options: UpOptions) -> int:
         return int(Exit.INVALID)
     service = _choose(planned, options.service)
     speaker = Speaker(Mask(planned.plan.confidential))
+    if _is_outside(planned, service, choice):
+        return int(Exit.INVALID)
     development = development_for(planned, service, speaker)
     if not development.paths:
         return _without_paths(planned, service, choice)
@@ -127,6 +130,13 @@ def _without_paths(planned: Planned, service: Service, choice: Choice) -> int:
     report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, _ADD_ONE)
     show_report(report, as_json=choice.json_diagnostics)
     return int(Exit.FAILED)
+
+
+def _is_outside(planned: Planned, service: Service, choice: Choice) -> bool:
+    """Show which host paths would be synced that are outside the project; a deploy leaves out those of a build."""
+    report, loaded = Report(), planned.loaded
+    check_synced_inside(loaded.project, service, loaded.origins, report, loaded.root)
+    return show_report(report, as_json=choice.json_diagnostics)
 
 
 def _command(service: Service) -> tuple[str, ...]:

@@ -61,6 +61,7 @@ def declare_configured(folder: Path) -> ComposeStack:
         namespace=config.get("namespace") or pulumi.get_stack(),
         registries=_registries(config),
         pull_secret=config.get_bool("pullSecret") or False,
+        allow_outside=config.get_bool("allowOutside") or False,
         env_files=[folder / path for path in config.get_object("envFiles") or ()],
         waits=True,
         opts=_options(config.get("cluster") or _ambient_cluster()),

@@ -67,6 +67,7 @@ class ComposeStack(pulumi.ComponentResource):
         tls_secret: str = "",
         tls_issuer: str = "",
         pull_secret: bool = False,
+        allow_outside: bool = False,
         env_files: Sequence[str | Path] = (),
         variables: Mapping[str, str] | None = None,
         builder: str = "",
@@ -86,7 +87,7 @@ class ComposeStack(pulumi.ComponentResource):
                 files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
                 namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
                 gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
-                logins=logins,
+                logins=logins, allow_outside=allow_outside,
                 env_files=tuple(str(one) for one in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )  # fmt: skip

@@ -35,6 +35,8 @@ def ejected_files(
         "runtime": "python",
     }
     config = _configuration(settings, builder, cluster)
+    if loaded.root.allow_outside:
+        config["composeplat:allowOutside"] = True
     config["composeplat:files"] = [_relative(path, folder) for path in definition]
     if request.env_files:
         config["composeplat:envFiles"] = [_relative(str(request.folder / one), folder) for one in request.env_files]

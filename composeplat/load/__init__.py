@@ -8,7 +8,7 @@ Owns the order and the reading of files it takes:
 4. nodes -> model, by the table of keys (:mod:`composeplat.parse`);
 5. rules over the whole (:mod:`composeplat.check`);
 6. env files of services and content of host volumes, last, as only the model knows which
-   (:mod:`~composeplat.load.content`).
+   (:mod:`~composeplat.load.content`); paths that others will open (:mod:`~composeplat.load.boundary`).
 
 Must not know Kubernetes objects or Pulumi.
 Variables are substituted before files are merged, as each file may have an env file of its own, and after YAML is
@@ -25,6 +25,7 @@ from composeplat.blame import Origins
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.environ import Uses, Variables
 from composeplat.load.reading import NoDefinition, Reading, read
+from composeplat.project_root import ProjectRoot
 from composeplat.registries import Login, find_login, registry_of
 from composeplat.request import Request
 from composeplat.settings import Settings
@@ -48,6 +49,8 @@ class Loaded:
     uses: Uses
     folder: Path
     """What relative paths are relative to."""
+    root: ProjectRoot
+    """What the files that the definition names lie in."""
     files: tuple[str, ...]
     """The definition's files; ``-`` is standard input."""
 
@@ -61,6 +64,7 @@ class Loaded:
 def load(request: Request) -> Loaded:
     """Read, check and give the project; the report has what was found, errors included."""
     from composeplat.check import check_project  # noqa: PLC0415 -- reading alone is quick, as a shell's completion waits
+    from composeplat.load.boundary import check_builds_inside  # noqa: PLC0415 -- the same
     from composeplat.load.content import with_content  # noqa: PLC0415 -- the same
     from composeplat.model import Project  # noqa: PLC0415 -- the same
     from composeplat.parse import Context, parse_project  # noqa: PLC0415 -- the same
@@ -74,6 +78,7 @@ def load(request: Request) -> Loaded:
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)
+        check_builds_inside(project, origins, reading.report, reading.root)
     settings = reading.settings
     if settings.pull_secret:
         settings = replace(settings, logins=_find_logins(project, settings, request))
@@ -86,6 +91,7 @@ def load(request: Request) -> Loaded:
         variables=reading.variables,
         uses=reading.uses,
         folder=reading.folder,
+        root=reading.root,
         files=reading.files,
     )
 

@@ -43,8 +43,9 @@ class Content(Checker):
                 merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
             elif found is not None and (file.required or not found.missing):
                 path = ("services", service.name, "env_files", index)
-                hint = "create it, or write the long form with required: false" if found.missing else ""
-                self.say("unreadable-file", path, f"names a file that {found.reason}: {self._shown(path)}", hint)
+                hint = "create it, or write the long form with required: false" if found.missing else found.hint
+                code = found.code or "unreadable-file"
+                self.say(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
         for name, value in service.environment.items():
             if value is None:
                 merged.pop(name, None)
@@ -86,7 +87,7 @@ class Content(Checker):
         key = (path, raw)
         if key not in self._env:
             try:
-                content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE)
+                content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=self.reading.root)
             except files.Unreadable as error:
                 self._env[key] = error
             else:
@@ -109,10 +110,10 @@ class Content(Checker):
             self.say("refused-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
             return mount
         try:
-            content = files.read_host_content(source, self.reading.folder)
+            content = files.read_host_content(source, self.reading.root)
         except files.Unreadable as error:
-            code = "missing-path" if error.missing else "refused-path"
-            hint = (
+            code = error.code or ("missing-path" if error.missing else "refused-path")
+            hint = error.hint or (
                 "create it, or use a named volume" if error.missing else "use a named volume, or files of the project"
             )
             self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)

@@ -17,6 +17,7 @@ from composeplat.load.sources import Sources
 from composeplat.load.variables import wants_env_file
 from composeplat.merge import merge
 from composeplat.parse.fields import Context, Field
+from composeplat.project_root import ProjectRoot
 from composeplat.source import Mapping, Node, Scalar
 
 MAX_INCLUDES = 100
@@ -34,8 +35,9 @@ class Include:
 
 
 class Documents:
-    def __init__(self, sources: Sources, uses: Uses, *, substitute: bool) -> None:
+    def __init__(self, sources: Sources, uses: Uses, root: ProjectRoot, *, substitute: bool) -> None:
         self.sources = sources
+        self.root = root
         self.report = sources.report
         self.uses = uses
         self.substitute = substitute
@@ -86,7 +88,7 @@ class Documents:
         more: dict[str, str] = {}
         for path in include.env_files:
             if path != os.devnull:
-                more.update(self.sources.env(path, variables.with_defaults("include", more)))
+                more.update(self.sources.env(path, variables.with_defaults("include", more), self.root))
         node = self.join(texts, variables.with_defaults("include", more) if more else variables)
         return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
 
@@ -108,11 +110,19 @@ class Documents:
         given = folder_field.text() if folder_field else None
         folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
         if env_field is not None:
-            env_files = [os.path.join(item.base, text) for place in env_field.items_or_one() if (text := place.text())]
+            env_files = [file for place in env_field.items_or_one() if (file := self._env_file(place))]
         else:
             own = os.path.join(folder, ".env")
             env_files = [own] if wants_env_file(variables) and files.exists(Path(own)) else []
         return Include(places, names, folder, env_files)
+
+    def _env_file(self, place: Field) -> str:
+        text = place.text()
+        path = os.path.join(place.base, text) if text else ""
+        if not path or path == os.devnull or self.root.allows(path):
+            return path
+        place.say("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
+        return ""
 
     def _is_circle(self, include: Include) -> bool:
         for place, name in _pairs(include):
@@ -123,9 +133,10 @@ class Documents:
 
     def _nodes(self, place: Field, name: str, include: Include) -> list[Node]:
         try:
-            content = self.sources.content(name)
+            content = self.sources.content(name, self.root)
         except files.Unreadable as error:
-            place.say("unreadable-file", f"names {place.node.shown}, which {error.reason}")
+            code = error.code or "unreadable-file"
+            place.say(code, f"names {place.node.shown}, which {error.reason}", error.hint)
             self.sources.complete = False
             return []
         return self.sources.nodes_of(content, name, include.folder)

@@ -13,11 +13,14 @@ from composeplat.load.sources import Sources
 from composeplat.load.variables import (
     NoDefinition,
     definition_files,
+    definition_root,
     first_variables,
+    project_root,
     project_variables,
     settle_settings,
 )
 from composeplat.merge import settle
+from composeplat.project_root import ProjectRoot
 from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Node
@@ -30,6 +33,7 @@ class Reading:
     """A definition after the stages that know no keys."""
 
     folder: Path
+    root: ProjectRoot
     files: tuple[str, ...]
     """The definition's files, as they were found; ``-`` is standard input."""
     sources: Sources
@@ -52,15 +56,17 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     variables = first_variables(request, sources)
     names = definition_files(request, variables, sources)
     folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
+    root, own_root = project_root(request, folder), definition_root(request, variables, folder)
     variables = project_variables(request, variables, folder, sources)
-    texts = [(name, sources.nodes(name, folder)) for name in names]
+    texts = [(name, sources.nodes(name, folder, own_root)) for name in names]
     documents = [node for _, nodes in texts for node in nodes]
     settings = settle_settings(request, variables, documents, folder, sources.report)
     variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
     uses = Uses()
-    document = Documents(sources, uses, substitute=substitute).join(texts, variables)
+    document = Documents(sources, uses, root, substitute=substitute).join(texts, variables)
     return Reading(
         folder=folder,
+        root=root,
         files=tuple(names),
         sources=sources,
         variables=variables,

@@ -12,6 +12,7 @@ from composeplat import files
 from composeplat.diagnostics import Report, Source, Span, quoted
 from composeplat.dotenv import EnvLines, evaluate_lines, parse_lines
 from composeplat.environ import Variables
+from composeplat.project_root import ProjectRoot
 from composeplat.request import Request
 from composeplat.source import Amount, Node, Scalar, StopReading, decode, read_nodes
 
@@ -38,21 +39,24 @@ class Sources:
         relative = os.path.relpath(path, self.request.folder)
         return path if relative.startswith("..") else relative
 
-    def nodes(self, path: str, base: Path) -> list[Node]:
+    def nodes(self, path: str, base: Path, root: ProjectRoot | None = None) -> list[Node]:
         """Read a definition's documents; what is wrong is reported, and the file counts as not read."""
         try:
-            content = self.content(path)
+            content = self.content(path, root)
         except files.Unreadable as error:
             self.complete = False
             self._refuse(path, base, error)
             return []
         return self.nodes_of(content, path, base)
 
-    def content(self, path: str) -> bytes:
-        """Read a file of the definition, or standard input; the limit is for all of them together."""
+    def content(self, path: str, root: ProjectRoot | None) -> bytes:
+        """Read a file of the definition, or standard input; the limit is for all of them together.
+
+        Without a ``root``, the user has named the file.
+        """
         given = self.request.standard_input
         if path != "-":
-            content = files.read_bytes(Path(path), limit=files.MAX_DEFINITION)
+            content = files.read_bytes(Path(path), limit=files.MAX_DEFINITION, root=root)
         else:
             content = files.read_standard_input() if given is None else given
         self._bytes += len(content)
@@ -71,13 +75,14 @@ class Sources:
 
     def _refuse(self, path: str, base: Path, error: files.Unreadable) -> None:
         source = self.make(path, base, "")
-        self.report.add("unreadable-file", Span(source), (), f"{quoted(source.name)} {error.reason}")
+        code = error.code or "unreadable-file"
+        self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", error.hint)
 
-    def env(self, path: str, variables: Variables) -> dict[str, str]:
+    def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
         """Read an env file that supplies variables to the definition."""
         base = Path(os.path.dirname(path))
         try:
-            content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE)
+            content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=root)
         except files.Unreadable as error:
             self._refuse(path, base, error)
             return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from composeplat import files
@@ -12,6 +13,7 @@ from composeplat.environ import VOLUME_AFFINITY, WAKE_IN_ORDER, Uses, Variables
 from composeplat.interpolate import interpolate_scalar
 from composeplat.load.sources import Sources
 from composeplat.names import is_dns_label, is_dns_name, make_label
+from composeplat.project_root import VARIABLE, ProjectRoot, find_project_root
 from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Mapping as MappingNode
@@ -38,12 +40,12 @@ def first_variables(request: Request, sources: Sources) -> Variables:
     shell = Variables.of(request.shell, {}, request.platform)
     named = _named_env_files(request, shell)
     if named:
-        return _layered(request, named, sources)
+        return _layered(request, named, sources, None)
     own = os.path.join(request.folder, ".env")
     if request.files or shell.lookup("COMPOSE_FILE") or not wants_env_file(shell) or not files.exists(Path(own)):
         return shell
     # Read again, and with its messages, as the definition's own env file, if it is that.
-    return _layered(request, [own], Sources(request, Report()))
+    return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
 
 
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
@@ -54,7 +56,7 @@ def project_variables(request: Request, first: Variables, folder: Path, sources:
     own = os.path.join(folder, ".env")
     if not wants_env_file(shell) or not files.exists(Path(own)):
         return shell
-    return _layered(request, [own], sources)
+    return _layered(request, [own], sources, project_root(request, folder))
 
 
 def wants_env_file(variables: Variables) -> bool:
@@ -66,16 +68,36 @@ def _named_env_files(request: Request, shell: Variables) -> list[str]:
     return [os.path.join(request.folder, name) for name in named]
 
 
-def _layered(request: Request, paths: list[str], sources: Sources) -> Variables:
+def _layered(request: Request, paths: list[str], sources: Sources, root: ProjectRoot | None) -> Variables:
     """Lay env files over one another; what one refers to may stand in those before it."""
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
-        read.append((sources.shown(path), sources.env(path, Variables.of_files(request.shell, read, request.platform))))
+        variables = Variables.of_files(request.shell, read, request.platform)
+        read.append((sources.shown(path), sources.env(path, variables, root)))
     return Variables.of_files(request.shell, read, request.platform)
 
 
 def _split(text: str | None, separator: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(separator) if part.strip())
+
+
+# the project's root ---------------------------------------------------------------------------------------------------
+
+
+def project_root(request: Request, folder: Path) -> ProjectRoot:
+    """The root of the project in a folder.
+
+    Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
+    """
+    allowed = request.allow_outside or Variables.of(request.shell).flag(VARIABLE, default=False)
+    return ProjectRoot(find_project_root(folder, request.shell.get("HOME", "")), allow_outside=allowed)
+
+
+def definition_root(request: Request, variables: Variables, folder: Path) -> ProjectRoot | None:
+    """The root that the definition's own files must lie in; none where the user has named them."""
+    if request.files or request.shell.get("COMPOSE_FILE"):
+        return None
+    return project_root(request, request.folder if variables.lookup("COMPOSE_FILE") else folder)
 
 
 # files ----------------------------------------------------------------------------------------------------------------
@@ -131,7 +153,11 @@ def settle_settings(
 
 
 def namespace_of(request: Request) -> str:
-    """The namespace, before a definition is read, and without one too; not looked at whether it can be one."""
+    """The namespace, before a definition is read, and without one too; not looked at whether it can be one.
+
+    Only a name is taken of what is read, so it is read wherever it is: reading the definition refuses what is outside.
+    """
+    request = replace(request, allow_outside=True)
     sources = Sources(request, Report())
     variables = first_variables(request, sources)
     try:

@@ -10,11 +10,11 @@ from composeplat.parse.environment import absolute
 from composeplat.parse.fields import Field, Section
 from composeplat.source import Mapping, Scalar
 
-_REMOTE = re.compile(
-    r"(?:https?|git|ssh)://|git@|github\.com/|[^/]+\.git(?:#|\Z)|docker-image://|oci-layout://|service:|target:"
-)
+#: Images in a folder of this machine.
+OCI_LAYOUT = "oci-layout://"
+_REMOTE = re.compile(r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:")
 #: What a cache on this machine says of its folder.
-_CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
+CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
 _NETWORKS = ("default", "host", "none")
 
 
@@ -36,6 +36,8 @@ def parse_build(service: Section) -> Build | None:
 
 
 def _context(place: Field, text: str) -> str:
+    if text.startswith(OCI_LAYOUT):
+        return OCI_LAYOUT + absolute(place, text.removeprefix(OCI_LAYOUT))
     return text if is_remote(text) else absolute(place, text)
 
 
@@ -104,7 +106,7 @@ def _caches(section: Section, key: str) -> tuple[str, ...]:
     for item in whole.items_or_one() if whole else ():
         text = item.text()
         if text is not None:
-            caches.append(_CACHE_FOLDER.sub(lambda found, item=item: f"{found[1]}={absolute(item, found[2])}", text))  # type: ignore[misc]
+            caches.append(CACHE_FOLDER.sub(lambda found, item=item: f"{found[1]}={absolute(item, found[2])}", text))  # type: ignore[misc]
     return tuple(caches)
 
 

@@ -41,7 +41,6 @@ def inputs(project: Project, build: str, rest: str = "", **more: Any) -> dict[st
         pytest.param("{context: ., cache_from: [x.io/a]}", {"cacheFrom": [{"raw": "x.io/a"}]}, id="cache from"),
         pytest.param("{context: ., cache_to: ['type=inline']}", {"cacheTo": [{"raw": "type=inline"}]}, id="cache to"),
         pytest.param("{context: ., ssh: [default]}", {"ssh": [{"id": "default"}]}, id="the agent of ssh"),
-        pytest.param("{context: ., ssh: ['a=/etc/hosts']}", {"ssh": [{"id": "a", "paths": ["/etc/hosts"]}]}, id="ssh"),
         pytest.param(
             "{context: ., tags: [a, x.io/b:1]}",
             {"tags": ["localhost/shop-web", "docker.io/library/a", "x.io/b:1"]},
@@ -63,6 +62,11 @@ def test_each_key_comes_to_the_provider(build: str, expected: dict[str, Any], pr
     found["context"].pop("location")
 
     assert expected == {name: found[name] for name in expected}
+
+
+def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
+    """A key for ssh is handed on by its path."""
+    assert inputs(project, "{context: ., ssh: ['a=key']}")["ssh"] == [{"id": "a", "paths": [f"{tmp_path}/demo/key"]}]
 
 
 def test_nothing_is_said_that_is_not_asked(project: Project) -> None:

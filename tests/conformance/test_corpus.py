@@ -152,9 +152,10 @@ def services_of(folder: Path, files: list[str]) -> set[str]:
 
 
 def complete_copy(name: str, folder: Path) -> Path:
-    """Copy a project and create what the diagnostics miss, until nothing more can be."""
+    """Copy a project, a git work tree again, and create what the diagnostics miss, until nothing more can be."""
     copy = folder / name
     shutil.copytree(shared("corpus", name), copy, copy_function=shutil.copyfile)
+    (copy / ".git").mkdir()
     for path in [copy, *copy.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)
     while True:
