@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_type_hints
 
 import typer
@@ -93,7 +93,7 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
             if values.get("progress") is opt.ProgressMode.JSON:
                 values["json_diagnostics"] = True
             with funnel(as_json=values["json_diagnostics"]):
-                choice = Choice(**{one.name: values.pop(one.name) for one in shared})
+                choice = _settled(Choice(**{one.name: values.pop(one.name) for one in shared}))
                 with _screen(choice) if "progress" in more else _lines():
                     status = command(choice, **values)
             raise typer.Exit(int(status))
@@ -105,6 +105,11 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
         return run
 
     return decorate
+
+
+def _settled(choice: Choice) -> Choice:
+    local = opt.is_local(local=choice.local, kubeconfig=choice.kubeconfig, context=choice.context)
+    return replace(choice, local=local)
 
 
 @functools.cache

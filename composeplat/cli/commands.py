@@ -55,6 +55,7 @@ def render(
     allow_outside: opt.AllowOutside = False,
     name: opt.Name = "",
     namespace: opt.Namespace = "",
+    local: opt.Local = False,
     domain: opt.Domain = "",
     ingress_class: opt.IngressClass = "",
     gateway: opt.Gateway = "",
@@ -74,7 +75,7 @@ def render(
 
     with funnel(as_json=json_diagnostics):
         request = replace(
-            opt.make_request(file, env_file),
+            opt.make_request(file, env_file, local=opt.is_local(local=local)),
             allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
             gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
         )  # fmt: skip
@@ -96,6 +97,7 @@ def config(
     allow_outside: opt.AllowOutside = False,
     name: opt.Name = "",
     namespace: opt.Namespace = "",
+    local: opt.Local = False,
     domain: opt.Domain = "",
     registry: opt.Registry = "",
     form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="Form of the output.")] = "yaml",
@@ -121,7 +123,7 @@ def config(
         raise typer.BadParameter("give only one of --services, --images, --volumes and --variables")
     with funnel(as_json=json_diagnostics):
         request = replace(
-            opt.make_request(file, env_file),
+            opt.make_request(file, env_file, local=opt.is_local(local=local)),
             allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, registry=registry,
         )  # fmt: skip
         status = run(
@@ -258,18 +260,26 @@ def up(
     return run(choice, options)
 
 
+def _behind_dashes(command: list[str]) -> tuple[str, ...]:
+    """Leave out the ``--`` that may stand before a command; another one is the command's own."""
+    args = command[1:] if command[0] == "--" else command
+    if not args:
+        raise typer.BadParameter("names no command", param_hint="--")
+    return tuple(args)
+
+
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 @choosing()
 def execute(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="What to run in its container.")],
+    command: Annotated[list[str], typer.Argument(metavar="[--] COMMAND...", help="What to run in its container.")],
     no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
 ) -> int:
     """Run a command in the container of a service, with this terminal; ends with the command's status."""
     from composeplat.cli.exec import run  # noqa: PLC0415 -- commands load what they need
 
-    return run(choice, service, tuple(command), no_terminal=no_terminal)
+    return run(choice, service, _behind_dashes(command), no_terminal=no_terminal)
 
 
 @app.command()

@@ -22,7 +22,6 @@ from composeplat.engine.target import Target, find_target
 from composeplat.environ import storable, worth_hiding
 from composeplat.load import Loaded, load
 from composeplat.load.variables import namespace_of
-from composeplat.local.layout import DOMAIN
 from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
 from composeplat.request import Request
@@ -120,10 +119,9 @@ def _stored_variables(request: Request, target: Target) -> tuple[Stored, Compose
 
 
 def request_for(choice: Choice) -> Request:
-    request = make_request(choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context)
-    if choice.local:
-        # The user's own kubeconfig is not asked for anything, its namespace neither.
-        request = replace(request, context_namespace="", usual_domain=DOMAIN, usual_registry="localhost")
+    request = make_request(
+        choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
+    )
     return replace(
         request, allow_outside=choice.allow_outside, name=choice.name, namespace=choice.namespace,
         domain=choice.domain, registry=choice.registry,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.environ import Variables
 from composeplat.request import Request
 
 
@@ -61,7 +63,12 @@ Kubeconfig = Annotated[
     str, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig, else KUBECONFIG or the home folder's.")
 ]
 Context = Annotated[str, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.")]
-Local = Annotated[bool, typer.Option("--local", help="Use the local cluster, as root on Linux; deploy starts it.")]
+Local = Annotated[
+    bool,
+    typer.Option(
+        "--local", help="Use the local cluster, as root on Linux; deploy starts it. PLATFORM_LOCAL=true: always."
+    ),
+]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Give up waiting after so long.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Services = Annotated[
@@ -94,16 +101,32 @@ Verbose = Annotated[
 
 
 def make_request(
-    file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str = "", context: str = ""
+    file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str = "", context: str = "", local: bool = False
 ) -> Request:
     """A request for files, made where we stand; a command adds its names with :func:`dataclasses.replace`."""
-    return Request(
-        files=tuple(file or ()),
-        folder=_current_folder(),
-        env_files=tuple(env_file or ()),
-        shell=dict(os.environ),
-        context_namespace=read_context_namespace(kubeconfig, context),
+    request = Request(
+        files=tuple(file or ()), folder=_current_folder(), env_files=tuple(env_file or ()), shell=dict(os.environ)
     )
+    if local:
+        return _for_local_cluster(request)
+    return replace(request, context_namespace=read_context_namespace(kubeconfig, context))
+
+
+def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:
+    """Say whether the local cluster is meant: asked for, or meant always where no other cluster is named."""
+    return local or (not kubeconfig and not context and Variables.of(os.environ).flag("PLATFORM_LOCAL", default=False))
+
+
+def _for_local_cluster(request: Request) -> Request:
+    """A request with what goes without saying on the local cluster, whether it runs or not.
+
+    The user's own kubeconfig is not asked for anything, its namespace neither.
+    """
+    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- only where it is meant
+    from composeplat.local.layout import DOMAIN  # noqa: PLC0415 -- the same
+
+    registry = f"localhost:{local_cluster(os.environ).layout.doors.registry}"
+    return replace(request, context_namespace="", usual_domain=DOMAIN, usual_registry=registry)
 
 
 def _current_folder() -> Path:

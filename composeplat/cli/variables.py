@@ -126,6 +126,7 @@ class _Place:
         from composeplat.load.variables import namespace_of  # noqa: PLC0415 -- the same
         from composeplat.names import is_dns_label  # noqa: PLC0415 -- the same
 
+        local = opt.is_local(local=local, kubeconfig=kubeconfig, context=context)
         request = opt.make_request(None, None, kubeconfig=kubeconfig, context=context)
         target = find_target(os.environ, kubeconfig=kubeconfig, context=context, local=local)
         request = replace(

@@ -178,17 +178,20 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
 def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> None:
     route = checker.origins.written_at(origin)
     shown, name = (checker.origins.shown(*route, key) for key in ("port", "service"))
-    ports = dict.fromkeys(_shown_port(checker, service, port) for port in service.ports if port.protocol == "tcp")
+    known = service_ports(service).items()
+    ports = dict.fromkeys(
+        _shown_port(checker, service, number, port) for (number, protocol), port in known if protocol == "tcp"
+    )
     listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
     message = f"leads to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
     checker.say("unknown-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
 
 
-def _shown_port(checker: Checker, service: Service, port: Port) -> str:
+def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> str:
     """A port as its number, or as it is written where that comes from a variable."""
     shown = checker.origins.shown(*origin_of(service, port))
-    return shown if _is_substituted(checker, service, port) else str(port.target)
+    return shown if _is_substituted(checker, service, port) else str(number)
 
 
 def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:

@@ -410,8 +410,8 @@ endpoints: [{path: /, service: api, port: 80}, {path: /db, service: db, port: 80
             "compose.yaml:4:33: warning: services.db.ports[0] is not made public: it is on the list of ports of"
             " databases and debuggers [never-public]"
         ),
-        "compose.yaml:5:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]",
-        "compose.yaml:5:48: error: endpoints[1] leads to a port that its service does not have [unknown-port]",
+        "compose.yaml:5:13: error: endpoints[0] leads to port '80', which service 'api' does not have [unknown-port]",
+        "compose.yaml:5:48: error: endpoints[1] leads to port '80', which service 'db' does not have [unknown-port]",
         "5 errors, 1 warning",
     ]
 

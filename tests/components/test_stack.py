@@ -579,8 +579,8 @@ def test_an_invalid_plan(folder: Folder) -> None:
     folder.write({"compose.yaml": f"{TEXT}endpoints: [{{path: /, service: web, port: 99}}]\n"})
 
     assert ended(folder) == [
-        "compose.yaml:12:13: error: endpoints[0] leads to a port that its service does not have [unknown-port]",
-        "  hint: add it to the service's ports or expose",
+        "compose.yaml:12:13: error: endpoints[0] leads to port '99', which service 'web' does not have [unknown-port]",
+        "  hint: it has 80, 8080; add the port to the service's 'ports' or 'expose'",
     ]
 
 

@@ -48,6 +48,12 @@ def test_options_behind_the_service_are_the_commands(web: Environment) -> None:
     assert run(web, "web", "echo", "-n", "x") == (0, b"x", b"")
 
 
+def test_dashes_before_the_command_are_not_its_name(web: Environment) -> None:
+    """As for kubectl, ``--`` only tells where the command begins; a second one is the command's."""
+    assert run(web, "web", "--", "echo", "-n", "x") == (0, b"x", b"")
+    assert run(web, "web", "--", "echo", "--", "x") == (0, b"-- x\n", b"")
+
+
 def test_a_terminal(web: Environment) -> None:
     """On a terminal it is one, of its size, and follows when that changes."""
     script = "test -t 0 && sleep 1 && stty size; until stty size | grep '40 120'; do sleep 0.1; done; read line; exit 3"
