@@ -162,12 +162,14 @@ def test_interrupt_when_all_is_said(tmp_path: Path, late: str, words: list[str],
         while process.stdout.readline() not in (b"late\n", b""):
             pass
         assert process.stderr is not None
+        begun = time.monotonic()
         # As a person does: what waits for a lock may miss one that comes just as it begins to.
         while process.poll() is None:
             process.send_signal(signal.SIGINT)
             time.sleep(0.1)
         messages = process.stderr.read()
 
+    assert time.monotonic() - begun < 30  # The thread would go on for a minute.
     assert status == process.returncode
     assert (b"No such command" in messages, b"Traceback" in messages) == (status == 2, False)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.cluster.causes import Cause
 from composeplat.engine.events import Change, Events
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
@@ -71,3 +72,38 @@ def test_ready_for_good(one: dict[str, Any]) -> None:
 def test_a_view_from_before() -> None:
     """A view that is older than the change tells nothing of it."""
     assert not monitor(has_health_check=True).is_over(READY, APPLIED)
+
+
+def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
+    """What a listener hears where a monitor is told this of one service."""
+    heard: list[tuple[str, str]] = []
+    one = Monitor(plan=Plan(environment="shop", namespace="team"), chosen=frozenset({"web"}),
+                  listener=lambda progress: heard.append((progress.phase, progress.words)))  # fmt: skip
+    for phase, words in phases:
+        one.tell("web", phase, words)
+    return heard
+
+
+def test_what_is_new_is_told_once() -> None:
+    """The same phase with the same words is no news; other words are."""
+    waiting, other = ("waiting", "its pod is pending"), ("waiting", "its pod starts")
+
+    assert told_of(waiting, waiting, other, other, waiting) == [waiting, other, waiting]
+
+
+def test_a_failure_is_the_last_word() -> None:
+    """Whatever comes after a failure is not told."""
+    assert told_of(("applying", ""), ("failed", "crashes"), ("waiting", ""), ("ready", "")) == [
+        ("applying", ""),
+        ("failed", "crashes"),
+    ]
+
+
+def test_the_first_cause_holds() -> None:
+    """What a service fails of first is what it failed of."""
+    one = monitor()
+    first, second = (Cause(code="crash", message=text, hint="") for text in ("first", "second"))
+    one.fail("web", first)
+    one.fail("web", second)
+
+    assert one.causes == {"web": first}

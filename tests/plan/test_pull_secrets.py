@@ -16,8 +16,8 @@ services:
 CONFIG = json.dumps({"auths": {"r.example.com": {"auth": base64.b64encode(b"ann:s3cret").decode()}}})
 
 
-def objects(project: Project, **asked: Any) -> dict[str, dict[str, Any]]:
-    made = project({"compose.yaml": TEXT, "docker/config.json": CONFIG})
+def objects(project: Project, text: str = TEXT, **asked: Any) -> dict[str, dict[str, Any]]:
+    made = project({"compose.yaml": text, "docker/config.json": CONFIG, "app/Dockerfile": "FROM scratch"})
     plan = project({}, DOCKER_CONFIG=str(made.path / "docker")).read(**asked).plan
     assert plan is not None
     return {f"{one.kind}/{one.name}": one.manifest for one in plan.objects}
@@ -40,3 +40,11 @@ def test_made_for_whom_it_is_needed(project: Project) -> None:
 def test_only_when_asked(project: Project) -> None:
     """Without being asked for, no login is read, and none is given."""
     assert "Secret/web-pull" not in objects(project)
+
+
+def test_for_what_is_built(project: Project) -> None:
+    """A service that is built is pulled from the registry that it is pushed to."""
+    text = "services: {web: {build: ./app}}"
+
+    assert "Secret/web-pull" in objects(project, text, pull_secret=True, registry="r.example.com/team")
+    assert "Secret/web-pull" not in objects(project, text, pull_secret=True, registry="s.example.com/team")

@@ -1,0 +1,408 @@
+"""Where the command line meets the engine: what an outcome becomes, as words, as JSON and as an exit status.
+
+The engine's operations are replaced by ones that give an outcome.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.causes import Cause
+from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
+from composeplat.engine.events import CREATE, DELETE, UPDATE, Change, Difference
+from composeplat.engine.outcomes import Failure, Options, Refused
+from composeplat.engine.outcomes import Outcome as Came
+from composeplat.engine.stack import Stack
+from tests.cli.conftest import TEXT, Seam, data
+
+WHERE = "demo in namespace team"
+CHAIN = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:apps/v1"
+IMAGE = Difference(path="spec.template.spec.containers[0].image", old="a", new="b")
+CHANGES = [
+    Change(operation=UPDATE, urn=f"{CHAIN}:Deployment::demo-workload/web", kind="Deployment", name="web",
+           differences=(IMAGE,)),
+    Change(operation=CREATE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db"),
+]  # fmt: skip
+FAILED = Failure(
+    service="web", cause=Cause(code="crash", message="crashes with hunter2", hint="see its logs", pod="web-1"),
+    lines=("it is hunter2\x1b[31m", "the end"), source="web-1",
+)  # fmt: skip
+
+
+OPERATIONS = {
+    "deploy": "deploy.deploy", "preview": "preview.preview", "build": "build.build", "destroy": "destroy.destroy",
+    "refresh": "refresh.refresh", "sleep": "sleep.sleep", "wake": "sleep.wake",
+}  # fmt: skip
+PLANNED = ("deploy", "preview")
+each_command = pytest.mark.parametrize("command", OPERATIONS)
+
+
+def words_of(command: str) -> tuple[str, ...]:
+    """A command with the options that it can't do without here."""
+    domain = ("--domain=example.com",) if command in PLANNED else ()
+    registry = ("--registry=r.example.com",) if command in (*PLANNED, "build") else ()
+    return (command, *domain, *registry)
+
+
+# all of them ----------------------------------------------------------------------------------------------------------
+
+
+@each_command
+def test_nothing_to_do(seam: Seam, command: str) -> None:
+    """An outcome without anything in it is no failure, is said in a line, and meets the schema."""
+    seam.gives(OPERATIONS[command], Came(seconds=1.25))
+    outcome = seam.platform(*words_of(command))
+    found = data(seam.platform(*words_of(command), "--json"))
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr.endswith(NOTHING[command] + "\n")
+    assert (found["environment"], found["namespace"]) == ("demo", "team")
+
+
+NOTHING = {
+    "deploy": f"deployed {WHERE}: nothing changed, 1.2 s",
+    "preview": "no changes, 1.2 s",
+    "build": "no image changed, 1.2 s",
+    "destroy": f"there is nothing of {WHERE} to delete",
+    "refresh": "nothing was changed behind our back, 1.2 s",
+    "sleep": f"there was nothing to put to sleep in {WHERE}",
+    "wake": f"nothing was asleep in {WHERE}",
+}
+
+
+@each_command
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        pytest.param(ComposeplatError("it is locked", "wait"), 1, id="failed"),
+        pytest.param(MissingPiece("no Pulumi", "install it"), 4, id="missing"),
+    ],
+)
+def test_an_error(seam: Seam, command: str, error: ComposeplatError, status: int) -> None:
+    """What stops an operation is told with its way out, and ends with the error's own status."""
+    seam.gives(OPERATIONS[command], error)
+    outcome = seam.platform(*words_of(command))
+
+    assert (outcome.status, outcome.stdout) == (status, "")
+    assert outcome.stderr.endswith(f"error: {error}\n  hint: {error.hint}\n")
+
+
+@each_command
+def test_an_interrupt(seam: Seam, command: str) -> None:
+    """Ctrl-C ends with its status, and without a word of ours."""
+    seam.gives(OPERATIONS[command], KeyboardInterrupt())
+    outcome = seam.platform(*words_of(command))
+
+    assert (outcome.status, outcome.stdout) == (130, "")
+    assert "Traceback" not in outcome.stderr
+
+
+@each_command
+def test_a_wrong_file(seam: Seam, command: str) -> None:
+    """A definition with a mistake reaches no operation."""
+    seam.gives(OPERATIONS[command], Came())
+    (seam.folder / "compose.yaml").write_text("services: {web: {image: 7, scale: many}}")
+    outcome = seam.platform(*words_of(command))
+
+    assert (outcome.status, outcome.stdout, seam.asked) == (3, "", [])
+    assert "compose.yaml:1:35: error: services.web.scale" in outcome.stderr
+
+
+@pytest.mark.parametrize("command", ["deploy", "preview", "build"])
+def test_a_refusal(seam: Seam, command: str) -> None:
+    """What stands in the way is told at its place, and that nothing was changed; a warning beside it stays one."""
+    report = Report()
+    report.add("no-effect", _span(seam), ("services",), "services has no effect")
+    report.add("deploy-failed", _span(seam), ("services", "web"), "services.web stands in the way", "move it")
+    seam.gives(OPERATIONS[command], Refused(report))
+    outcome = seam.platform(*words_of(command))
+
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert outcome.stderr.splitlines()[-5:] == [
+        "compose.yaml:1:1: error: services.web stands in the way [deploy-failed]",
+        "  hint: move it",
+        "compose.yaml:1:1: warning: services has no effect [no-effect]",
+        "1 error, 1 warning",
+        "nothing was changed",
+    ]
+
+
+def _span(seam: Seam) -> Span:
+    return Span(Source("compose.yaml", seam.folder / "compose.yaml", TEXT), 1)
+
+
+FAILED_ONE = "1 service failed after 0 s"
+
+
+@pytest.mark.parametrize("command", ["deploy", "build", "wake"])
+def test_a_failure(seam: Seam, command: str) -> None:
+    """A service that fails is told at its place with its last lines, none of them confidential, and ends with 1."""
+    seam.gives(OPERATIONS[command], Came(failures=[FAILED], urls=("https://web.example.com",), images={"own": "o:1"}))
+    outcome = seam.platform(*words_of(command))
+    told = outcome.stderr.splitlines()
+    start = next(number for number, line in enumerate(told) if "crashes" in line)
+
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert told[start : start + 5] == [
+        "compose.yaml:3:5: error: services.web: crashes with [secret] [deploy-failed]",
+        "  hint: see its logs",
+        "  the last lines of web-1:",
+        "    it is [secret]\ufffd[31m",
+        "    the end",
+    ]
+    ends = {"deploy": [f"{FAILED_ONE}; what else was done is noted"], "wake": [FAILED_ONE], "build": []}
+    assert told[start + 5 :] == ends[command]
+
+
+@pytest.mark.parametrize("command", ["deploy", "build", "wake"])
+def test_a_failure_for_programs(seam: Seam, command: str) -> None:
+    """The same as JSON: the outcome is printed, and the status is 1 all the same."""
+    seam.gives(OPERATIONS[command], Came(failures=[FAILED]))
+    outcome = seam.platform(*words_of(command), "--json")
+    found = data(outcome)
+
+    assert outcome.status == 1
+    assert found["status"] == "failed"
+    assert found["failures"] == [
+        {"service": "web", "code": "crash", "message": "crashes with [secret]", "hint": "see its logs", "pod": "web-1",
+         "lines": ["it is [secret]\x1b[31m", "the end"]}
+    ]  # fmt: skip
+
+
+@each_command
+def test_quiet(seam: Seam, command: str) -> None:
+    """Who wants no progress is told what came of it, and nothing else."""
+    seam.gives(OPERATIONS[command], Came(seconds=1.25))
+
+    assert seam.platform(*words_of(command), "--quiet").stderr == NOTHING[command] + "\n"
+
+
+# deploy ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_deploy(seam: Seam) -> None:
+    """The addresses are the result; what changed, what stays and what was removed is told beside it."""
+    seam.gives("deploy.deploy", Came(
+        changes=CHANGES, counts={"create": 1, "update": 2, "replace": 3, "delete": 4, "same": 5}, kept=["old"],
+        removed=["Service/stray"], urls=("https://web.example.com", "https://hunter2.example.com"), seconds=2.5,
+    ))  # fmt: skip
+    outcome = seam.platform(*words_of("deploy"))
+
+    assert (outcome.status, outcome.stdout) == (0, "https://web.example.com\nhttps://hunter2.example.com\n")
+    assert outcome.stderr.splitlines()[-3:] == [
+        "volume old is not in the file any more; it and its data stay",
+        "removed Service/stray, left by an interrupted run",
+        f"deployed {WHERE}: 1 created, 2 updated, 3 replaced, 4 deleted, 2.5 s",
+    ]
+
+
+def test_a_deploy_for_programs(seam: Seam) -> None:
+    """JSON alone is printed: each change with its part of the file and its reasons, without the values."""
+    seam.gives("deploy.deploy", Came(changes=CHANGES, kept=["old"], urls=("https://web.example.com",), seconds=2.55))
+
+    assert data(seam.platform(*words_of("deploy"), "--json")) == {
+        "schema": "platform/deploy/1", "environment": "demo", "namespace": "team", "status": "done",
+        "changes": [
+            {"part": "service web", "operation": "update", "kind": "Deployment", "name": "web",
+             "reasons": ["image a → b"]},
+            {"part": "service db", "operation": "create", "kind": "Service", "name": "db", "reasons": []},
+        ],
+        "kept_volumes": ["old"], "urls": ["https://web.example.com"], "failures": [], "seconds": 2.5,
+    }  # fmt: skip
+
+
+def test_what_a_deploy_is_asked(seam: Seam) -> None:
+    """The options reach the engine, and so does the builder, as a variable."""
+    seam.gives("deploy.deploy", Came())
+    words = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
+    seam.platform(*words_of("deploy"), *words, "--safe-checkpoints", "--builder=mine").assert_success()
+
+    assert seam.options == Options(
+        services=("web",), wait=False, timeout=7, rerun_jobs=True, refresh=True, replaced_volumes=("kept",),
+        safe_checkpoints=True, build=False,
+    )  # fmt: skip
+    assert seam.asked[0][1].variables["BUILDX_BUILDER"] == "mine"
+
+
+def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
+    """A note of the engine is a line, without what is confidential."""
+
+    def act(stack: Stack, *_: Any) -> Came:
+        stack.say("made namespace hunter2")
+        return Came()
+
+    seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)
+
+    assert "made namespace [secret]\n" in seam.platform(*words_of("deploy")).stderr
+
+
+# preview --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "status"),
+    [
+        ((), CHANGES, 0),
+        (("--expect-no-changes",), CHANGES, 5),
+        (("--expect-no-changes",), [], 0),
+        (("--expect-no-changes", "--json"), CHANGES, 5),
+    ],
+    ids=["changes", "unexpected", "none", "json"],
+)
+def test_the_status_of_a_preview(seam: Seam, words: tuple[str, ...], changes: list[Change], status: int) -> None:
+    """Changes are no failure but where none were expected."""
+    seam.gives("preview.preview", Came(changes=changes))
+
+    assert seam.platform(*words_of("preview"), *words).status == status
+
+
+def test_a_preview(seam: Seam) -> None:
+    """The changes are the result, by part of the file; with --diff each property."""
+    seam.gives("preview.preview", Came(changes=CHANGES, counts={"same": 3}, kept=["old"], notes=["a note"], seconds=2))
+    outcome, differing = seam.platform(*words_of("preview")), seam.platform(*words_of("preview"), "--diff")
+
+    assert outcome.stdout.splitlines() == [
+        "service web",
+        "  ~ update Deployment web: image a → b",
+        "service db",
+        "  + create Service db",
+    ]
+    assert differing.stdout.splitlines()[2:5] == [
+        "      spec.template.spec.containers[0].image",
+        "        - a",
+        "        + b",
+    ]
+    assert outcome.stderr.splitlines()[-3:] == [
+        "volume old leaves the file; it and its data stay in the cluster",
+        "a note",
+        "1 to create, 1 to update, 2.0 s",
+    ]
+
+
+def test_a_preview_for_programs(seam: Seam) -> None:
+    """JSON has each difference, what stays, and how much is unchanged."""
+    seam.gives("preview.preview", Came(changes=CHANGES[:1], counts={"same": 3}, kept=["old"], notes=["a note"]))
+    found = data(seam.platform(*words_of("preview"), "--json"))
+
+    assert found["changes"][0]["differences"] == [{"path": IMAGE.path, "old": "a", "new": "b", "replaces": False}]
+    assert (found["kept_volumes"], found["notes"], found["unchanged"]) == (["old"], ["a note"], 3)
+
+
+# build ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "built 1 image"), (2, "built 2 images")])
+def test_a_build(seam: Seam, count: int, words: str) -> None:
+    """The names of all images are the result, and how many were built is told."""
+    change = Change(operation=CREATE, urn="a", kind="Image", name="own")
+    other = Change(operation=CREATE, urn="b", kind="Service", name="own")
+    images = {"own": "r.example.com/demo-own@sha256:ab", "web": "r.example.com/web"}
+    seam.gives("build.build", Came(changes=[*[change] * count, other], images=images, seconds=3))
+    outcome = seam.platform(*words_of("build"))
+
+    assert (outcome.status, outcome.stdout.splitlines()) == (0, list(images.values()))
+    assert outcome.stderr.splitlines()[-1] == f"{words}, 3.0 s"
+    assert data(seam.platform(*words_of("build"), "--json"))["images"] == images
+
+
+def test_what_a_build_is_asked(seam: Seam) -> None:
+    """The services and --force reach the engine, and no domain is wanted."""
+    seam.gives("build.build", Came())
+    seam.platform("build", "own", "--force", "--registry=r.example.com").assert_success()
+
+    assert (seam.asked[0][2][1], seam.asked[0][3]) == (("own",), {"force": True})
+
+
+# destroy --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_destroy(seam: Seam) -> None:
+    """What was deleted is counted, without images and what is kept; volumes that stay are named."""
+    gone = Change(operation=DELETE, urn="a", kind="Service", name="db")
+    image = Change(operation=DELETE, urn="b", kind="Image", name="own")
+    stays = Change(operation=DELETE, urn="c", kind="PersistentVolumeClaim", name="kept", kept=True)
+    seam.gives("destroy.destroy", Came(changes=[gone, image, stays], removed=["Job/stray"], kept=["kept"], seconds=4))
+    outcome = seam.platform("destroy")
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr.splitlines()[-2:] == [
+        f"destroyed {WHERE}: 2 objects deleted, 4.0 s",
+        "volume kept and its data stay; the next deploy takes them up, --volumes deletes them",
+    ]
+    found = data(seam.platform("destroy", "--json"))
+    assert (found["deleted"], found["kept_volumes"], found["seconds"]) == (2, ["kept"], 4)
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ((), {"volumes": False, "wait": True}),
+        (("--volumes", "--yes", "--no-wait"), {"volumes": True, "wait": False}),
+    ],
+)
+def test_what_a_destroy_is_asked(seam: Seam, words: tuple[str, ...], asked: dict[str, bool]) -> None:
+    """The options reach the engine."""
+    seam.gives("destroy.destroy", Came())
+    seam.platform("destroy", *words).assert_success()
+
+    assert seam.asked[0][3] == asked
+
+
+def test_data_is_not_deleted_without_a_word(seam: Seam) -> None:
+    """Without a terminal --volumes wants --yes, and nothing is begun."""
+    seam.gives("destroy.destroy", Came())
+    outcome = seam.platform("destroy", "--volumes")
+
+    assert (outcome.status, seam.asked) == (1, [])
+    assert "--volumes deletes all data of demo in namespace team" in outcome.stderr
+
+
+# refresh --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_refresh(seam: Seam) -> None:
+    """Each object that is otherwise is a line of the result; what to do about it is told."""
+    gone = Change(operation=DELETE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db")
+    seam.gives("refresh.refresh", Came(changes=[CHANGES[0], gone], seconds=1))
+    outcome, shown = seam.platform("refresh"), seam.platform("refresh", "--preview")
+
+    assert outcome.stdout.splitlines() == ["Deployment web was changed: image a → b", "Service db is gone"]
+    assert outcome.stderr.splitlines()[-2:] == [
+        "2 objects are otherwise than deployed, 1.0 s",
+        "the state now says so; 'platform deploy' makes them again what the file says",
+    ]
+    assert shown.stderr.splitlines()[-1] == "2 objects are otherwise than deployed, 1.0 s"
+    assert [one[3] for one in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
+    assert len(data(seam.platform("refresh", "--json"))["changed"]) == 2
+
+
+# sleep and wake -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("command", "words"), [("sleep", "sleeps"), ("wake", "is awake")])
+def test_sleep_and_wake(seam: Seam, command: str, words: str) -> None:
+    """What was laid down or woken is told, and what was left alone."""
+    seam.gives(OPERATIONS[command], Came(services=("db", "web"), developed=("own",), seconds=1))
+    outcome = seam.platform(command, "--no-wait", "--timeout=9")
+    found = data(seam.platform(command, "--json"))
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr.splitlines()[-2:] == [
+        "own is under development, and was left alone",
+        f"{WHERE} {words}: db, web, 1.0 s",
+    ]
+    assert (found["services"], found["under_development"]) == (["db", "web"], ["own"])
+    asked = {key: value for key, value in seam.asked[0][3].items() if key != "in_order"}
+    assert asked == {"wait": False, "timeout": 9}
+
+
+@pytest.mark.parametrize("flag", ["true", "false"])
+def test_whether_services_wake_in_order(seam: Seam, flag: str) -> None:
+    """The order of depends_on holds for waking where the flag says so."""
+    seam.gives("sleep.wake", Came())
+    (seam.folder / ".env").write_text(f"OKTETO_COMPOSE_DEPENDS_ON_ENABLED={flag}\n")
+    seam.platform("wake").assert_success()
+
+    assert seam.asked[0][3]["in_order"] == (flag == "true")
