@@ -13,7 +13,7 @@ STAMP := .venv/.stamp
 COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test endurance bench demo docs lock clean
+.PHONY: help env setup extras check test endurance mutants bench demo docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ test: check setup extras ## check, then run every test, the local cluster's too
 endurance: env ## run the long tests
 	@echo "endurance: pytest"
 	@ENDURANCE=1 $(BIN)/pytest -m endurance --timeout 0
+
+mutants: env ## change the code one token at a time, and see which changes no test notices (COUNT=200 SEED=1)
+	@$(BIN)/python -m tests.mutants --count $(or $(COUNT),200) --seed $(or $(SEED),1)
 
 bench: setup ## measure rendering, deploys, how soon failures are told, builds and syncing
 	@for one in render deploy failures builds sync; do \
@@ -95,5 +98,5 @@ lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer ver
 
 clean: ## remove everything that make made
 	@echo "clean: removing environments, caches and builds"
-	@rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
+	@rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,114 @@
+"""A copy of the project, in which tests run with or without a change.
+
+Owns the copy, and the processes that run in it.
+Must not touch the project itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tests.conftest import ROOT
+from tests.mutants.changes import Change
+
+#: Tests that take too long to follow, or look at more than the product's code.
+_LEFT_OUT = ("tests/fuzz", "tests/mutants", "tests/bad_input/test_bombs.py", "tests/toolchain/test_link.py")
+_START = """
+from pathlib import Path
+from tests.mutants.lines import follow_process
+follow_process(Path({root!r}), Path({notes!r}))
+"""
+
+
+def project_files() -> list[str]:
+    """The files of the project that are kept, or would be."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    return sorted(name for name in names if name and (ROOT / name).is_file())
+
+
+def key_of_project() -> str:
+    """What changes whenever a test might run other lines."""
+    digest = hashlib.sha256()
+    for name in project_files():
+        if name.startswith(("composeplat/", "tests/")):
+            digest.update(name.encode() + (ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+class Copy:
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "project"
+        self._folder = folder
+        for name in project_files():
+            target = self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((ROOT / name).read_bytes())
+            target.chmod((ROOT / name).stat().st_mode)
+        # A compiled module is looked at again by what is in it: changes come faster than the clock of a file.
+        compiling = ["compileall", "-q", "--invalidation-mode", "checked-hash", "composeplat"]
+        subprocess.run([sys.executable, "-m", *compiling], cwd=self.root, check=True)
+
+    def make_map(self, path: Path) -> None:
+        """Run every test that needs no cluster, and write which lines each of them runs."""
+        notes, start = self._folder / "notes", self.root / "sitecustomize.py"
+        notes.mkdir(exist_ok=True)
+        start.write_text(_START.format(root=str(self.root), notes=str(notes)))
+        words = [f"--ignore={name}" for name in _LEFT_OUT]
+        try:
+            self._pytest(
+                "-p", "tests.mutants.mapping", "-m", "not endurance and not cluster", "--timeout=600", *words,
+                limit=3 * 3600, MUTANTS_MAP=str(path), MUTANTS_NOTES=str(notes),
+            )  # fmt: skip
+        finally:
+            start.unlink()
+
+    def is_noticed(self, tests: Sequence[str], limit: float) -> bool:
+        """Say whether any of the tests fails, or they don't come to an end."""
+        chosen = self._folder / "chosen"
+        chosen.write_text("".join(f"{name}\n" for name in tests))
+        files = dict.fromkeys(name.partition("::")[0] for name in tests)
+        words = ["-x", "-p", "tests.mutants.chosen", *files]
+        return self._pytest(*words, limit=limit, MUTANTS_CHOSEN=str(chosen), PYTHONDONTWRITEBYTECODE="1") != 0
+
+    @contextmanager
+    def changed(self, name: str, change: Change) -> Iterator[None]:
+        path = self.root / name
+        before = path.read_text()
+        path.write_text(change.apply(before))
+        try:
+            yield
+        finally:
+            path.write_text(before)
+
+    def _pytest(self, *words: str, limit: float, **variables: str) -> int | None:
+        """Run pytest; gives its status, and nothing where it had to be ended."""
+        environment = {**os.environ, "PYTHONPATH": str(self.root), **variables}
+        with (self._folder / "output").open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words], cwd=self.root,
+                env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def last_lines(self) -> str:
+        return (self._folder / "output").read_text(errors="replace")[-2000:]
+
+
+def seconds_since(begun: float) -> float:
+    return time.monotonic() - begun
