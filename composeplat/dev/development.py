@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.threads import start_thread
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.helper import architectures, helper_image
 from composeplat.dev.link import Event, Link, Place, Session
-from composeplat.dev.swap import Swap, holder_of
+from composeplat.dev.swap import HOLDER_GONE_AFTER, Swap, holder_of
 from composeplat.dev.twin import Object, Wanted, selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.home import find_home, writing
@@ -49,6 +50,34 @@ class Wishes:
     take_over: bool = False
 
 
+@dataclass(slots=True)
+class Claim:
+    """When our claim on a service was renewed, and what is told where it can't be."""
+
+    service: str
+    say: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    _renewed: float = 0.0
+    _is_lost: bool = False
+
+    def __post_init__(self) -> None:
+        self._renewed = self.now()
+
+    @property
+    def age(self) -> float:
+        return self.now() - self._renewed
+
+    def renew(self) -> None:
+        if self._is_lost:
+            self.say(f"the claim on {self.service} is renewed again")
+        self._renewed, self._is_lost = self.now(), False
+
+    def fail(self, error: Exception) -> None:
+        if not self._is_lost and self.age > HOLDER_GONE_AFTER:
+            self._is_lost = True
+            self.say(f"the claim on {self.service} can't be renewed, and others may take it over: {error}")
+
+
 @dataclass(slots=True, kw_only=True)
 class Development:
     plan: Plan
@@ -61,6 +90,7 @@ class Development:
     _ended: threading.Event = field(default_factory=threading.Event)
     _over: str = ""
     """Why there is nothing to develop any more, where someone else has seen to that."""
+    _failure: Exception | None = None
 
     @property
     def identity(self) -> Identity:
@@ -90,8 +120,9 @@ class Development:
             swap.hold(self._holder())
             self._wait(swap, wishes.timeout)
         running = Link(link.path, self._place(), self.paths, wishes.session)
-        keeper = threading.Thread(target=self._keep, args=(wanted, running), daemon=True)
-        keeper.start()
+        keeper = start_thread(
+            "keeper", lambda: self._keep(wanted, running), lambda error: self._give_up(error, running)
+        )
         try:
             with _interrupts_left_to(running):
                 status = running.run(self.environment, on_event)
@@ -99,9 +130,15 @@ class Development:
             self._ended.set()
             keeper.join(timeout=5)
             self._let_go()
+        if self._failure is not None:
+            raise self._failure
         if self._over:
             raise ComposeplatError(self._over)
         return status
+
+    def _give_up(self, error: Exception, link: Link) -> None:
+        self._failure = error
+        link.end()
 
     def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, wishes: Wishes) -> Wanted:
         helper = wishes.helper or helper_image(
@@ -140,7 +177,7 @@ class Development:
         }  # fmt: skip
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
-        held = holder_of(swap.twin())
+        held = holder_of(swap.twin(), swap.api.server_time)
         if held is None or not may_be_running(held):
             return
         who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
@@ -153,7 +190,7 @@ class Development:
 
     def _keep(self, wanted: Wanted, link: Link) -> None:
         """Renew our claim, and put the twin in place again where someone has deployed meanwhile."""
-        renewed = time.monotonic()
+        claim = Claim(self.service.name, self.say)
         with Api(self.target.access) as api:
             swap = self._swap(api)
             while not self._ended.wait(_LOOKED_EVERY):
@@ -163,22 +200,22 @@ class Development:
                         self._over = (
                             f"{self.service.name} is not under development any more: it was given back or destroyed"
                         )
-                    elif time.monotonic() - renewed > _RENEWED_EVERY:
+                    elif claim.age > _RENEWED_EVERY:
                         self._over = self._renew(swap, twin)
-                        renewed = time.monotonic()
+                        claim.renew()
                     if self._over or twin is None:
                         link.end()
                         return
                     if swap.is_behind(twin):
                         self.say(f"{self.service.name} was deployed anew; its development container follows")
                         swap.take_place(wanted)
-                except ComposeplatError:
+                except ComposeplatError as error:
                     # The link says of a cluster that can't be reached; here the next round sees to it.
-                    continue
+                    claim.fail(error)
 
     def _renew(self, swap: Swap, twin: Object) -> str:
         """Say that we are at it still; gives the words where it is someone else now."""
-        held = holder_of(twin)
+        held = holder_of(twin, swap.api.server_time)
         if held is not None and held.get("id") != self._id:
             return f"{self.service.name} was taken over by {held.get('user') or 'someone'} on {held.get('host')}"
         swap.hold(self._holder())
@@ -187,7 +224,7 @@ class Development:
     def _let_go(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
             swap = self._swap(api)
-            held = holder_of(swap.twin())
+            held = holder_of(swap.twin(), swap.api.server_time)
             if held is not None and held.get("id") == self._id:
                 swap.let_go()
 
@@ -196,7 +233,7 @@ class Development:
     def down(self, *, volumes: bool) -> bool:
         with Api(self.target.access) as api:
             swap = self._swap(api)
-            held = holder_of(swap.twin())
+            held = holder_of(swap.twin(), swap.api.server_time)
             if held is not None:
                 _end(held)
             return swap.give_back(volumes=volumes)
@@ -222,9 +259,9 @@ def _end(held: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _interrupts_left_to(link: Link) -> Iterator[None]:
-    """Ctrl-C is the program's in the container; a wish to end is passed on."""
+    """Ctrl-C is the program's in the container, once that is there; a wish to end is passed on."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: link.interrupt())
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: link.end())
     try:

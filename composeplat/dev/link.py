@@ -16,6 +16,7 @@ from typing import Any
 
 from composeplat.dev.twin import AGENT, SOCKET
 from composeplat.engine.home import write_private
+from composeplat.engine.process import Interrupted
 from composeplat.sync import SyncPath
 
 Event = dict[str, Any]
@@ -78,6 +79,8 @@ class Link:
         self.place = place
         self._config = configuration(place, paths, session)
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_to_end = False
+        self._is_interrupted = False
 
     def run(self, environment: Mapping[str, str], on_event: Callable[[Event], None]) -> int:
         """Start it, tell its events as they come, and give the status it ends with."""
@@ -96,14 +99,24 @@ class Link:
             os.close(writer)
         thread = threading.Thread(target=_read, args=(reader, on_event), daemon=True)
         thread.start()
+        if self._is_to_end or self._is_interrupted:
+            self._process.terminate()
         try:
             status = self._process.wait()
         finally:
             config.unlink(missing_ok=True)
         thread.join(timeout=5)
+        if self._is_interrupted:
+            raise Interrupted("interrupted")
         return 128 - status if status < 0 else status
 
+    def interrupt(self) -> None:
+        """Take a Ctrl-C: it is the program's in the container, and before that is there, a wish to end."""
+        self._is_interrupted = self._process is None or self._is_interrupted
+
     def end(self) -> None:
+        """End it; where it has not begun yet, as soon as it has."""
+        self._is_to_end = True
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 

@@ -156,7 +156,7 @@ class Swap:
     # who holds it
 
     def hold(self, holder: dict[str, Any]) -> None:
-        self._annotate(json.dumps({**holder, "seen": round(time.time())}))
+        self._annotate(json.dumps({**holder, "seen": round(self.api.server_time)}))
 
     def let_go(self) -> None:
         self._annotate(None)
@@ -189,11 +189,14 @@ class Swap:
         self._until_away(twin["metadata"]["uid"], "its development container")
 
 
-def holder_of(twin: Object | None) -> dict[str, Any] | None:
-    """Who develops the service now, as far as its twin says."""
+def holder_of(twin: Object | None, now: float) -> dict[str, Any] | None:
+    """Who develops the service now, as far as its twin says; ``now`` is by the API server's clock, as is what it says.
+
+    The clocks of the machines of two developers may be minutes apart.
+    """
     try:
         held: dict[str, Any] = json.loads((twin or {})["metadata"]["annotations"][HELD_BY])
-        return held if time.time() - float(held["seen"]) < HOLDER_GONE_AFTER else None
+        return held if now - float(held["seen"]) < HOLDER_GONE_AFTER else None
     except (KeyError, ValueError, TypeError):
         return None
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.home import write_private, writing
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
 from composeplat.machine import ProcessId
@@ -28,6 +28,8 @@ Event = dict[str, Any]
 
 _TICK = 0.05
 _GRACE = 2.0
+#: A short command asks the backend of the state, which may be far away, or gone.
+_ASKED_WITHIN = 120.0
 #: For so long Pulumi may go on after an interrupt: a step that is under way may hang on a cluster that does not answer.
 _END_WITHIN = 20.0
 #: The interrupt that asks no more.
@@ -93,7 +95,7 @@ class Runner:
         return OwnProcesses(self.folder)
 
     def ask(self, *words: str) -> Ended:
-        """Run a short command that takes no lock, and give its output."""
+        """Run a short command that takes no lock, and give its output; one that hangs is ended."""
         return self._run_short(words, takes_lock=False)
 
     def change(self, *words: str) -> Ended:
@@ -110,13 +112,31 @@ class Runner:
                 own = OwnProcess(ProcessId.of(process.pid), time.time()) if takes_lock else None
                 if own is not None:
                     self.own_processes.add(own)
-                output, errors = process.communicate()
+                output, errors = self._collect(process, " ".join(["pulumi", *words[:2]]))
             except BaseException:
-                process.kill()
+                end_group(process.pid)
                 raise
         ended = Ended(process.returncode, output if process.returncode == 0 else errors + output)
         self._forget_locked_out(own, ended)
         return ended
+
+    def _collect(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
+        """Wait for a command's output: an interrupt shortens the wait, as what writes the state is better not cut."""
+        began = time.monotonic()
+        ends_by = began + _ASKED_WITHIN
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.communicate(timeout=_TICK)
+            if self.interrupts.count:
+                ends_by = min(ends_by, time.monotonic() + _GRACE)
+            if time.monotonic() < ends_by:
+                continue
+            if self.interrupts.count:
+                raise Interrupted("interrupted", f"'{name}' was ended; the next run takes up what was under way")
+            raise MissingPiece(
+                f"'{name}' has not ended within {time.monotonic() - began:.0f} s",
+                "see whether the backend of the state answers: pulumi whoami --verbose; then run this again",
+            )
 
     def follow(
         self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]

@@ -82,6 +82,38 @@ def test_ask_that_fails(tmp_path: Path) -> None:
     assert Ended(255, "error: x\nhalf\n") == asked
 
 
+def test_ask_what_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that hangs, as with a backend that does not answer, hung for ever; it is ended, and told."""
+    monkeypatch.setattr("composeplat.engine.process._ASKED_WITHIN", 0.5)
+    body = """
+    open("pid", "w").write(str(os.getpid()))
+    time.sleep(60)
+    """
+    with pytest.raises(MissingPiece, match=r"^'pulumi stack export' has not ended within \d s$") as caught:
+        runner(tmp_path, body).ask("stack", "export", "--stack", "team")
+
+    assert caught.value.hint.startswith("see whether the backend of the state answers: pulumi whoami --verbose")
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def _press_when(path: Path) -> None:
+    comes_true(path.exists)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_a_question_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Ctrl-C shortens the wait for a short command: what writes the state may end by itself, what hangs is ended."""
+    monkeypatch.setattr("composeplat.engine.process._GRACE", 0.5)
+    asked = runner(tmp_path, 'open("there", "w"); time.sleep(60)')
+    press = threading.Thread(target=_press_when, args=(tmp_path / "there",))
+    with asked.interrupts:
+        press.start()
+        with pytest.raises(Interrupted) as caught:
+            asked.ask("stack", "import")
+
+    assert caught.value.hint == "'pulumi stack import' was ended; the next run takes up what was under way"
+
+
 def test_how_a_question_is_asked(tmp_path: Path) -> None:
     """The program runs in the stack's folder, in a group of its own, with the variables given and no input."""
     body = """

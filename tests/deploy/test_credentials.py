@@ -1,0 +1,201 @@
+"""Credentials of three seconds on a real API server: deploys, logs, watches and `up` outlive them."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.credentials import Credential, fixed
+from composeplat.dev.twin import HELD_BY, twin_name
+from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import KUBE
+from tests.deploy import short_lived
+from tests.deploy.conftest import Environment, until
+from tests.deploy.test_up import up_words
+
+ACCOUNT = "short-lived"
+#: An API server remembers for so long that it has taken a token.
+REMEMBERED = 10
+LONG = bool(os.environ.get("ENDURANCE"))
+#: For so long a deploy waits for the service that is slow.
+SLOW = 150 if LONG else 9
+COUNTING = "sh -c 'trap exit TERM; n=0; while :; do n=$$((n+1)); echo line $$n; sleep 0.1; done'"
+
+
+def file(slow: int) -> str:
+    return f"""\
+services:
+  web:
+    image: 'busybox:1.37'
+    command: "{COUNTING}"
+    stop_grace_period: 0
+    volumes: ['./src:/app']
+    healthcheck: {{test: '[ $(( $(date +%s) - $(stat -c %Y /proc/1) )) -ge {slow} ]', interval: 1s, retries: 500}}
+  after:
+    image: 'busybox:1.37'
+    command: "{COUNTING}"
+    stop_grace_period: 0
+    depends_on: {{web: {{condition: service_healthy}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def account(cluster: LocalCluster) -> str:
+    """A service account that may do anything; gives its number."""
+    metadata = {"name": ACCOUNT, "namespace": "default"}
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": ACCOUNT},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", **metadata}],
+    }  # fmt: skip
+    kubectl = [str(Toolchain(os.environ).need(KUBE).path), "kubectl", f"--kubeconfig={cluster.layout.kubeconfig}"]
+    items = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, binding]
+    applied = {"apiVersion": "v1", "kind": "List", "items": items}
+    subprocess.run(
+        [*kubectl, "apply", "-f", "-"], input=json.dumps(applied), text=True, check=True, capture_output=True
+    )
+    with Api(cluster.access) as api:
+        return str(api.get(f"/api/v1/namespaces/default/serviceaccounts/{ACCOUNT}")["metadata"]["uid"])
+
+
+def use_plugin(environment: Environment, folder: Path, account: str, kind: str) -> Path:
+    """Let the environment's kubeconfig name the plugin; gives the file that notes each of its runs."""
+    layout, notes = environment.cluster.layout, folder / f"{kind}-runs"
+    config = json.loads(layout.kubeconfig.read_text())
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": sys.executable,
+        "args": ["-IS", short_lived.__file__, str(layout.keys), ACCOUNT, account, kind, str(notes)],
+    }  # fmt: skip
+    config["users"] = [{"name": one["name"], "user": {"exec": plugin}} for one in config["users"]]
+    named = folder / f"{kind}-kubeconfig"
+    named.write_text(json.dumps(config))
+    environment.variables["KUBECONFIG"] = str(named)
+    return notes
+
+
+def runs(notes: Path) -> int:
+    return len(notes.read_text().splitlines())
+
+
+def test_tokens_and_certificates_that_end(cluster: LocalCluster, account: str) -> None:
+    """The API server takes what the plugin gives for three seconds: the rest of these tests would show nothing else."""
+    keys, end = cluster.layout.keys, time.time() + short_lived.LIFE
+    certificate, key = short_lived.make_certificate(keys, ACCOUNT, end)
+    given = {
+        "token": Credential(token=short_lived.make_token(keys, ACCOUNT, account, end)),
+        "certificate": Credential(certificate_data=certificate, key_data=key),
+    }
+    asked = {name: Api(replace(cluster.access, credentials=fixed(credential))) for name, credential in given.items()}
+    for name, api in asked.items():
+        with api:
+            assert api.get("/api/v1/namespaces/default")["kind"] == "Namespace", name
+    time.sleep(short_lived.LIFE + 1)
+    refused = {}
+    for name, api in asked.items():
+        deadline = time.monotonic() + REMEMBERED
+        while name not in refused and time.monotonic() < deadline:
+            with api:
+                try:
+                    api.get("/api/v1/namespaces/default")
+                    time.sleep(0.2)
+                except ApiError as error:
+                    refused[name] = error.status
+
+    assert refused == dict.fromkeys(given, http.client.UNAUTHORIZED)
+
+
+@contextlib.contextmanager
+def running(environment: Environment, name: str, *words: str) -> Iterator[Path]:
+    """Run a command meanwhile; gives the file of its output, and sees that it has not ended by itself."""
+    output = environment.folder.parent / f"{environment.namespace}-{name}"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            list(words), cwd=environment.folder, env=environment.variables, stdin=subprocess.DEVNULL,
+            stdout=stream, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+    try:
+        yield output
+        assert process.poll() is None, output.read_text()
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(20)
+        process.kill()
+
+
+def count_of(output: Path) -> int:
+    """How many lines there are, of those that a service counts; none is missing, and none comes twice."""
+    numbers = [int(line.rpartition(" ")[2]) for line in output.read_text().splitlines() if " line " in f" {line}"]
+    assert numbers == list(range(1, len(numbers) + 1))
+    return len(numbers)
+
+
+@pytest.mark.parametrize("kind", ["token", "certificate"])
+def test_beyond_the_end(environment: Environment, tmp_path: Path, account: str, kind: str) -> None:
+    """A deploy, logs that are followed and a watched status go on through the ends of credentials."""
+    notes = use_plugin(environment, tmp_path, account, kind)
+    environment.write(file(SLOW))
+    environment.write("page", "src/index.html")
+    logs = environment.words("logs", "--follow", "--no-prefix", "web")
+    status = environment.words("status", "--watch")
+    done = []
+    deploy = threading.Thread(target=lambda: done.append(environment.platform("deploy", "--timeout", "400")))
+    deploy.start()
+    until(lambda: environment.pods("web") and environment.pods("web")[0]["status"]["phase"] == "Running")
+    with running(environment, "logs", *logs) as lines, running(environment, "status", *status) as shown:
+        deploy.join()
+        before = count_of(lines)
+        until(lambda: count_of(lines) > before + 10)
+        until(lambda: "after" in shown.read_text().rpartition("SERVICE")[2])
+        trouble = [text for text in (lines.read_text(), shown.read_text()) if "credential" in text]
+
+    done[0].expect()
+    assert trouble == []
+    assert done[0].seconds > SLOW
+    assert before > 5 * SLOW
+    assert runs(notes) > done[0].seconds / short_lived.LIFE
+
+
+@pytest.mark.endurance
+def test_up_beyond_the_end(environment: Environment, tmp_path: Path, account: str) -> None:
+    """`up` keeps its claim, its files and its ports through many ends of its credential."""
+    environment.write("page", "src/index.html")
+    environment.deploy(file(0)).expect()
+    notes = use_plugin(environment, tmp_path, account, "certificate")
+    listing = "while :; do cat /app/index.html; sleep 0.2; done"
+    with running(environment, "up", *up_words(environment, "web", "--", "sh", "-c", listing)) as shown:
+        until(lambda: "page" in shown.read_text())
+        for number in range(30):
+            page = f"page {number};"
+            environment.write(page, "src/index.html")
+            until(functools.partial(is_in, page, shown))
+            time.sleep(5)
+            assert claimed(environment) < 15
+
+    assert runs(notes) > 150 / short_lived.LIFE
+
+
+def is_in(text: str, path: Path) -> bool:
+    return text in path.read_text()
+
+
+def claimed(environment: Environment) -> float:
+    """How many seconds ago `up` has renewed its claim."""
+    twin = environment.get("apps/v1", "Deployment", twin_name("web")) or {}
+    return time.time() - float(json.loads(twin["metadata"]["annotations"][HELD_BY])["seen"])
