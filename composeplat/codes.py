@@ -97,6 +97,11 @@ CODES: dict[str, Code] = {
         "Host content too large for a ConfigMap goes into an image made from the service's own.",
         "Nothing to do.",
     ),
+    "unbuilt-image": Code(
+        _W,
+        "Objects that are printed name an image that only a deploy builds: it carries host content.",
+        "Deploy instead, mount less, or use a named volume or an image of your own.",
+    ),
     # names
     "name-cleaned": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
     "bad-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),

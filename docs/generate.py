@@ -60,6 +60,8 @@ CLUSTER_MESSAGES = {
     " the file changes its size from 1Gi to 100Mi [volume-change]",
     "no-sync-path": "compose.yaml:2:3: error: services.web has no host volume, so there is nothing to develop it with"
     " [no-sync-path]",
+    "unbuilt-image": "compose.yaml:5:9: warning: services.web.volumes[0] needs an image that only 'platform deploy'"
+    " builds, as the service mounts 80 files, 40 KiB: kubectl can't run it [unbuilt-image]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",
 }
 

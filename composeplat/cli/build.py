@@ -12,11 +12,13 @@ from composeplat.cli.operating import (
     show_failures,
     show_refusal,
     stack_for,
+    tell_published,
 )
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
 from composeplat.engine.outcomes import Refused
+from composeplat.publication import to_registries
 
 
 def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool) -> Exit:
@@ -25,6 +27,8 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
         return Exit.INVALID
     try:
         with talk.work(f"building for {planned.where}"):
+            images = planned.plan.images_for(services) if services else planned.plan.images
+            tell_published(planned, to_registries(planned.loaded, images))
             outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)

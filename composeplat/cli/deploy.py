@@ -15,6 +15,7 @@ from composeplat.cli.operating import (
     show_failures,
     show_refusal,
     stack_for,
+    tell_deployed,
 )
 from composeplat.cli.preview import change_rows
 from composeplat.diagnostics import Exit, printable
@@ -34,6 +35,7 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     """Deploy what has been read and planned already."""
     try:
         with talk.work(f"deploying {planned.where}"):
+            tell_deployed(planned, options.services, builds=options.build is not False)
             outcome = operation.deploy(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)

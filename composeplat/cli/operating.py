@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from composeplat.cli.console import show_report, show_result, tell
 from composeplat.cli.options import make_request
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import Stored, read_variables
-from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span, printable
 from composeplat.engine.outcomes import Failure, Outcome, Refused
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target, find_target
@@ -24,6 +24,7 @@ from composeplat.load import Loaded, load
 from composeplat.load.variables import namespace_of
 from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
+from composeplat.publication import Publication, publications
 from composeplat.request import Request
 
 _LONGEST = 500
@@ -36,6 +37,11 @@ class Planned:
     loaded: Loaded
     target: Target
     builder: str = ""
+
+    @property
+    def context(self) -> str:
+        """The name of the cluster, for people."""
+        return self.target.access.context or self.target.access.host
 
     @property
     def where(self) -> str:
@@ -241,6 +247,21 @@ def outcome_document(command: str, plan: Plan, outcome: Outcome, **fields: objec
 def failed_words(outcome: Outcome) -> str:
     count = len({failure.service for failure in outcome.failures})
     return f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s"
+
+
+def tell_published(planned: Planned, found: Iterable[Publication]) -> None:
+    """Tell what is about to leave this machine; to the local cluster nothing does."""
+    if planned.target.layout is not None:
+        return
+    mask = Mask(planned.plan.confidential)
+    for one in found:
+        talk.tell(talk.Happened(mask.clean_data(one.data), printable(mask.clean(one.text)), is_weighty=False))
+
+
+def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
+    """Tell what a deploy of some services, or of all, sends away."""
+    context = planned.context
+    tell_published(planned, publications(planned.loaded, planned.plan, services, context=context, builds=builds))
 
 
 def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:

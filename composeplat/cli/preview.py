@@ -9,7 +9,7 @@ from dataclasses import replace
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.operating import Mask, document, plan_for, show_document, show_refusal, stack_for
+from composeplat.cli.operating import Mask, document, plan_for, show_document, show_refusal, stack_for, tell_deployed
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
 from composeplat.engine.operations import preview as operation
@@ -28,6 +28,7 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
         return Exit.INVALID
     try:
         with talk.work(f"comparing the file with {planned.where}"):
+            tell_deployed(planned, options.services)
             outcome = operation.preview(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)

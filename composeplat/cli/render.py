@@ -7,9 +7,11 @@ from pathlib import Path
 
 from composeplat import files
 from composeplat.cli.console import show_report, show_result, tell
-from composeplat.diagnostics import ComposeplatError, Exit, printable
-from composeplat.load import Request, load
-from composeplat.plan import make_plan
+from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
+from composeplat.load import Loaded, Request, load
+from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES
+from composeplat.plan import Plan, make_plan
+from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 
 
@@ -26,6 +28,7 @@ def run(
     """Print nothing of an invalid definition: half a result is worse than none."""
     loaded = load(request)
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    _warn_of_images(loaded, plan)
     failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
     if failed:
         return Exit.INVALID
@@ -35,6 +38,26 @@ def run(
     else:
         show_result(render_json(plan) if as_json else render_yaml(plan))
     return Exit.DONE
+
+
+def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
+    """Say where the objects name an image that only a deploy makes: kubectl alone could not run them."""
+    for image in plan.images:
+        if image.derived:
+            service = loaded.project.services[image.service]
+            contents = [mount.content for mount in host_mounts(service) if mount.content]
+            count, size = sum(one.count for one in contents), sum(one.size for one in contents)
+            path = ("services", service.name, "mounts", largest_mount(service))
+            key = dotted(loaded.origins.written_at(path))
+            message = (
+                f"{key} needs an image that only 'platform deploy' builds, as the service mounts"
+                f" {count} file{'' if count == 1 else 's'}, {-(-size // 1024)} KiB: kubectl can't run it"
+            )
+            hint = (
+                f"deploy it, mount at most {MAX_HOST_FILES} files and {MAX_HOST_BYTES // 1024} KiB a service,"
+                " or use a named volume or an image of your own"
+            )
+            loaded.report.add("unbuilt-image", loaded.origins.at(*path), path, message, hint)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import raw_terminal, show_report, tell
 from composeplat.cli.deploy import deploy
-from composeplat.cli.operating import Mask, Planned, plan_for, stack_for
+from composeplat.cli.operating import Mask, Planned, plan_for, stack_for, tell_published
 from composeplat.dev.development import Development, Wishes
 from composeplat.dev.link import Event, Session
 from composeplat.dev.paths import sync_paths
@@ -25,6 +25,7 @@ from composeplat.engine.outcomes import Options
 from composeplat.load.boundary import check_synced_inside
 from composeplat.model import Service
 from composeplat.plan.desired import ServicePlan
+from composeplat.publication import synced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,9 @@ def run(choice: Choice, options: UpOptions) -> int:
     development = development_for(planned, service, speaker)
     if not development.paths:
         return _without_paths(planned, service, choice)
+    folders = [path.local for path in development.paths]
+    sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
+    tell_published(planned, [sent])
     if options.deploy or not development.is_deployed():
         deployed = deploy(planned, choice, Options(timeout=options.timeout), as_json=False)
         if deployed is not Exit.DONE:

@@ -25,6 +25,7 @@ from composeplat.load import load_definition
 from composeplat.load.contexts import check_builds
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
+from composeplat.publication import publications
 from composeplat.registries import Login, read_logins
 from composeplat.request import Request
 
@@ -238,6 +239,9 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         raise pulumi.RunError(_with_hint(error)) from None
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
+    context = read_kubeconfig(os.environ).current or "of the provider"
+    for sent in publications(loaded, plan, context=context):
+        pulumi.log.info(sent.text, resource=resource)
     return plan.with_confidential(loaded.confidential)
 
 

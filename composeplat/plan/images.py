@@ -105,6 +105,13 @@ def carries_content_in_image(service: Service) -> bool:
     return len(files) > MAX_HOST_FILES or sum(len(file.content) for file in files) > MAX_HOST_BYTES
 
 
+def largest_mount(service: Service) -> int:
+    """The place among the mounts of the host volume that has the most to carry."""
+    mounts = host_mounts(service)
+    found = [(index, one.content) for index, one in enumerate(service.mounts) if one in mounts and one.content]
+    return max(found, key=lambda one: (one[1].files is None, one[1].size, one[1].count))[0]
+
+
 def host_mounts(service: Service) -> list[Mount]:
     """The host volumes that a deployment has: none where the service is built."""
     return [mount for mount in service.mounts if mount.kind == HOST] if service.build is None else []

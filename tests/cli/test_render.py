@@ -486,3 +486,24 @@ def test_a_reader_that_goes(project: Project) -> None:
         )
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_image_that_kubectl_can_not_run(project: Project) -> None:
+    """Host content above an object's limits makes an image that is not there yet: said at the mount, not under -v."""
+    files = {f"site/{number}": b"x" * 512 for number in range(80)}
+    text = (
+        "services:\n  web:\n    image: nginx\n    volumes:\n      - ./one:/one\n      - ./site:/site\n"
+        "  api: {image: nginx, volumes: ['./one:/one']}\n"
+    )
+
+    outcome = run_here("render", folder=project({"compose.yaml": text, "one": "1", **files}).path).assert_success()
+
+    said, hint, _ = outcome.stderr.splitlines()
+    assert said == (
+        "compose.yaml:6:9: warning: services.web.volumes[1] needs an image that only 'platform deploy' builds, as the"
+        " service mounts 81 files, 41 KiB: kubectl can't run it [unbuilt-image]"
+    )
+    assert hint == (
+        "  hint: deploy it, mount at most 64 files and 256 KiB a service, or use a named volume or an image of your own"
+    )
+    assert "image: demo-web\n" in outcome.stdout

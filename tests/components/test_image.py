@@ -66,7 +66,9 @@ def test_each_key_comes_to_the_provider(build: str, expected: dict[str, Any], pr
 
 def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
     """A key for ssh is handed on by its path."""
-    assert inputs(project, "{context: ., ssh: ['a=key']}")["ssh"] == [{"id": "a", "paths": [f"{tmp_path}/demo/key"]}]
+    assert inputs(project, "{context: ., ssh: ['a=key']}", key="k")["ssh"] == [
+        {"id": "a", "paths": [f"{tmp_path}/demo/key"]}
+    ]
 
 
 def test_nothing_is_said_that_is_not_asked(project: Project) -> None:

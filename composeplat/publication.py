@@ -1,0 +1,196 @@
+"""What a deploy sends away from this machine: which files and images, and where to.
+
+Owns the list, as data and as sentences, which every door shows before anything is sent.
+It names files as the definition does, and must not hold a content or a variable's value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from composeplat import files
+from composeplat.diagnostics import PathKey, quoted
+from composeplat.load import Loaded
+from composeplat.model import HOST, Service
+from composeplat.plan.desired import ImageBuild, Plan
+from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.project_root import is_inside, resolve
+from composeplat.registries import qualified, registry_of
+
+MAX_NAMES = 5
+_CACHE_REFERENCE = re.compile(r"(?:^|,)ref=([^,]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToCluster:
+    """Files that become Secrets and ConfigMaps of a namespace."""
+
+    context: str
+    namespace: str
+    files: int = 0
+    bytes: int = 0
+    sources: tuple[str, ...] = ()
+    env_files: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {
+            "event": "publish", "to": "cluster", "name": self.context, "namespace": self.namespace,
+            "files": self.files, "bytes": self.bytes, "sources": list(self.sources), "env_files": list(self.env_files),
+        }  # fmt: skip
+
+    @property
+    def text(self) -> str:
+        parts = []
+        if self.files:
+            parts.append(f"{_counted(self.files, 'file')} of {_names(self.sources)} ({_size(self.bytes)})")
+        if self.env_files:
+            parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_names(self.env_files)}")
+        return f"sends to cluster '{self.context}', namespace {self.namespace}: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToRegistry:
+    """Images that are pushed, each with what on this machine it is made of."""
+
+    registry: str
+    images: Mapping[str, tuple[str, ...]] = field(hash=False)
+
+    @property
+    def data(self) -> dict[str, object]:
+        images = [{"image": name, "sources": list(sources)} for name, sources in self.images.items()]
+        return {"event": "publish", "to": "registry", "name": self.registry, "images": images}
+
+    @property
+    def text(self) -> str:
+        shown = [f"{name}, of {_names(sources)}" if sources else name for name, sources in self.images.items()]
+        more = f"; and {len(shown) - MAX_NAMES} more" if len(shown) > MAX_NAMES else ""
+        noun = "image" if len(shown) == 1 else "images"
+        return f"sends to registry {self.registry}: {noun} {'; '.join(shown[:MAX_NAMES])}{more}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToContainer:
+    """Folders and files that are synced with a container."""
+
+    service: str
+    context: str
+    namespace: str
+    sources: tuple[str, ...]
+
+    @property
+    def data(self) -> dict[str, object]:
+        return {
+            "event": "publish", "to": "container", "name": self.context, "namespace": self.namespace,
+            "service": self.service, "sources": list(self.sources),
+        }  # fmt: skip
+
+    @property
+    def text(self) -> str:
+        where = f"cluster '{self.context}', namespace {self.namespace}"
+        return f"syncs with {self.service} in {where}: {_names(self.sources)}"
+
+
+Publication = ToCluster | ToRegistry | ToContainer
+
+
+def publications(
+    loaded: Loaded, plan: Plan, services: Collection[str] = (), *, context: str, builds: bool = True
+) -> tuple[Publication, ...]:
+    """List what a deploy of some services, or of all, sends; images only where they are built."""
+    part = plan.only(services)
+    found = [*_to_cluster(loaded, part, context), *(to_registries(loaded, part.images) if builds else ())]
+    return tuple(found)
+
+
+def synced(loaded: Loaded, service: Service, namespace: str, sources: Iterable[str], *, context: str) -> ToContainer:
+    """Say what the development of a service syncs, by host path."""
+    names = tuple(_source_name(loaded, service, source) for source in sources)
+    return ToContainer(service=service.name, context=context, namespace=namespace, sources=names)
+
+
+def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]:
+    services = [loaded.project.services[one.name] for one in plan.services]
+    carried = [one for one in services if not carries_content_in_image(one)]
+    mounts = [(service, mount) for service in carried for mount in host_mounts(service) if mount.content]
+    sources = {mount.source: (mount, _source_name(loaded, service, mount.source)) for service, mount in mounts}
+    contents = [mount.content for mount, _ in sources.values() if mount.content]
+    env_files = dict.fromkeys(name for service in services for name in _env_files(loaded, service))
+    sent = ToCluster(
+        context=context, namespace=plan.namespace, files=sum(one.count for one in contents),
+        bytes=sum(one.size for one in contents), sources=tuple(name for _, name in sources.values()),
+        env_files=tuple(env_files),
+    )  # fmt: skip
+    if sent.files or sent.env_files:
+        yield sent
+
+
+def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
+    for index, file in enumerate(service.env_files):
+        if files.exists(Path(file.path)):
+            yield _name(loaded, ("services", service.name, "env_files", index, "source"), file.path)
+
+
+def to_registries(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
+    """What builds push, by registry: under their own names, further tags, and as caches."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for image in images:
+        sources = _image_sources(loaded, image)
+        for reference in (image.reference, *image.build.tags, *_caches(image)):
+            registry = registry_of(reference)
+            name = qualified(reference).partition("/")[2]
+            found.setdefault(registry, {})[name] = sources
+    return [ToRegistry(registry=registry, images=named) for registry, named in found.items()]
+
+
+def _caches(image: ImageBuild) -> Iterator[str]:
+    for cache in image.build.cache_to:
+        if "type=registry" in cache.split(","):
+            yield from _CACHE_REFERENCE.findall(cache)
+        elif "=" not in cache:
+            yield cache
+
+
+def _image_sources(loaded: Loaded, image: ImageBuild) -> tuple[str, ...]:
+    if image.derived:
+        service = loaded.project.services[image.service]
+        return tuple(_source_name(loaded, service, source) for source in image.contents)
+    contexts: list[tuple[PathKey, str]] = [(("context",), image.build.context)]
+    contexts += [(("additional_contexts", name), one) for name, one in image.build.additional_contexts.items()]
+    path = ("services", image.service, "build")
+    return tuple(_name(loaded, (*path, *keys), context) for keys, context in contexts if os.path.isabs(context))
+
+
+def _source_name(loaded: Loaded, service: Service, source: str) -> str:
+    index = next(i for i, mount in enumerate(service.mounts) if mount.kind == HOST and mount.source == source)
+    return _name(loaded, ("services", service.name, "mounts", index, "source"), source)
+
+
+def _name(loaded: Loaded, path: PathKey, absolute: str) -> str:
+    """Name a path relative to the Compose file; as it is written, where a variable is in it."""
+    if loaded.origins.is_substituted(*path):
+        return loaded.origins.shown(*path).removesuffix(" (after substitution)")[1:-1]
+    if not is_inside(loaded.root.path, resolve(absolute)):
+        return absolute
+    relative = os.path.relpath(absolute, loaded.folder)
+    return relative if relative.startswith(".") else f"./{relative}"
+
+
+def _names(names: Collection[str]) -> str:
+    shown = ", ".join(map(quoted, list(names)[:MAX_NAMES]))
+    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _size(count: int) -> str:
+    for unit, size in (("MiB", 1024**2), ("KiB", 1024)):
+        if count >= size:
+            return f"{count / size:.0f} {unit}"
+    return f"{count} B"

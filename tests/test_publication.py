@@ -1,0 +1,119 @@
+"""What leaves this machine is listed before it goes: which files and images, and where to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from composeplat.diagnostics import quoted
+from composeplat.publication import publications, synced, to_registries
+from tests.conftest import Project
+
+TEXT = """\
+name: shop
+services:
+  web:
+    image: nginx
+    env_file: [web.env, {path: none.env, required: false}]
+    volumes: ["./conf:/etc/conf:ro", "./motd:/etc/motd", "data:/data"]
+  api:
+    build: {context: ./api, tags: ["other.example.com/api:1"], cache_to: ["type=registry,ref=cache.example.com/api"]}
+    env_file: [web.env, "${F}"]
+    volumes: ["./api:/app"]
+  large: {image: nginx, volumes: ["./many:/many"]}
+volumes: {data: {}}
+"""
+FILES = {
+    "compose.yaml": TEXT,
+    "web.env": "PASSWORD=never-shown\n",
+    "other.env": "A=1",
+    "conf/a": "12345",
+    "conf/b/c": "1234",
+    "motd": "1",
+    "api/Dockerfile": "FROM nginx\n",
+    **{f"many/{number}": "" for number in range(65)},
+}
+
+
+def told(project: Project, *services: str, **more: Any) -> list[str]:
+    reading = project(FILES, F="other.env").read(registry="registry.example.com/team", namespace="demo")
+    assert reading.plan is not None, reading.messages
+    return [one.text for one in publications(reading.loaded, reading.plan, services, context="prod", **more)]
+
+
+def test_all_of_it(project: Project) -> None:
+    """Files and env files go to a namespace of a cluster, images to registries: their own, of tags and of caches."""
+    assert told(project) == [
+        "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env files './web.env', '${F}'",
+        "sends to registry registry.example.com: images team/demo-api, of './api'; team/demo-large, of './many'",
+        "sends to registry other.example.com: image api:1, of './api'",
+        "sends to registry cache.example.com: image api, of './api'",
+    ]
+
+
+def test_some_services(project: Project) -> None:
+    """Of services that are not deployed nothing is listed, nor are images where none is built."""
+    assert told(project, "web", builds=False) == [
+        "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env file './web.env'"
+    ]
+    assert told(project, "large", builds=False) == []
+
+
+def test_nothing_of_this_machine(project: Project) -> None:
+    """A definition that names no file and builds no image sends nothing but itself."""
+    reading = project("services: {web: {image: nginx}}").read()
+    assert reading.plan is not None
+
+    assert publications(reading.loaded, reading.plan, context="prod") == ()
+
+
+def test_outside_the_project(project: Project) -> None:
+    """A file outside the project, once that is allowed, is named in full."""
+    folder = project("services: {web: {image: nginx, volumes: ['../beside:/b']}}")
+    (folder.path.parent / "beside").write_text("1")
+    reading = folder.read(allow_outside=True)
+    assert reading.plan is not None
+
+    (sent,) = publications(reading.loaded, reading.plan, context="prod")
+
+    assert sent.text.endswith(f"1 file of {quoted(f'{folder.path.parent}/beside')} (1 B)")
+
+
+def test_many_names(project: Project) -> None:
+    """Of many names the first few are shown, and how many more there are; a program is told all."""
+    services = "".join(f"  s{number}: {{build: ./api}}\n" for number in range(7))
+    reading = project({**FILES, "compose.yaml": f"services:\n{services}"}).read(registry="r.example.com")
+    assert reading.plan is not None
+
+    (sent,) = to_registries(reading.loaded, reading.plan.images)
+
+    assert sent.text.endswith("; demo-s4, of './api'; and 2 more")
+    assert len(sent.images) == 7
+
+
+def test_for_programs(project: Project) -> None:
+    """A program is told the same as data."""
+    reading = project(FILES, F="other.env").read(registry="registry.example.com/team", namespace="demo")
+    assert reading.plan is not None
+
+    first, second, *_ = publications(reading.loaded, reading.plan, ("web", "large"), context="prod")
+
+    assert [first.data, second.data] == [
+        {
+            "event": "publish", "to": "cluster", "name": "prod", "namespace": "demo", "files": 3, "bytes": 10,
+            "sources": ["./conf", "./motd"], "env_files": ["./web.env"],
+        },
+        {
+            "event": "publish", "to": "registry", "name": "registry.example.com",
+            "images": [{"image": "team/demo-large", "sources": ["./many"]}],
+        },
+    ]  # fmt: skip
+
+
+def test_what_is_synced(project: Project) -> None:
+    """The development of a service says which of its folders are synced, and with which cluster."""
+    loaded = project(FILES, F="other.env").read().loaded
+    service = loaded.project.services["api"]
+
+    sent = synced(loaded, service, "demo", [service.mounts[0].source], context="prod")
+
+    assert sent.text == "syncs with api in cluster 'prod', namespace demo: './api'"
