@@ -94,7 +94,7 @@ CODES: dict[str, Code] = {
     "left-out": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
     "derived-image": Code(
         _N,
-        "Host content too large for a ConfigMap goes into an image made from the service's own.",
+        "Host content too large for a Secret goes into an image made from the service's own.",
         "Nothing to do.",
     ),
     "unbuilt-image": Code(

@@ -177,7 +177,7 @@ def _is_below(text: str, folders: tuple[str, ...]) -> bool:
 
 
 def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
-    """Read a host volume's files with their modes, up to what a ConfigMap should carry.
+    """Read a host volume's files with their modes, up to what a Secret should carry.
 
     A link may lead to anywhere within the project.
     """

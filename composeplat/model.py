@@ -99,7 +99,7 @@ class HostFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostContent:
-    """What a host volume holds; no files means more than a ConfigMap should carry."""
+    """What a host volume holds; no files means more than a Secret should carry."""
 
     is_folder: bool
     files: tuple[HostFile, ...] | None
@@ -109,7 +109,7 @@ class HostContent:
     """Their bytes in all."""
 
 
-#: What a ConfigMap is asked to carry for one service; above it, host content goes into a derived image.
+#: What a Secret is asked to carry for one service; above it, host content goes into a derived image.
 MAX_HOST_BYTES = 256 * 1024
 MAX_HOST_FILES = 64
 

@@ -112,7 +112,7 @@ def host_of(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
 
 
 def config_key(path: str) -> str:
-    """Make a file's path a ConfigMap key that still reads like it."""
+    """Make a file's path a Secret key that still reads like it."""
     key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
     if key == path and len(key) <= _LONGEST_READABLE_KEY and key != "." and not key.startswith(".."):
         return key

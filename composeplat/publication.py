@@ -27,7 +27,7 @@ _CACHE_REFERENCE = re.compile(r"(?:^|,)ref=([^,]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToCluster:
-    """Files that become Secrets and ConfigMaps of a namespace."""
+    """Files that become Secrets of a namespace."""
 
     context: str
     namespace: str

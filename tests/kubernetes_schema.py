@@ -352,7 +352,7 @@ def _volume(volume: Manifest) -> Problems:
         yield f"volume {name!r} is no DNS label"
     if len(volume) != 2:
         yield f"volume {name!r} must have one source"
-    items = volume.get("configMap", {}).get("items", [])
+    items = (volume.get("configMap") or volume.get("secret") or {}).get("items", [])
     yield from _twice((item["path"] for item in items), f"path in volume {name!r}:")
     for item in items:
         if not _is_inner_path(item["path"]):
@@ -494,12 +494,13 @@ def _pod_references(pod: Manifest, by_name: Named) -> Problems:
         claim = volume.get("persistentVolumeClaim", {}).get("claimName")
         if claim and ("PersistentVolumeClaim", claim) not in by_name:
             yield f"mounts the claim {claim!r}, which is not there"
-        if "configMap" in volume:
-            found = by_name.get(("ConfigMap", volume["configMap"]["name"]), {})
+        for source, name, kind in (("configMap", "name", "ConfigMap"), ("secret", "secretName", "Secret")):
+            mounted = volume.get(source, {})
+            found = by_name.get((kind, mounted.get(name)), {})
             held = {**found.get("data", {}), **found.get("binaryData", {})}
-            for item in volume["configMap"].get("items", []):
+            for item in mounted.get("items", []):
                 if item["key"] not in held:
-                    yield f"mounts the key {item['key']!r}, which no ConfigMap holds"
+                    yield f"mounts the key {item['key']!r}, which no {kind} holds"
 
 
 # grammars -------------------------------------------------------------------------------------------------------------

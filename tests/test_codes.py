@@ -133,7 +133,7 @@ CASES = {
         f"{WEB}\nvolumes: {{data: {{}}}}",
     ),
     "derived-image": Case(
-        "compose.yaml:1:37: note: services.web.volumes has host content too large for a ConfigMap: it goes into an"
+        "compose.yaml:1:37: note: services.web.volumes has host content too large for a Secret: it goes into an"
         " image made from the service's own [derived-image]",
         {"compose.yaml": service("volumes: ['./a:/a']"), "a": b"x" * (MAX_HOST_BYTES + 1)},
     ),

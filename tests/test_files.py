@@ -225,7 +225,7 @@ def test_sockets_and_pipes(tmp_path: Path) -> None:
 
 
 def test_content_above_the_limits(tmp_path: Path) -> None:
-    """Content too large or too many for a ConfigMap is not read: only the fact is kept."""
+    """Content too large or too many for a Secret is not read: only the fact is kept."""
     large = make(tmp_path / "large", file=(b"x" * (MAX_HOST_BYTES + 1), 0o644))
     many = make(tmp_path / "many", **{f"f{n}": (b"", 0o644) for n in range(MAX_HOST_FILES + 1)})
 

@@ -195,5 +195,5 @@ def test_long_host() -> None:
     ],
 )
 def test_config_key(path: str, expected: str) -> None:
-    """A ConfigMap's key reads like the path, with a hash where characters were lost."""
+    """A Secret's key reads like the path, with a hash where characters were lost."""
     assert expected == config_key(path)

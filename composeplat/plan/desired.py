@@ -62,7 +62,7 @@ class ImageBuild:
     reference: str
     build: Build
     derived: bool = False
-    """Made to carry host content that is too large for a ConfigMap, not asked for by a ``build`` section."""
+    """Made to carry host content that is too large for a Secret, not asked for by a ``build`` section."""
     contents: tuple[str, ...] = ()
     """The host paths whose content it carries; in the build's context each has its number for a name."""
     bases: Mapping[str, ImageOf | str] = field(default_factory=dict)

@@ -97,7 +97,7 @@ def _is_built(service: Service) -> bool:
 
 
 def carries_content_in_image(service: Service) -> bool:
-    """Say whether a service's host content is more than a ConfigMap should carry: then all of it is built in."""
+    """Say whether a service's host content is more than a Secret should carry: then all of it is built in."""
     contents = [mount.content for mount in host_mounts(service) if mount.content is not None]
     if any(content.files is None for content in contents):
         return True

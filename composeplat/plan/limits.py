@@ -28,7 +28,7 @@ def check_limits(checker: Checker, service: Service) -> None:
 
 def _tell_of_host_content(checker: Checker, service: Service) -> None:
     if carries_content_in_image(service):
-        message = "has host content too large for a ConfigMap: it goes into an image made from the service's own"
+        message = "has host content too large for a Secret: it goes into an image made from the service's own"
         checker.say("derived-image", ("services", service.name, "volumes"), message)
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):

@@ -45,7 +45,7 @@ class Storage:
     claim_templates: list[Manifest] = field(default_factory=list)
     claims: list[str] = field(default_factory=list)
     files: dict[str, HostFile] = field(default_factory=dict)
-    """ConfigMap key -> file."""
+    """Key of the Secret -> file."""
 
 
 def plan_storage(service: Service, identity: Identity) -> Storage:
@@ -106,8 +106,8 @@ def _add_files(service: Service, storage: Storage) -> None:
             items.append({"key": key, "path": key, "mode": file.mode})
             storage.mounts.append(_mount(FILES_VOLUME, target, key, read_only=True))
     if items:
-        source = {"name": files_name(service), "items": items}
-        storage.volumes.append({"name": FILES_VOLUME, "configMap": source})
+        source = {"secretName": files_name(service), "items": items}
+        storage.volumes.append({"name": FILES_VOLUME, "secret": source})
 
 
 def files_name(service: Service) -> str:
@@ -115,28 +115,14 @@ def files_name(service: Service) -> str:
 
 
 def plan_files(service: Service, identity: Identity, files: dict[str, HostFile]) -> Manifest:
-    """Make the ConfigMap: text as text, anything else as bytes."""
-    texts: dict[str, str] = {}
-    binaries: dict[str, str] = {}
-    for key, file in files.items():
-        try:
-            text = file.content.decode("utf-8")
-        except UnicodeDecodeError:
-            text = "\0"
-        if "\0" in text:
-            binaries[key] = base64.b64encode(file.content).decode("ascii")
-        else:
-            texts[key] = text
-    manifest: Manifest = {
+    """Make the Secret: what lies on this machine may be confidential, and is encrypted in the state then."""
+    return {
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": "Secret",
         "metadata": identity.service_metadata(files_name(service), clean(service.name)),
+        "type": "Opaque",
+        "data": {key: base64.b64encode(file.content).decode("ascii") for key, file in files.items()},
     }
-    if texts:
-        manifest["data"] = texts
-    if binaries:
-        manifest["binaryData"] = binaries
-    return manifest
 
 
 # pods that share a volume ---------------------------------------------------------------------------------------------

@@ -166,9 +166,9 @@ def test_what_is_registered(folder: Folder) -> None:
         ("composeplat:index:Volume", "shop-volume/data"),
         ("kubernetes:apps/v1:Deployment", "shop-workload/web"),
         ("kubernetes:apps/v1:StatefulSet", "shop-workload/db"),
-        ("kubernetes:core/v1:ConfigMap", "shop-files/web"),
         ("kubernetes:core/v1:PersistentVolumeClaim", "shop-claim/data"),
         ("kubernetes:core/v1:Secret", "shop-environment/web"),
+        ("kubernetes:core/v1:Secret", "shop-files/web"),
         ("kubernetes:core/v1:Service", "shop-service/db"),
         ("kubernetes:core/v1:Service", "shop-service/web"),
         ("kubernetes:networking.k8s.io/v1:Ingress", "shop-endpoint/web"),
@@ -202,7 +202,7 @@ def test_parents(folder: Folder) -> None:
             ("ComposeStack", "shop"),
             ("Volume", "data"),
             ("Deployment", "web"),
-            ("Secret", "web"),
+            ("Secret", "environment/web"),
             ("PersistentVolumeClaim", "data"),
             ("Ingress", "web"),
         )
@@ -211,7 +211,7 @@ def test_parents(folder: Folder) -> None:
         ("ComposeStack", "shop"): "shop-team",
         ("Volume", "data"): "shop",
         ("Deployment", "web"): "shop-service/web",
-        ("Secret", "web"): "shop-service/web",
+        ("Secret", "environment/web"): "shop-service/web",
         ("PersistentVolumeClaim", "data"): "shop-volume/data",
         ("Ingress", "web"): "shop-endpoints/web",
     }
@@ -316,7 +316,7 @@ def test_annotations_of_the_file_stay(folder: Folder) -> None:
     assert annotations == {"team": "blue", **OWNER}
 
 
-WAITED_FOR = [("Deployment", "web"), ("StatefulSet", "db"), ("Secret", "web"), ("ConfigMap", "web")]
+WAITED_FOR = [("Deployment", "web"), ("StatefulSet", "db"), ("Secret", "environment/web"), ("Secret", "files/web")]
 NEVER_WAITED_FOR = [("PersistentVolumeClaim", "data"), ("v1:Service", "web"), ("Ingress", "web")]
 
 
@@ -379,8 +379,11 @@ def is_marked(value: Any) -> bool:
 
 
 def test_secrets_are_marked(folder: Folder) -> None:
-    """The data of a Secret are a secret as a whole, so that Pulumi encrypts and hides them."""
-    assert run(lambda: stack(folder)).inputs("Secret")["data"] == {**SECRET, "value": {"GREETING": "aGVsbG8="}}
+    """The data of a Secret are a secret as a whole, so that Pulumi encrypts and hides them; files are such data too."""
+    registered = run(lambda: stack(folder))
+
+    assert registered.inputs("Secret", "environment/web")["data"] == {**SECRET, "value": {"GREETING": "aGVsbG8="}}
+    assert registered.inputs("Secret", "files/web")["data"] == {**SECRET, "value": {"etc_conf": "eA=="}}
 
 
 def test_confidential_values_are_marked(folder: Folder) -> None:

@@ -118,7 +118,7 @@ def test_objects_of_others(environment: Environment) -> None:
     environment.deploy(HEAD + "  other: *app\n").expect()
     with environment.api() as api:
         theirs = {
-            "apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "yes"},
+            "apiVersion": "v1", "kind": "Secret", "data": {"theirs": "eWVz"},
             "metadata": {"name": "app-files", "namespace": environment.namespace},
         }  # fmt: skip
         api.apply(theirs)
@@ -126,13 +126,13 @@ def test_objects_of_others(environment: Environment) -> None:
     ran = environment.deploy(HEAD + "  app: {<<: *app, volumes: ['./index.html:/index.html']}\n").expect(1)
 
     assert (
-        f"services.app needs the name of ConfigMap 'app-files', which is in namespace '{environment.namespace}'"
+        f"services.app needs the name of Secret 'app-files', which is in namespace '{environment.namespace}'"
         " already and belongs to someone else [foreign-object]" in ran.stderr
     )
     assert "Deployment/app" not in environment.names()
-    found = environment.get("v1", "ConfigMap", "app-files")
+    found = environment.get("v1", "Secret", "app-files")
     assert found is not None
-    assert found["data"] == {"theirs": "yes"}
+    assert found["data"] == {"theirs": "eWVz"}
 
 
 def test_changes_that_replace(environment: Environment) -> None:
@@ -183,6 +183,14 @@ def test_deleted_by_hand(environment: Environment) -> None:
     assert environment.pods("app") != []
 
 
+def holders_of(environment: Environment, *texts: str) -> list[str]:
+    """The files of ours that hold one of some texts, plain or as the data of a Secret."""
+    sought = [form for text in texts for form in (text, base64.b64encode(text.encode()).decode())]
+    paths = Path(environment.variables["COMPOSEPLAT_DATA"]).rglob("*")
+    files = {str(path): path.read_text(errors="replace") for path in paths if path.is_file() and not path.is_symlink()}
+    return [path for path, text in files.items() if any(one in text for one in sought)]
+
+
 def test_secrets_are_nowhere(environment: Environment) -> None:
     """A secret value is in the cluster's Secret, and not in any output, file of ours, or process's arguments."""
     planted = "planted-5fd1c0a7"
@@ -205,12 +213,7 @@ def test_secrets_are_nowhere(environment: Environment) -> None:
             seen += subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
             time.sleep(0.2)
         said += "".join(process.communicate())
-    files = [
-        path
-        for path in Path(environment.variables["COMPOSEPLAT_DATA"]).rglob("*")
-        if path.is_file() and not path.is_symlink()
-    ]
-    holding = [path.name for path in files if planted in path.read_text(errors="replace")]
+    holding = holders_of(environment, planted)
 
     secret = environment.get("v1", "Secret", "app-env")
     assert secret is not None
@@ -219,3 +222,28 @@ def test_secrets_are_nowhere(environment: Environment) -> None:
     assert planted not in said
     assert planted not in seen
     assert holding == []
+
+
+def test_files_are_nowhere(environment: Environment) -> None:
+    """What a mounted file holds is in the cluster's Secret alone, not in the state, its history or its copies.
+
+    It was plain in a ConfigMap, and so in the state, and in the state's copies after the environment was destroyed.
+    """
+    first, second = "planted-1c6e0b52", "planted-77ab93f0"
+    text = HEAD + "  app: {<<: *app, volumes: ['./secrets/db.txt:/run/secrets/db']}\n"
+    environment.write(first, "secrets/db.txt")
+    said = "".join(f"{ran.stdout}{ran.stderr}" for ran in (environment.deploy(text).expect(),))
+    environment.write(second, "secrets/db.txt")
+    for words in (("preview", "--diff"), ("preview", "--json"), ("deploy", "--json"), ("refresh", "--json")):
+        ran = environment.platform(*words).expect()
+        said += ran.stdout + ran.stderr
+    secret = environment.get("v1", "Secret", "app-files")
+    (pod,) = environment.pods("app")
+    mounted = environment.exec(pod["metadata"]["name"], "cat", "/run/secrets/db")
+    environment.platform("destroy", "--yes").expect()
+
+    assert secret is not None
+    assert secret["data"] == {"run_secrets_db": base64.b64encode(second.encode()).decode()}
+    assert mounted == second
+    assert not [value for value in (first, second) if value in said]
+    assert holders_of(environment, first, second) == []

@@ -48,7 +48,7 @@ def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
         "serviceAccountName": "web",
         "terminationGracePeriodSeconds": 90,
         "volumes": [
-            {"name": "host-files", "configMap": {"name": "web-files"}},
+            {"name": "host-files", "secret": {"secretName": "web-files"}},
             {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
         ],
     }
@@ -138,7 +138,7 @@ def test_it_runs_the_agent() -> None:
 
 
 def test_files_that_are_synced_are_not_mounted() -> None:
-    """A file that a ConfigMap holds in place could not be written."""
+    """A file that a Secret holds in place could not be written."""
     assert "host-files" not in [mount["name"] for mount in pod()["containers"][0]["volumeMounts"]]
 
 

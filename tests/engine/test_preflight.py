@@ -81,7 +81,7 @@ def said(reading: Reading, present: Present, *replaced_volumes: str) -> list[str
     [
         pytest.param(CLAIM, "data", "9:9", "volumes.data", id="claim"),
         pytest.param("Secret", "web-env", "3:5", "services.web", id="environment"),
-        pytest.param("ConfigMap", "web-files", "3:5", "services.web", id="files"),
+        pytest.param("Secret", "web-files", "3:5", "services.web", id="files"),
         pytest.param("Service", "web", "3:5", "services.web", id="cluster-service"),
         pytest.param("StatefulSet", "web", "3:5", "services.web", id="workload"),
         pytest.param("Job", "my-job", "7:11", "services.My_Job", id="cleaned-name"),

@@ -47,7 +47,7 @@ def test_labels(project: Project) -> None:
     """Every object says which environment it belongs to, and which part of it it is."""
     services = {
         "Secret/my-web-env": "my-web",
-        "ConfigMap/my-web-files": "my-web",
+        "Secret/my-web-files": "my-web",
         "Service/my-web": "my-web",
         "StatefulSet/my-web": "my-web",
         "Service/once": "once",

@@ -48,7 +48,7 @@ def test_annotations_count_as_bytes(project: Project) -> None:
             1,
             [
                 (
-                    "compose.yaml:1:45: note: services.web.volumes has host content too large for a ConfigMap:"
+                    "compose.yaml:1:45: note: services.web.volumes has host content too large for a Secret:"
                     " it goes into an image made from the service's own [derived-image]"
                 )
             ],
@@ -57,7 +57,7 @@ def test_annotations_count_as_bytes(project: Project) -> None:
     ],
 )
 def test_files_of_all_host_volumes_count_together(project: Project, more: int, expected: list[str]) -> None:
-    """A ConfigMap carries 64 files of a service, in however many folders they lie."""
+    """A Secret carries 64 files of a service, in however many folders they lie."""
     half = MAX_HOST_FILES // 2
     files = {f"a/{n}": "x" for n in range(half)} | {f"b/{n}": "x" for n in range(half + more)}
     text = "services: {web: {image: 'nginx:1', volumes: ['./a:/a', './b:/b']}}"

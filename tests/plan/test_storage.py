@@ -113,7 +113,7 @@ HOST = "services: {web: {image: nginx, volumes: ['./conf:/etc/app']}}"
 
 
 def modes(reading: Reading) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = reading.pod("Deployment", "web")["volumes"][0]["configMap"]["items"]
+    items: list[dict[str, Any]] = reading.pod("Deployment", "web")["volumes"][0]["secret"]["items"]
     return items
 
 
@@ -135,24 +135,25 @@ def test_files_one_by_one(project: Project) -> None:
 
 
 def test_content(project: Project) -> None:
-    """Text is kept as text and anything else as bytes."""
+    """Content is kept in a Secret, byte for byte: a ConfigMap stood plain in the state."""
     reading = project({"compose.yaml": HOST, "conf/a": "text", "conf/b": b"\xff\x00", "conf/c": b"\0"}).read()
-    config = reading.object("ConfigMap", "web-files")
+    held = reading.object("Secret", "web-files")
 
-    assert list(config["data"].values()) == ["text"]
-    assert list(config["binaryData"].values()) == ["/wA=", "AA=="]
+    assert held["type"] == "Opaque"
+    assert list(held["data"].values()) == ["dGV4dA==", "/wA=", "AA=="]
+    assert reading.pod("Deployment", "web")["volumes"][0]["secret"]["secretName"] == "web-files"
 
 
 def test_files_whose_names_meet(project: Project) -> None:
-    """Paths that would have the same key in a ConfigMap keep apart."""
+    """Paths that would have the same key in a Secret keep apart."""
     reading = project({"compose.yaml": HOST, "conf/a/b": "1", "conf/a_b": "2"}).read()
 
-    assert sorted(reading.object("ConfigMap", "web-files")["data"].values()) == ["1", "2"]
+    assert sorted(reading.object("Secret", "web-files")["data"].values()) == ["MQ==", "Mg=="]
     assert len({mount["subPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]}) == 2
 
 
 def test_content_above_the_limit(project: Project) -> None:
-    """Content too large for a ConfigMap makes a derived image, of the host paths alone."""
+    """Content too large for a Secret makes a derived image, of the host paths alone."""
     folder = project({"compose.yaml": HOST, "conf/large": b"x" * (MAX_HOST_BYTES + 1)})
 
     reading = folder.read(registry="registry.example.com/team/")

@@ -87,7 +87,7 @@ def test_slugs_stay_apart(several: set[str]) -> None:
 @example({"a" * 253, "a" * 254, "a" * 300})
 @example({".", "..", "...", "..a", ".a"})
 def test_config_keys_stay_apart(several: set[str]) -> None:
-    """Two paths become two keys, which a ConfigMap takes."""
+    """Two paths become two keys, which a Secret takes."""
     keys = {config_key(path) for path in several}
 
     assert len(several) == len(keys)
