@@ -34,6 +34,13 @@ def test_the_link() -> None:
 
 
 @pytest.mark.timeout(300)
+def test_the_front_door() -> None:
+    """Routes, certificates and pipes of the local cluster: the module's own tests pass."""
+    done = go(FRONTDOOR, "test", "./...")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("tool", [LINK, FRONTDOOR], ids=lambda tool: tool.name)
 def test_go_vet(tool: Tool) -> None:
     """There is nothing that `go vet` objects to."""

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A path holds itself and what is below it, not what merely begins with it.
+func TestWhatAPathCovers(t *testing.T) {
+	for _, one := range []struct {
+		prefix, path string
+		covered      bool
+	}{
+		{"/", "/", true},
+		{"/", "/a/b", true},
+		{"/a", "/a", true},
+		{"/a", "/a/", true},
+		{"/a", "/a/b", true},
+		{"/a", "/ab", false},
+		{"/a", "/", false},
+		{"/a/", "/a", true},
+		{"/a/", "/a/b", true},
+		{"/a/b", "/a", false},
+	} {
+		if covers(one.prefix, one.path) != one.covered {
+			t.Errorf("%s and %s: %v", one.prefix, one.path, !one.covered)
+		}
+	}
+}
+
+// backend is a server that says what it was asked.
+func backend(t *testing.T, name string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Backend", name)
+		fmt.Fprintf(w, "%s %s host=%s proto=%s forwarded=%s for=%s", r.Method, r.URL.RequestURI(), r.Host,
+			r.Header.Get("X-Forwarded-Proto"), r.Header.Get("X-Forwarded-Host"), r.Header.Get("X-Forwarded-For"))
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func ask(routes []route, url string) *httptest.ResponseRecorder {
+	response := httptest.NewRecorder()
+	answer(response, httptest.NewRequest("GET", url, nil), routes)
+	return response
+}
+
+// The first route of the host whose path holds the request's gets it; names of hosts have no case, and may have a port.
+func TestWhichRoute(t *testing.T) {
+	web, api := backend(t, "web"), backend(t, "api")
+	routes := []route{
+		{Host: "shop.localhost", Path: "/api", Target: api, Name: "api"},
+		{Host: "shop.localhost", Path: "/", Target: web, Name: "web"},
+		{Host: "only.localhost", Path: "/docs", Target: web, Name: "web"},
+		{Host: "new.localhost", Path: "/", Target: "", Name: "new"},
+		{Host: "gone.localhost", Path: "/", Target: "127.0.0.1:1", Name: "gone"},
+	}
+	for _, one := range []struct {
+		url     string
+		status  int
+		backend string
+		text    string
+	}{
+		{"https://shop.localhost/", 200, "web", ""},
+		{"https://shop.localhost/apix", 200, "web", ""},
+		{"https://shop.localhost/api/7", 200, "api", ""},
+		{"https://SHOP.localhost:8443/api", 200, "api", ""},
+		{"https://only.localhost/docs/a", 200, "web", ""},
+		{"https://only.localhost/", 404, "", "no route for this path"},
+		{"https://else.localhost/", 404, "", "no endpoint has this host"},
+		{"https://new.localhost/", 503, "", "new has nothing that answers yet"},
+		{"https://gone.localhost/", 502, "", "gone does not answer: "},
+	} {
+		response := ask(routes, one.url)
+		if response.Code != one.status || response.Header().Get("X-Backend") != one.backend {
+			t.Errorf("%s: %d from %q", one.url, response.Code, response.Header().Get("X-Backend"))
+		}
+		if !strings.Contains(response.Body.String(), one.text) {
+			t.Errorf("%s: %s", one.url, response.Body)
+		}
+	}
+}
+
+// A request comes as it was sent, with the host that was asked for, and with what a proxy adds.
+func TestWhatABackendSees(t *testing.T) {
+	routes := []route{{Host: "shop.localhost", Path: "/", Target: backend(t, "web"), Name: "web"}}
+	got := ask(routes, "https://shop.localhost:8443/a%2Fb?c=d&e").Body.String()
+	want := "GET /a%2Fb?c=d&e host=shop.localhost:8443 proto=https forwarded=shop.localhost:8443 for=192.0.2.1"
+	if got != want {
+		t.Fatalf("%s\n%s", got, want)
+	}
+}
+
+// A client can't say of itself that it came another way.
+func TestWhatAClientSaysIsNotBelieved(t *testing.T) {
+	routes := []route{{Host: "shop.localhost", Path: "/", Target: backend(t, "web"), Name: "web"}}
+	request := httptest.NewRequest("GET", "https://shop.localhost/", nil)
+	request.Header.Set("X-Forwarded-For", "10.0.0.1")
+	request.Header.Set("X-Forwarded-Proto", "http")
+	request.Header.Set("X-Forwarded-Host", "else.localhost")
+	response := httptest.NewRecorder()
+	answer(response, request, routes)
+	want := "proto=https forwarded=shop.localhost for=192.0.2.1"
+	if !strings.HasSuffix(response.Body.String(), want) {
+		t.Fatal(response.Body)
+	}
+}
+
+// What a backend says piece by piece is handed on so, as events are.
+func TestPiecesAreHandedOn(t *testing.T) {
+	said := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "one\n")
+		w.(http.Flusher).Flush()
+		<-said
+	}))
+	defer server.Close()
+	routes := []route{{Host: "127.0.0.1", Path: "/", Target: strings.TrimPrefix(server.URL, "http://"), Name: "web"}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, routes) }))
+	defer front.Close()
+	defer close(said)
+	response, err := http.Get(front.URL)
+	check(t, err)
+	defer response.Body.Close()
+	piece := make([]byte, 4)
+	if _, err := io.ReadFull(response.Body, piece); err != nil || string(piece) != "one\n" {
+		t.Fatalf("%q, %v", piece, err)
+	}
+}
+
+// Plain HTTP leads to HTTPS, with the path and the query, at its usual port.
+func TestPlainLeadsToSecure(t *testing.T) {
+	for asked, led := range map[string]string{
+		"http://shop.localhost/a?b=c":   "https://shop.localhost/a?b=c",
+		"http://shop.localhost:8080/":   "https://shop.localhost/",
+		"http://[::1]:8080/a":           "https://::1/a",
+		"http://shop.localhost/a%2Fb/c": "https://shop.localhost/a%2Fb/c",
+	} {
+		response := httptest.NewRecorder()
+		toSecure(response, httptest.NewRequest("GET", asked, nil))
+		if response.Code != http.StatusPermanentRedirect || response.Header().Get("Location") != led {
+			t.Errorf("%s: %d %s", asked, response.Code, response.Header().Get("Location"))
+		}
+	}
+}
+
+// Routes are read when the file comes and when it changes; what is half written changes nothing.
+func TestRoutesAreReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "routes.json")
+	var routes atomic.Pointer[[]route]
+	routes.Store(&[]route{})
+	go watch(path, &routes)
+	moment := time.Now()
+	put := func(text string) {
+		t.Helper()
+		moment = moment.Add(time.Second)
+		write(t, path+".new", []byte(text))
+		check(t, os.Chtimes(path+".new", moment, moment))
+		check(t, os.Rename(path+".new", path))
+	}
+	hosts := func() (found string) {
+		for _, one := range *routes.Load() {
+			found += one.Host + " "
+		}
+		return found
+	}
+	until := func(want string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); hosts() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%q, not %q", hosts(), want)
+			}
+		}
+	}
+	put(`[{"host": "a", "path": "/", "target": "x", "name": "web"}]`)
+	until("a ")
+	put(`[{"host": "b"`)
+	time.Sleep(250 * time.Millisecond)
+	until("a ")
+	put(`[{"host": "b"}, {"host": "c"}]`)
+	until("b c ")
+	check(t, os.Remove(path))
+	time.Sleep(250 * time.Millisecond)
+	until("b c ")
+}

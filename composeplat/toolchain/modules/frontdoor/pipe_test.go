@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// echo says back what it hears, once the other side has said all.
+func echo(t *testing.T, address string) net.Listener {
+	t.Helper()
+	listener := listen(address)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer connection.Close()
+				heard, _ := io.ReadAll(connection)
+				connection.Write(append([]byte("heard "), heard...))
+			}()
+		}
+	}()
+	return listener
+}
+
+func front(t *testing.T, address, target string) net.Listener {
+	t.Helper()
+	listener := listen(address)
+	go accept(listener, target)
+	return listener
+}
+
+func say(t *testing.T, network, place, text string) string {
+	t.Helper()
+	connection, err := net.DialTimeout(network, place, time.Second)
+	check(t, err)
+	defer connection.Close()
+	check(t, connection.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(connection, text)
+	check(t, err)
+	check(t, connection.(halfCloser).CloseWrite())
+	heard, err := io.ReadAll(connection)
+	check(t, err)
+	return string(heard)
+}
+
+// A connection is carried between any two kinds of address; who has said all may still be answered.
+func TestCarried(t *testing.T) {
+	folder := t.TempDir()
+	inner := filepath.Join(folder, "inner.sock")
+	echo(t, "unix:"+inner)
+	tcp := front(t, "tcp:127.0.0.1:0", "unix:"+inner).Addr().String()
+	outer := filepath.Join(folder, "outer.sock")
+	front(t, "unix:"+outer, "tcp:"+tcp)
+	for network, place := range map[string]string{"tcp": tcp, "unix": outer} {
+		if heard := say(t, network, place, "hello"); heard != "heard hello" {
+			t.Errorf("%s: %q", network, heard)
+		}
+	}
+}
+
+// What is long comes whole.
+func TestMuchIsCarried(t *testing.T) {
+	target := echo(t, "tcp:127.0.0.1:0").Addr().String()
+	place := front(t, "tcp:127.0.0.1:0", "tcp:"+target).Addr().String()
+	much := string(bytes.Repeat([]byte("0123456789"), 1_000_000))
+	if heard := say(t, "tcp", place, much); heard != "heard "+much {
+		t.Fatalf("%d bytes", len(heard))
+	}
+}
+
+// Where nobody listens behind it a connection ends at once, and the next one is taken all the same.
+func TestNobodyBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "late.sock")
+	place := front(t, "tcp:127.0.0.1:0", "unix:"+path).Addr().String()
+	connection, err := net.Dial("tcp", place)
+	check(t, err)
+	defer connection.Close()
+	check(t, connection.SetDeadline(time.Now().Add(10*time.Second)))
+	if heard, err := io.ReadAll(connection); len(heard) > 0 || os.IsTimeout(err) {
+		t.Fatalf("%q, %v", heard, err)
+	}
+	echo(t, "unix:"+path)
+	if heard := say(t, "tcp", place, "again"); heard != "heard again" {
+		t.Fatalf("%q", heard)
+	}
+}
+
+// A socket that a killed process has left does not keep its place taken.
+func TestASocketThatWasLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "left.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	check(t, err)
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	echo(t, "unix:"+path)
+	if heard := say(t, "unix", path, "x"); heard != "heard x" {
+		t.Fatalf("%q", heard)
+	}
+}
+
+// An address is a network and a place, which may have colons of its own.
+func TestAnAddress(t *testing.T) {
+	for address, want := range map[string][2]string{
+		"tcp:127.0.0.1:80": {"tcp", "127.0.0.1:80"},
+		"tcp:[::1]:80":     {"tcp", "[::1]:80"},
+		"unix:/run/a:b":    {"unix", "/run/a:b"},
+	} {
+		if network, place := split(address); [2]string{network, place} != want {
+			t.Errorf("%s: %s and %s", address, network, place)
+		}
+	}
+}
