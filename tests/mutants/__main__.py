@@ -16,7 +16,7 @@ from random import Random
 
 from tests.conftest import ROOT
 from tests.mutants.changes import Change, find_changes
-from tests.mutants.copies import Copy, key_of_project, seconds_since
+from tests.mutants.copies import Copy, seconds_since
 from tests.mutants.coverage import Coverage
 
 KEPT = ROOT / ".mutants"
@@ -31,7 +31,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
         coverage = _coverage(copy, keep=options.keep_map)
-        candidates, beyond = _candidates(coverage)
+        candidates, beyond = _candidates(copy, coverage)
         print(f"mutants: {len(candidates)} changes in code that tests run; {beyond} where only a cluster's tests may")
         chosen = Random(options.seed).sample(candidates, min(options.count, len(candidates)))  # noqa: S311 -- the same each time
         survivors = _run(copy, coverage, chosen)
@@ -52,8 +52,7 @@ def _options() -> argparse.Namespace:
 
 def _coverage(copy: Copy, *, keep: bool) -> Coverage:
     """The map of tests and lines, made anew where the project is another."""
-    path, key = KEPT / "map.json", KEPT / "key"
-    current = key_of_project()
+    path, key, current = KEPT / "map.json", KEPT / "key", copy.key
     if not path.exists() or not (keep or (key.exists() and key.read_text() == current)):
         print("mutants: running the tests once, to see which lines each of them runs", flush=True)
         KEPT.mkdir(exist_ok=True)
@@ -67,11 +66,11 @@ def _coverage(copy: Copy, *, keep: bool) -> Coverage:
     return Coverage.read(path)
 
 
-def _candidates(coverage: Coverage) -> tuple[list[tuple[str, Change]], int]:
+def _candidates(copy: Copy, coverage: Coverage) -> tuple[list[tuple[str, Change]], int]:
     """Every change in a statement that some test runs; and how many there are elsewhere."""
     found, beyond = [], 0
-    for path in sorted((ROOT / "composeplat").rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
+    for path in sorted((copy.root / "composeplat").rglob("*.py")):
+        name = path.relative_to(copy.root).as_posix()
         for change in find_changes(path.read_text()):
             if coverage.is_imported_only(name, change):
                 beyond += 1
@@ -85,7 +84,7 @@ def _run(copy: Copy, coverage: Coverage, chosen: list[tuple[str, Change]]) -> in
     for number, (name, change) in enumerate(chosen, start=1):
         if not _is_noticed(copy, coverage, name, change):
             survivors += 1
-            print(f"survived: {_described(name, change)}", flush=True)
+            print(f"survived: {_described(copy, name, change)}", flush=True)
         if number % 10 == 0:
             print(f"mutants: {number - survivors} of {number} noticed, {seconds_since(begun):.0f} s", flush=True)
     return survivors
@@ -110,8 +109,8 @@ def _take(coverage: Coverage, tests: list[int], budget: float) -> tuple[list[str
     return [coverage.names[index] for index in tests[:count]], tests[count:], seconds
 
 
-def _described(name: str, change: Change) -> str:
-    text = (ROOT / name).read_text()
+def _described(copy: Copy, name: str, change: Change) -> str:
+    text = (copy.root / name).read_text()
     before = text[change.start : change.end].split("\n")[0]
     line = text.splitlines()[change.line - 1].strip()
     return f"{name}:{change.line}: {before!r} -> {change.new!r}: {line}"

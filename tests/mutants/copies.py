@@ -35,24 +35,21 @@ def project_files() -> list[str]:
     return sorted(name for name in names if name and (ROOT / name).is_file())
 
 
-def key_of_project() -> str:
-    """What changes whenever a test might run other lines."""
-    digest = hashlib.sha256()
-    for name in project_files():
-        if name.startswith(("composeplat/", "tests/")):
-            digest.update(name.encode() + (ROOT / name).read_bytes())
-    return digest.hexdigest()
-
-
 class Copy:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
         self._folder = folder
+        digest = hashlib.sha256()
         for name in project_files():
+            content = (ROOT / name).read_bytes()
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes((ROOT / name).read_bytes())
+            target.write_bytes(content)
             target.chmod((ROOT / name).stat().st_mode)
+            if name.startswith(("composeplat/", "tests/")):
+                digest.update(name.encode() + content)
+        self.key = digest.hexdigest()
+        """It changes whenever a test might run other lines."""
         # A compiled module is looked at again by what is in it: changes come faster than the clock of a file.
         compiling = ["compileall", "-q", "--invalidation-mode", "checked-hash", "composeplat"]
         subprocess.run([sys.executable, "-m", *compiling], cwd=self.root, check=True)
