@@ -174,16 +174,21 @@ def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str
 # mounts ---------------------------------------------------------------------------------------------------------------
 
 
+def check_left_out(checker: Checker, service: Service) -> None:
+    """Say which of a service's volumes its container does not have."""
+    if service.build is None:
+        return
+    for index, mount in enumerate(service.mounts):
+        if mount.kind == HOST:
+            path = ("services", service.name, "mounts", index)
+            message = "is a host volume of a service that is built: it is for development, and not deployed"
+            checker.say("left-out", path, message, "copy it into the image: COPY in the Dockerfile")
+
+
 def _check_mounts(checker: Checker, service: Service) -> None:
+    check_left_out(checker, service)
     for index, mount in enumerate(service.mounts):
         path = ("services", service.name, "mounts", index)
-        if service.build is not None and mount.kind == HOST:
-            checker.say(
-                "left-out",
-                path,
-                "is a host volume of a service that is built: it is for development, and not deployed",
-            )
-            continue
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"

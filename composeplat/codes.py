@@ -194,6 +194,12 @@ CODES: dict[str, Code] = {
         "See the reason given, and the lines below it.",
         many=True,
     ),
+    "try-failed": Code(
+        _W,
+        "A try of a Job failed, and it tries again.",
+        "See the reason given, and the lines below it; nothing to do where a later try passes.",
+        many=True,
+    ),
     "no-sync-path": Code(
         _E,
         "A service was to be developed that has no host volume, so that nothing says which files are meant.",

@@ -62,6 +62,8 @@ CLUSTER_MESSAGES = {
     " [no-sync-path]",
     "unbuilt-image": "compose.yaml:5:9: warning: services.web.volumes[0] needs an image that only 'platform deploy'"
     " builds, as the service mounts 80 files, 40 KiB: kubectl can't run it [unbuilt-image]",
+    "try-failed": "compose.yaml:3:28: warning: services.app: failed with exit status 3 in try 1 of 7, and tries again"
+    " [try-failed]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",
 }
 

@@ -32,7 +32,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
             outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    data = outcome_document("build", planned.plan, outcome, images=outcome.images)
+    data = outcome_document("build", planned, outcome, images=outcome.images)
     show_document(data, planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -36,6 +36,13 @@ def show_report(
         # In ASCII, so that no control character of a name reaches a terminal.
         tell("".join(json.dumps(as_data(diagnostic, strict=strict)) + "\n" for diagnostic in shown))
         return failed
+    summary = _summary(shown, report.not_kept, strict=strict) if shown and counted else ""
+    tell(diagnostics_text(shown, strict=strict) + summary)
+    return failed
+
+
+def diagnostics_text(shown: Iterable[Diagnostic], *, strict: bool = False) -> str:
+    """Diagnostics as a person reads them, for standard error: with the line of the file where that is a terminal."""
     color, excerpts = wants_color(sys.stderr), sys.stderr.isatty()
     told: list[str] = []
     for diagnostic in shown:
@@ -44,10 +51,7 @@ def show_report(
             told.append(_excerpt(diagnostic.span, color=color))
         if diagnostic.hint:
             told.append(f"  hint: {diagnostic.hint}\n")
-    if shown and counted:
-        told.append(_summary(shown, report.not_kept, strict=strict))
-    tell("".join(told))
-    return failed
+    return "".join(told)
 
 
 _raw: list[bool] = []

@@ -21,7 +21,6 @@ from composeplat.cli.preview import change_rows
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import deploy as operation
 from composeplat.engine.outcomes import Options, Outcome, Refused
-from composeplat.plan import Plan
 
 
 def run(choice: Choice, options: Options, *, as_json: bool) -> Exit:
@@ -40,7 +39,7 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     mask = Mask(planned.plan.confidential)
-    show_document(_result(outcome, planned.plan), planned, as_json=as_json)
+    show_document(_result(outcome, planned), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
         talk.conclude(f"{failed_words(outcome)}; what else was done is noted")
@@ -51,9 +50,9 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     return Exit.DONE
 
 
-def _result(outcome: Outcome, plan: Plan) -> dict[str, object]:
+def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
     return outcome_document(
-        "deploy", plan, outcome, changes=change_rows(outcome.changes, plan), kept_volumes=outcome.kept,
+        "deploy", planned, outcome, changes=change_rows(outcome.changes, planned.plan), kept_volumes=outcome.kept,
         urls=list(outcome.urls),
     )  # fmt: skip
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.left_out import left_out_lines
 from composeplat.cli.living import Living, find_living
 from composeplat.cli.operating import Mask
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs
-from composeplat.cluster.snapshot import Object, service_of
-from composeplat.cluster.watching import of_environment
+from composeplat.cluster.snapshot import Object, Snapshot, service_of
+from composeplat.cluster.status import status_rows
+from composeplat.cluster.watching import Watcher, of_environment
 from composeplat.diagnostics import Exit
 from composeplat.values import BadValue, parse_duration, whole_seconds
 
@@ -63,10 +65,11 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
     )  # fmt: skip
     if not options.follow:
         with Api(access) as api:
-            pods = _pods(api, living)
-            if not pods:
-                talk.conclude(f"no pods of {living.environment} are in namespace {living.namespace}")
+            snapshot = Watcher(access, living.namespace, living.environment).look(api)
+            pods = [pod for pod in snapshot.pods if service_of(pod) in names]
             _print(read_logs(api, living.namespace, pods, asked), printer)
+        for line in _endings(living, snapshot):
+            talk.conclude(printer.mask.clean(line))
         return Exit.DONE
     follower = Follower(
         access=access, namespace=living.namespace, pods=lambda api: _pods(api, living), asked=asked,
@@ -77,6 +80,22 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
     finally:
         follower.stop()
     return Exit.DONE
+
+
+def _endings(living: Living, snapshot: Snapshot) -> Iterator[str]:
+    """What is to be said behind the lines: why a job failed, and why there may be no lines at all."""
+    rows = status_rows(living.wanted(snapshot.workloads), snapshot, datetime.now(UTC))
+    if all(row.state == "absent" for row in rows):
+        yield f"{living.environment} is not deployed in namespace {living.namespace}: platform deploy"
+        return
+    with_pods = {service_of(pod) for pod in snapshot.pods}
+    is_part = len(rows) < len(living.planned.plan.services)
+    for row, service in zip(rows, living.names, strict=True):
+        if row.kind == "Job" and row.cause is not None:
+            yield f"{row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")
+            yield from left_out_lines(living.planned.loaded, row.service, row.cause)
+        elif service not in with_pods and (is_part or not with_pods):
+            yield f"{row.service} has no pods: it is {row.state}"
 
 
 def _pods(api: Api, living: Living) -> list[Object]:

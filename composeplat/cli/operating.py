@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from composeplat import talk
-from composeplat.blame import Origins
 from composeplat.cli.choice import Choice
-from composeplat.cli.console import show_report, show_result, tell
+from composeplat.cli.console import diagnostics_text, show_report, show_result, tell
+from composeplat.cli.left_out import left_out, left_out_rows
 from composeplat.cli.options import make_request
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import Stored, read_variables
-from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, Span, printable
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
 from composeplat.engine.outcomes import Failure, Outcome, Refused
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target, find_target
@@ -160,6 +160,7 @@ def stack_for(planned: Planned) -> Stack:
         origins=planned.loaded.origins,
         listener=lambda one: talk.tell(replace(one, words=mask.clean(one.words))),
         say=lambda text: talk.note(mask.clean(text)),
+        warn=lambda failure: _warn(failure, planned),
     )
 
 
@@ -174,28 +175,45 @@ def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
 
 def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: bool) -> None:
     """Show why services fail, each at the place of the file that is to blame, with the lines that show it."""
-    mask = Mask(planned.plan.confidential)
     for failure in failures:
-        report = Report()
-        span, path = _place(planned.loaded.origins, failure)
-        cause = failure.cause
-        message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
-        report.add("deploy-failed", span, path, message, mask.clean(cause.hint))
+        report = _report(failure, planned, "deploy-failed")
+        missing = left_out(planned.loaded, failure.service, failure.cause)
         show_report(report, as_json=as_json, counted=False)
-        if failure.lines and not as_json:
-            tell(f"  the last lines of {failure.source}:\n")
-            # What is cut first might not be known as confidential any more.
-            tell("".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines)))
+        if not as_json:
+            tell(_lines_text(failure, planned))
+        show_report(missing, verbose=True, as_json=as_json, counted=False)
+
+
+def _warn(failure: Failure, planned: Planned) -> None:
+    """Show a failure that is not final, while the work goes on."""
+    report = _report(failure, planned, "try-failed")
+    missing = left_out(planned.loaded, failure.service, failure.cause)
+    text = diagnostics_text(report.sorted()) + _lines_text(failure, planned) + diagnostics_text(missing.sorted())
+    data = {"event": "warning", **Mask(planned.plan.confidential).clean_data(_row(failure, planned))}
+    talk.tell(talk.Happened(data, text.removesuffix("\n"), is_weighty=True))
+
+
+def _report(failure: Failure, planned: Planned, code: str) -> Report:
+    mask, cause = Mask(planned.plan.confidential), failure.cause
+    path: tuple[str | int, ...] = ("services", failure.service, *cause.blame)
+    message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
+    report = Report()
+    report.add(code, planned.loaded.origins.at(*path), path, message, mask.clean(cause.hint))
+    return report
+
+
+def _lines_text(failure: Failure, planned: Planned) -> str:
+    if not failure.lines:
+        return ""
+    mask = Mask(planned.plan.confidential)
+    # What is cut first might not be known as confidential any more.
+    lines = "".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines))
+    return f"  the last lines of {failure.source}:\n{lines}"
 
 
 def _printable(lines: Iterable[str]) -> Iterable[str]:
     for line in lines:
         yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
-
-
-def _place(origins: Origins, failure: Failure) -> tuple[Span, tuple[str | int, ...]]:
-    path: tuple[str | int, ...] = ("services", failure.service, *failure.cause.blame)
-    return origins.at(*path), path
 
 
 class Mask:
@@ -221,14 +239,17 @@ class Mask:
                 return value
 
 
-def failure_rows(outcome: Outcome) -> list[dict[str, object]]:
-    return [
-        {
-            "service": one.service, "code": one.cause.code, "message": one.cause.message, "hint": one.cause.hint,
-            "pod": one.cause.pod, "lines": list(one.lines),
-        }
-        for one in outcome.failures
-    ]  # fmt: skip
+def failure_rows(outcome: Outcome, planned: Planned) -> list[dict[str, object]]:
+    return [_row(failure, planned) for failure in outcome.failures]
+
+
+def _row(failure: Failure, planned: Planned) -> dict[str, object]:
+    cause = failure.cause
+    return {
+        "service": failure.service, "code": cause.code, "message": cause.message, "hint": cause.hint,
+        "pod": cause.pod, "lines": list(failure.lines),
+        "left_out": left_out_rows(planned.loaded, failure.service, cause),
+    }  # fmt: skip
 
 
 def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
@@ -236,11 +257,12 @@ def document(command: str, environment: str, namespace: str, **fields: object) -
     return {"schema": f"platform/{command}/1", "environment": environment, "namespace": namespace, **fields}
 
 
-def outcome_document(command: str, plan: Plan, outcome: Outcome, **fields: object) -> dict[str, object]:
+def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields: object) -> dict[str, object]:
     """What a command prints that services may fail under."""
+    plan = planned.plan
     return document(
         command, plan.environment, plan.namespace, status="failed" if outcome.failures else "done", **fields,
-        failures=failure_rows(outcome), seconds=round(outcome.seconds, 1),
+        failures=failure_rows(outcome, planned), seconds=round(outcome.seconds, 1),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.operating import (
+    Planned,
     failed_words,
     outcome_document,
     plan_for,
@@ -15,7 +16,6 @@ from composeplat.cli.operating import (
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import sleep as operation
 from composeplat.engine.outcomes import Outcome
-from composeplat.plan import Plan
 
 
 def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
@@ -24,7 +24,7 @@ def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
         return Exit.INVALID
     with talk.work(f"putting {planned.where} to sleep"):
         outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
-    show_document(_result("sleep", outcome, planned.plan), planned, as_json=as_json)
+    show_document(_result("sleep", outcome, planned), planned, as_json=as_json)
     _tell_developed(outcome)
     talk.conclude(_sum(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
     return Exit.DONE
@@ -37,7 +37,7 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     in_order = planned.loaded.settings.wake_in_order
     with talk.work(f"waking {planned.where}"):
         outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
-    show_document(_result("wake", outcome, planned.plan), planned, as_json=as_json)
+    show_document(_result("wake", outcome, planned), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     _tell_developed(outcome)
     if outcome.failures:
@@ -47,9 +47,9 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     return Exit.DONE
 
 
-def _result(command: str, outcome: Outcome, plan: Plan) -> dict[str, object]:
+def _result(command: str, outcome: Outcome, planned: Planned) -> dict[str, object]:
     services, developed = list(outcome.services), list(outcome.developed)
-    return outcome_document(command, plan, outcome, services=services, under_development=developed)
+    return outcome_document(command, planned, outcome, services=services, under_development=developed)
 
 
 def _tell_developed(outcome: Outcome) -> None:

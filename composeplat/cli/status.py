@@ -5,19 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.living import find_living, fit_table, terminal_width
+from composeplat.cli.left_out import left_out_line, left_out_rows
+from composeplat.cli.living import Living, find_living, fit_table, terminal_width
 from composeplat.cli.operating import Mask, document, to_json
 from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.causes import Cause
 from composeplat.cluster.status import Row, age, short_image, status_rows
-from composeplat.cluster.watching import Watcher
+from composeplat.cluster.watching import Watcher, last_lines
 from composeplat.diagnostics import Exit, printable
 
 _EVERY = 1.0
+#: So many of the last lines of what fails are on the screen; 'platform logs' has all.
+_MOST_LINES = 5
 _COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "developed": "36"}
 #: What a narrow terminal does without, first of all the first.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
@@ -32,6 +37,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
     mask = Mask(living.planned.plan.confidential)
     shown = ""
     with Api(living.planned.target.access) as api:
+        reasons = Reasons(api, living.namespace)
         while True:
             try:
                 snapshot = watcher.look(api)
@@ -44,6 +50,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 continue
             now = datetime.now(UTC)
             rows = status_rows(living.wanted(snapshot.workloads, addresses), snapshot, now)
+            rows = [_with_reason(row, living, reasons) for row in rows]
             if as_json:
                 found = status_document(living.environment, living.namespace, rows)
                 show_result(to_json(mask.clean_data(found)))
@@ -63,12 +70,37 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
     return Exit.DONE
 
 
+@dataclass(slots=True)
+class Reasons:
+    """The last lines of what fails: asked for once for each end of a container, however often it is shown."""
+
+    api: Api
+    namespace: str
+    _known: dict[Cause, tuple[str, ...]] = field(default_factory=dict)
+
+    def lines(self, cause: Cause) -> tuple[str, ...]:
+        if not cause.logs or not cause.pod:
+            return ()
+        if cause not in self._known:
+            found = last_lines(self.api, self.namespace, cause.pod, cause.container, previous=cause.previous)
+            self._known[cause] = tuple(found)
+        return self._known[cause]
+
+
+def _with_reason(row: Row, living: Living, reasons: Reasons) -> Row:
+    if row.cause is None or not row.problem:
+        return row
+    missing = left_out_rows(living.planned.loaded, row.service, row.cause)
+    return replace(row, lines=reasons.lines(row.cause), left_out=tuple(missing))
+
+
 def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> dict[str, object]:
     services = [
             {
                 "service": row.service, "kind": row.kind, "state": row.state, "ready": row.ready, "wanted": row.wanted,
                 "restarts": row.restarts, "image": row.image, "created": row.created, "urls": list(row.urls),
-                "problem": row.problem, "hint": row.hint, "pods": list(row.pods),
+                "problem": row.problem, "hint": row.hint, "pods": list(row.pods), "lines": list(row.lines),
+                "left_out": list(row.left_out),
             }
             for row in rows
         ]  # fmt: skip
@@ -90,16 +122,24 @@ def status_screen(
     lines = fit_table([head, *cells], width, _SPARE).splitlines()
     if color:
         lines = [lines[0], *(_colored(line, row) for line, row in zip(lines[1:], rows, strict=True))]
-    told = [
-        printable(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")).replace("\n", " ")
-        for row in rows
-        if row.problem
-    ]
+    told = [line for row in rows if row.problem for line in _problem(row)]
     urls = [f"  {url}" for url in dict.fromkeys(url for row in rows for url in row.urls)]
     parts = [f"{environment} in namespace {namespace}", "", *lines]
     parts += ["", "Problems", *told] if told else []
     parts += ["", "Addresses", *urls] if urls else []
     return "\n".join(parts) + "\n"
+
+
+def _problem(row: Row) -> Iterable[str]:
+    yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
+    for line in row.lines[-_MOST_LINES:]:
+        yield _one_line(f"    {line}")
+    for one in row.left_out:
+        yield _one_line(f"    {left_out_line(one)}")
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", " ")
 
 
 def _colored(line: str, row: Row) -> str:

@@ -1,15 +1,17 @@
-"""Why a workload fails, where no waiting mends it, and how that is said to a person.
+"""Why a workload fails where waiting does not help, and the message for it.
 
 Pure: objects of a snapshot come in, a cause goes out, or none.
 Must not know Compose files; a cause names the part of a service that is to blame, and others find its place.
+What the tries of a Job say is :mod:`~composeplat.cluster.jobs`'.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
@@ -18,21 +20,18 @@ from composeplat.cluster.snapshot import (
     count_of,
     first_container,
     is_ready,
-    last_end,
     owner_of,
     probe_failures,
     unscheduled,
 )
 
-#: How long a pod may find no node before that is a failure, in seconds: claims are bound and images moved meanwhile.
-UNSCHEDULABLE_FOR = 8.0
 #: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
 #: So long a namespace may be without its service account: a controller makes it, which may just be starting again.
 UNSERVED_FOR = 30.0
 #: How long a claim may fail to be provisioned.
 UNBOUND_FOR = 8.0
-_KILLED_FOR_MEMORY = 137
+_KILLED = 137
 _NOT_FOUND = 127
 
 
@@ -53,32 +52,22 @@ class Cause:
     """There may be lines to show: those of the container named."""
     lines: tuple[str, ...] = ()
     """The lines to show, where they are known already."""
+    exit_status: int | None = None
+    has_subject: bool = False
+    """The message is a sentence of its own, as "its health check failed" is; else the service is its subject."""
 
+    @property
+    def clause(self) -> str:
+        """The cause behind a service's name: ``db, which crashes with exit status 1``."""
+        return f"which {self._predicate}"
 
-#: What messages begin with that go on from "which".
-_VERBS = ("can't", "crashes", "ends", "failed", "goes", "is", "took", "was")
+    def sentence(self, subject: str) -> str:
+        """The cause as a sentence about something else than a service."""
+        return f"{subject} {self._predicate}"
 
-
-def clause_of(cause: Cause) -> str:
-    """A cause as it is said behind a service's name: ``db, which crashes``; some have a subject of their own."""
-    goes_on = cause.message.startswith(tuple(f"{verb} " for verb in _VERBS))
-    return f"which {cause.message}" if goes_on else f"which failed: {cause.message}"
-
-
-# jobs
-
-
-def cause_of_job(condition: Object, pods: list[Object]) -> Cause:
-    last = max(pods, key=lambda pod: pod["metadata"].get("creationTimestamp", ""), default=None)
-    ended = [end for pod in pods for end in [last_end(pod)] if end]
-    code = f" with exit status {ended[-1]['exitCode']}" if ended else ""
-    tries = f", after {len(pods)} tries" if len(pods) > 1 else ""
-    reason = condition.get("reason", "")
-    message = "took longer than it may" if reason == "DeadlineExceeded" else f"failed{code}{tries}"
-    return Cause(
-        code="job-failed", message=message, blame=("command",), logs=last is not None,
-        pod=last["metadata"]["name"] if last else "", container=first_container(last),
-    )  # fmt: skip
+    @property
+    def _predicate(self) -> str:
+        return f"failed: {self.message}" if self.has_subject else self.message
 
 
 # pods
@@ -91,10 +80,9 @@ def cause_of_pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Ca
         unbound = _unbound(pod, snapshot)
         if unbound is not None:
             return unbound
-        growing = any(event.get("reason") == "TriggeredScaleUp" for event in snapshot.events_of(uid))
-        if growing or snapshot.age(f"unscheduled/{uid}") < UNSCHEDULABLE_FOR:
+        if snapshot.age(f"unscheduled/{uid}") < scheduling_limit(pod, snapshot):
             return None
-        return _unschedulable(refusal, name)
+        return _unschedulable(refusal, name, autoscaler_refusal(pod, snapshot))
     for container in (*containers_before(pod), *containers_of(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
@@ -113,7 +101,7 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
-        return Cause(code="not-started", message=f"can't be started: {_shorten(text)}", blame=("command",), **where)
+        return Cause(code="not-started", message=f"can't be started: {shorten(text)}", blame=("command",), **where)
     last = container.get("lastState", {}).get("terminated") or {}
     if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
         return _crashed(last, container.get("restartCount", 0) + 1, where)
@@ -127,14 +115,14 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     elif re.search(r"not found|manifest unknown|does not exist|name unknown|name_unknown", low):
         why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
     elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
-        why, hint = "its registry does not give it to this cluster", "give the cluster the registry's credentials"
+        why, hint = "the registry denied access", "give the cluster the registry's credentials"
     elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
         why, hint = "its registry can't be reached from the cluster", "see whether the registry runs, and its name"
     else:
-        why, hint = _shorten(text), ""
+        why, hint = shorten(text), ""
     return Cause(
         code="image-not-pulled", message=f"image '{image}' can't be pulled: {why}", blame=("image",), hint=hint,
-        pod=where["pod"], container=where["container"],
+        pod=where["pod"], container=where["container"], has_subject=True,
     )  # fmt: skip
 
 
@@ -146,31 +134,37 @@ def _pull_message(pod: Object, snapshot: Snapshot) -> str:
 
 
 def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
-    code = last.get("exitCode")
-    hint, blame = "", ("command",)
-    if last.get("reason") == "OOMKilled":
-        message, blame = "needs more memory than it may have, and was killed", ("mem_limit",)
-        hint = "raise its memory limit"
-    elif last.get("reason") == "StartError":
-        message = f"can't be started: {_shorten(str(last.get('message', '')))}"
-        hint = "see whether the image has that program"
-    elif code == 0:
-        message = "ends by itself, with exit status 0"
-        hint = 'if that is meant, say restart: "no", which makes it a job'
-    else:
-        message = f"crashes with exit status {code}"
-        if code == _NOT_FOUND:
-            hint = "the program it is to run was not found"
-        elif code == _KILLED_FOR_MEMORY:
-            hint = "it was killed, perhaps by its liveness check or for want of memory"
-    ends = last.get("reason") != "StartError"
-    return Cause(
-        code="crash-loop", message=f"{message} ({times(count)})", blame=blame, hint=hint, logs=ends, previous=ends,
+    end = describe_end(last, "crashes")
+    if last.get("exitCode") == 0 and last.get("reason") != "OOMKilled":
+        end = replace(
+            end, message="ends by itself, with exit status 0",
+            hint='if that is meant, say restart: "no", which makes it a job',
+        )  # fmt: skip
+    return replace(
+        end, code="crash-loop", message=f"{end.message} ({times(count)})", previous=end.logs,
         pod=where["pod"], container=where["container"],
     )  # fmt: skip
 
 
-def _unschedulable(message: str, pod: str) -> Cause:
+def describe_end(end: Object, verb: str) -> Cause:
+    """How a container ended; the verb says what an exit status means for its workload."""
+    code, blame, hint = end.get("exitCode"), ("command",), ""
+    message = f"{verb} with exit status {code}"
+    if end.get("reason") == "OOMKilled":
+        message, blame, hint = "was killed: out of memory", ("mem_limit",), "raise its memory limit"
+    elif end.get("reason") == "StartError":
+        message = f"can't be started: {shorten(str(end.get('message', '')))}"
+        hint = "see whether the image has that program"
+    elif code == _NOT_FOUND:
+        hint = "the program it is to run was not found"
+    elif code == _KILLED:
+        hint = "killed, by its liveness check or probably out of memory"
+    return Cause(
+        code="", message=message, blame=blame, hint=hint, exit_status=code, logs=end.get("reason") != "StartError"
+    )
+
+
+def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
     blame: tuple[str, ...] = ()
     hint = ""
     if re.search(r"node affinity|node selector", message):
@@ -181,7 +175,11 @@ def _unschedulable(message: str, pod: str) -> Cause:
         blame, hint = ("resources",), "ask for less, or make room in the cluster"
     elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
         blame = ("volumes",)
-    return Cause(code="unschedulable", message=f"no node takes it: {message}", blame=blame, hint=hint, pod=pod)
+    more = f"; the autoscaler adds none: {shorten(refusal)}" if refusal else ""
+    return Cause(
+        code="unschedulable", message=f"no node can run it: {message}{more}", blame=blame, hint=hint, pod=pod,
+        has_subject=True,
+    )  # fmt: skip
 
 
 def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
@@ -199,9 +197,9 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
             return None
         why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
         return Cause(
-            code="volume-not-bound", message=f"volume '{metadata['name']}' gets no storage: {_shorten(why)}",
+            code="volume-not-bound", message=f"volume '{metadata['name']}' gets no storage: {shorten(why)}",
             blame=("volumes",), hint="name a storage class of the cluster under driver_opts.class",
-            pod=pod["metadata"]["name"],
+            pod=pod["metadata"]["name"], has_subject=True,
         )  # fmt: skip
     return None
 
@@ -223,8 +221,9 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     hint = f"it is asked for on port {http['port']}: is that the one it listens on?" if http else ""
     return Cause(
         code="unhealthy",
-        message=f"its health check failed {times(count_of(failures))}: {_shorten(text) or 'no answer'}",
+        message=f"its health check failed {times(count_of(failures))}: {shorten(text) or 'no answer'}",
         blame=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
+        has_subject=True,
     )  # fmt: skip
 
 
@@ -253,9 +252,9 @@ def cause_of_making(workload: Object, snapshot: Snapshot) -> Cause | None:
     if quota:
         return Cause(
             code="over-quota", blame=("resources",), hint="ask for less, or raise the quota",
-            message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, used are {quota[3]} of {quota[4]}",
+            message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, {quota[3]} of {quota[4]} used",
         )  # fmt: skip
-    return Cause(code="pod-refused", message=f"its pods are refused: {_shorten(text)}")
+    return Cause(code="pod-refused", message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
 # words
@@ -265,6 +264,6 @@ def times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _shorten(text: str, limit: int = 300) -> str:
+def shorten(text: str, limit: int = 300) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

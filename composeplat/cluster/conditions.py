@@ -4,14 +4,18 @@ Pure: a snapshot of the cluster comes in, a standing goes out.
 Owns what counts as ready, and when a condition of ``depends_on`` is met.
 
 Only pods of a workload's present revision are judged: those of the one before may crash as they like.
+A StatefulSet with ``OnDelete`` keeps its pods whatever their revision, so it is judged by all that it has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from composeplat.cluster.causes import Cause, cause_of_job, cause_of_making, cause_of_pod, times
+from composeplat.cluster.causes import Cause, cause_of_making, cause_of_pod, shorten, times
+from composeplat.cluster.jobs import cause_of_job, cause_of_retry
+from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
@@ -45,6 +49,17 @@ class Standing:
     wanted: int = 0
     cause: Cause | None = None
     pods: tuple[str, ...] = ()
+    retry: Cause | None = None
+    """Why the last try failed of a Job that tries again."""
+    outdated: tuple[str, ...] = ()
+    """The pods that keep the revision before until someone deletes them."""
+    waits_for_outdated: bool = False
+    """Only such pods are not ready: no deploy can change that."""
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether a deploy has nothing to wait for any more."""
+        return self.state in (State.READY, State.COMPLETED) or self.waits_for_outdated
 
 
 def is_met(standing: Standing, condition: str) -> bool:
@@ -68,7 +83,10 @@ def judge(kind: str, name: str, snapshot: Snapshot) -> Standing:
         return Standing(state=State.WAITING, words="is being taken up")
     if kind == "Job":
         return _job(workload, snapshot)
-    return _steady(kind, workload, snapshot)
+    present = _present_pods(kind, workload, snapshot)
+    held = _held_pods(workload, present, snapshot)
+    standing = _steady(kind, workload, [*present, *held], len(held), snapshot)
+    return _with_outdated(standing, present, held) if held else standing
 
 
 def _job(job: Object, snapshot: Snapshot) -> Standing:
@@ -81,24 +99,27 @@ def _job(job: Object, snapshot: Snapshot) -> Standing:
         return Standing(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
-        return _failed(cause_of_job(failed, pods), 0, 1, names)
+        return _failed(cause_of_job(job, failed, pods), 0, 1, names)
     cause = cause_of_making(job, snapshot) or next(
         (c for c in (cause_of_pod(p, snapshot, is_job=True) for p in pods) if c), None
     )
     if cause:
         return _failed(cause, 0, 1, names)
+    retry = cause_of_retry(job, pods)
     if any(runs(pod) for pod in pods):
-        return Standing(state=State.STARTED, words="is running", wanted=1, pods=names)
-    return Standing(state=State.WAITING, words=_waiting(pods, snapshot), wanted=1, pods=names)
+        words = f"is running; {retry.message}" if retry else "is running"
+        return Standing(state=State.STARTED, words=words, wanted=1, pods=names, retry=retry)
+    words = _waiting([pod for pod in pods if pod["status"].get("phase") != "Failed"], snapshot)
+    words = words or (retry.message if retry else "")
+    return Standing(state=State.WAITING, words=words, wanted=1, pods=names, retry=retry)
 
 
-def _steady(kind: str, workload: Object, snapshot: Snapshot) -> Standing:
+def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> Standing:
     wanted = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
-    pods = _present_pods(kind, workload, snapshot)
     ready = sum(is_ready(pod) for pod in pods)
     names = names_of(pods)
-    updated = status.get("updatedReplicas", 0)
+    updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
     if wanted == 0:
         return Standing(state=State.READY, words="is scaled to nothing", pods=names)
@@ -121,10 +142,40 @@ def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> Sta
     return Standing(state=State.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods)
 
 
+def _with_outdated(standing: Standing, present: list[Object], held: list[Object]) -> Standing:
+    """How a workload stands that has pods of the revision before, which stay until someone deletes them."""
+    names = names_of(held)
+    words = f"{standing.words}, {show_outdated(names)}"
+    cause = standing.cause
+    if cause is not None and cause.pod in names:
+        cause = replace(cause, hint=f"it runs the old revision: kubectl delete pod {cause.pod}")
+    rest = len(present) + len(held) >= standing.wanted and all(is_ready(pod) for pod in present)
+    return replace(standing, words=words, cause=cause, outdated=names, waits_for_outdated=rest)
+
+
+def show_outdated(names: Sequence[str]) -> str:
+    return (
+        f"{names[0]} still runs the old revision"
+        if len(names) == 1
+        else f"{len(names)} pods still run the old revision"
+    )
+
+
+def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> list[Object]:
+    """The pods of older revisions that count: those that nothing but their deletion would replace."""
+    if workload["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
+        return []
+    return [pod for pod in _alive_pods(snapshot) if owner_of(pod) == workload["metadata"]["uid"] and pod not in present]
+
+
+def _alive_pods(snapshot: Snapshot) -> list[Object]:
+    return [pod for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"]]
+
+
 def _present_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:
     """The pods of the revision that is wanted now; those that are going away don't count."""
     uid = workload["metadata"]["uid"]
-    alive = [pod for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"]]
+    alive = _alive_pods(snapshot)
     if kind == "StatefulSet":
         revision = workload.get("status", {}).get("updateRevision")
         label = "controller-revision-hash"
@@ -150,23 +201,26 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
             reason = container.get("state", {}).get("waiting", {}).get("reason", "")
             if reason == "ContainerCreating":
                 pulling = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Pulling"]
-                return "pulling its image" if pulling else "its container is being made"
+                return "pulling its image" if pulling else "creating its container"
             if reason:
                 return _WORDS.get(reason, str(reason))
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {times(count_of(unhealthy))}"
-        if unscheduled(pod) is not None:
-            return "no node takes it yet"
+        refusal = unscheduled(pod)
+        if refusal is not None:
+            coming = "room is being made for it" if is_node_coming(pod, snapshot) else shorten(refusal, _SHORT)
+            return f"no node can run it yet: {coming}"
         if any("running" in c.get("state", {}) for c in containers_of(pod)):
             return "started, not ready yet"
-        return "its pod is being made"
+        return "creating its pod"
     return ""
 
 
+_SHORT = 160
 _WORDS = {
     "ErrImagePull": "its image could not be pulled yet",
     "ImagePullBackOff": "its image could not be pulled yet",
     "CrashLoopBackOff": "it crashed, and is started again",
-    "PodInitializing": "its pod is being made",
+    "PodInitializing": "creating its pod",
 }

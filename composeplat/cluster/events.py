@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, moment_of
 from composeplat.cluster.status import Wanted
 
 _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
@@ -70,13 +70,8 @@ def _about(event: Object) -> str:
 
 def _happening(event: Object, service: str) -> Happening:
     series = event.get("series") or {}
-    moments = (
-        series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"),
-        event["metadata"].get("creationTimestamp"),
-    )  # fmt: skip
     return Happening(
-        # Some have parts of a second and some have not: without them they sort.
-        moment=re.sub(r"\.\d+", "", next((str(moment) for moment in moments if moment), "")),
+        moment=moment_of(event),
         count=int(series.get("count") or event.get("count") or 1),
         warning=event.get("type") == "Warning",
         service=service,

@@ -6,6 +6,7 @@ Must not judge what it reads: that is :mod:`~composeplat.cluster.causes`' and :m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,8 @@ class Snapshot:
     events: list[Object] = field(default_factory=list)
     age: Callable[[str], float] = field(default=lambda _: 0.0)
     """For how many seconds something has been seen to be so; asking begins the count."""
+    has_autoscaler: bool | None = False
+    """The cluster has an autoscaler; None where that can't be found out."""
 
     def events_of(self, uid: str) -> list[Object]:
         return [event for event in self.events if event.get("involvedObject", {}).get("uid") == uid]
@@ -88,6 +91,16 @@ def unscheduled(pod: Object) -> str | None:
 def probe_failures(pod: Object, snapshot: Snapshot) -> list[Object]:
     events = snapshot.events_of(pod["metadata"]["uid"])
     return [e for e in events if e.get("reason") == "Unhealthy" and "Readiness" in str(e.get("message", ""))]
+
+
+def moment_of(event: Object) -> str:
+    """When an event happened last, as a text that sorts: some have parts of a second and some have not."""
+    series = event.get("series") or {}
+    moments = (
+        series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )  # fmt: skip
+    return re.sub(r"\.\d+", "", next((str(moment) for moment in moments if moment), ""))
 
 
 def count_of(events: list[Object]) -> int:

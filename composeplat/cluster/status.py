@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.conditions import State, judge
+from composeplat.cluster.causes import Cause
+from composeplat.cluster.conditions import State, judge, show_outdated
 from composeplat.cluster.snapshot import Object, Snapshot, containers_of
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -57,6 +58,12 @@ class Row:
     problem: str
     hint: str
     pods: tuple[str, ...]
+    cause: Cause | None = None
+    """Why it fails, or why its last try did."""
+    lines: tuple[str, ...] = ()
+    """The last lines that show why, where they have been asked for."""
+    left_out: tuple[Mapping[str, object], ...] = ()
+    """What its container lacks of the definition, each with its place."""
 
 
 def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -> list[Row]:
@@ -92,13 +99,16 @@ def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
         state = DEVELOPED
     elif _sleeps(workload) and standing.state not in (State.COMPLETED, State.FAILED):
         state = ASLEEP
+    cause = standing.cause or standing.retry
     waits = standing.state in (State.FAILED, State.WAITING, State.STARTED) and state != ASLEEP
     problem = standing.words if waits else _last_end(pods, now)
+    if standing.outdated and not waits:
+        problem = show_outdated(standing.outdated)
     return Row(
         service=service.name, kind=service.kind, state=state, ready=standing.ready, wanted=standing.wanted,
         restarts=sum(one.get("restartCount", 0) for pod in pods for one in containers_of(pod)), image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")), urls=service.urls, problem=problem,
-        hint=standing.cause.hint if standing.cause else "", pods=standing.pods,
+        hint=cause.hint if cause else "", pods=standing.pods, cause=cause,
     )  # fmt: skip
 
 
@@ -133,7 +143,7 @@ def _last_end(pods: Iterable[Object], now: datetime) -> str:
     last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)
     if last is None:
         return ""
-    reason = "was killed for want of memory" if last.get("reason") == "OOMKilled" else f"ended with {_status(last)}"
+    reason = "was killed: out of memory" if last.get("reason") == "OOMKilled" else f"ended with {_status(last)}"
     return f"{reason}, {age(str(last.get('finishedAt') or ''), now)} ago"
 
 

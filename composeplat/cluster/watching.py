@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.snapshot import Snapshot, unscheduled
 from composeplat.cluster.threads import start_thread
 from composeplat.names import ENVIRONMENT_LABEL
 
@@ -26,6 +26,8 @@ _SELDOM = 3.0
 #: Whoever stops a reader does not wait for an answer that may never come.
 _LAST_WORD = 0.3
 _LOG_LINES = 20
+#: The API of Karpenter, and the status of cluster-autoscaler.
+_AUTOSCALERS = ("/apis/karpenter.sh", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
 _PULSE = 2.0
 _TOLD_AFTER = 5.0
 _LONGEST_SILENCE = 60.0
@@ -51,6 +53,8 @@ class Watcher:
         self._latest: Snapshot | None = None
         self._failure: Exception | None = None
         self._rounds = 0
+        self._autoscaler: bool | None = None
+        self._looked_for_autoscaler = False
         self.unreachable = ""
         """Why the cluster could not be asked the last time; empty where it could."""
         self.unreachable_since = 0.0
@@ -104,11 +108,20 @@ class Watcher:
         if troubled:
             snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
             snapshot.events = api.items(kind_path("v1", "Event", self.namespace))
+        if any(unscheduled(pod) is not None for pod in pods):
+            snapshot.has_autoscaler = self._has_autoscaler(api)
         self._forget()
         return snapshot
 
     def _items(self, api: Api, version: str, kind: str) -> list[dict[str, Any]]:
         return api.items(kind_path(version, kind, self.namespace) + self._selector)
+
+    def _has_autoscaler(self, api: Api) -> bool | None:
+        """Say whether the cluster has an autoscaler, as far as it is known by then: it is asked once."""
+        if not self._looked_for_autoscaler:
+            self._autoscaler = find_autoscaler(api)
+            self._looked_for_autoscaler = True
+        return self._autoscaler
 
     def _age(self, what: str) -> float:
         self._asked.add(what)
@@ -192,6 +205,19 @@ def _answers(api: Api, path: str) -> bool:
     except ApiError as error:
         return 0 < error.status < http.client.INTERNAL_SERVER_ERROR
     return True
+
+
+def find_autoscaler(api: Api) -> bool | None:
+    """Say whether a cluster has an autoscaler, by what each leaves there; None where that may not be read."""
+    known = True
+    for path in _AUTOSCALERS:
+        try:
+            api.get(path)
+        except ApiError as error:
+            known = known and error.status == http.client.NOT_FOUND
+        else:
+            return True
+    return False if known else None
 
 
 def _is_fine(pod: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 Owns the hooks that Pulumi calls before it creates or changes a service's workload: never in a preview, and never for a
 workload that stays as it is.
-What a condition means is :mod:`composeplat.cluster.conditions`' to say.
+Whether a condition is met is :mod:`composeplat.cluster.dependencies`' to say.
 
 Hooks run on the program's own event loop, so they sleep there and never block it.
 """
@@ -19,9 +19,11 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
-from composeplat.cluster.causes import Cause, clause_of
-from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.causes import Cause
+from composeplat.cluster.conditions import is_met, judge
+from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.patience import Patience
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, port_answers
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 
@@ -32,11 +34,6 @@ _UNREACHABLE_FOR = 90.0
 
 class DependencyFailed(Exception):
     """A dependency will not meet its condition."""
-
-    def __init__(self, edge: Edge, standing: Standing, why: str) -> None:
-        super().__init__(f"{edge.service} waits for {edge.dependency}, {why}")
-        self.edge = edge
-        self.standing = standing
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +49,7 @@ class Gate:
     told: Callable[[str, str], None] = field(default=lambda _service, _words: None)
     """Is told what a service waits for."""
     failed: Callable[[str, Cause], None] = field(default=lambda _service, _cause: None)
+    """Is told why a dependency failed, and then why the service that waits for it is not made."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _services: dict[str, ServicePlan] = field(default_factory=dict)
 
@@ -75,44 +73,47 @@ class Gate:
         return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
 
     async def _until_met(self, edge: Edge) -> None:
-        dependency = self._services[edge.dependency]
-        seen, words = self.watcher.rounds, ""
+        seen, state = self.watcher.rounds, DependencyState()
         while True:
             snapshot = self.watcher.latest
-            standing = None
             # A view from before this moment may show the dependency as it was.
             if snapshot is not None and self.watcher.rounds > seen + 1:
-                standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
-                met = is_met(standing, edge.condition)
-                if met and await self._answers(dependency, edge, standing):
+                state = await self._state(edge, snapshot)
+                if state.cause is not None:
+                    self.failed(edge.dependency, state.cause)
+                if state.is_met or (state.clause and not edge.required):
                     return
-                if standing.state is State.FAILED and not edge.required:
-                    return
-                if standing.state is State.FAILED and standing.cause is not None:
-                    self.failed(dependency.name, standing.cause)
-                    raise DependencyFailed(edge, standing, clause_of(standing.cause))
-                if standing.state is State.COMPLETED:
-                    raise DependencyFailed(edge, standing, "which ended before it was ready")
-                words = f"nothing answers on port {dependency.ports[0]} yet" if met else standing.words
-                self.told(edge.service, f"waits for {edge.dependency}: {words}")
-            self._check_time(edge, standing or Standing(state=State.WAITING, words=""), words)
+                self.told(edge.service, f"waits for {edge.dependency}: {state.message}")
+            why = state.clause or self._why_not_any_more(edge, state.message)
+            if why:
+                raise self._refuse(edge, why)
             await asyncio.sleep(_TICK)
 
-    def _check_time(self, edge: Edge, standing: Standing, words: str) -> None:
-        if self.cancelled.is_set():
-            raise DependencyFailed(edge, standing, "which is not waited for any more: interrupted")
-        if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
-            raise DependencyFailed(edge, standing, f"which can't be looked at: {self.watcher.unreachable}")
-        if self.patience.is_over:
-            what = _ADJECTIVES[edge.condition]
-            raise DependencyFailed(edge, standing, f"which is not {what} after {self.patience.seconds:.0f} s ({words})")
-
-    async def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
+    async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
+        dependency = self._services[edge.dependency]
+        standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
         port = dependency.port_to_ask(edge.condition)
-        if port is None or not standing.pods:
-            return True
+        if port is None or not standing.pods or not is_met(standing, edge.condition):
+            return dependency_state(standing, edge.condition)
         asked = asyncio.get_running_loop().run_in_executor(None, self._ask_port, standing.pods[0], port)
-        return await asked is not False
+        return dependency_state(standing, edge.condition, port if await asked is False else None)
+
+    def _why_not_any_more(self, edge: Edge, message: str) -> str:
+        """Why a dependency is waited for no longer; empty where it is."""
+        if self.cancelled.is_set():
+            return "which is not waited for any more: interrupted"
+        if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
+            return f"which can't be looked at: {self.watcher.unreachable}"
+        if self.patience.is_over_for(edge.dependency):
+            seconds = self.patience.seconds_for(edge.dependency)
+            return f"which is not {_ADJECTIVES[edge.condition]} after {seconds:.0f} s ({message})"
+        return ""
+
+    def _refuse(self, edge: Edge, why: str) -> DependencyFailed:
+        """Note why a service is held back for good, as data: Pulumi knows it as a text of many lines only."""
+        message = f"waits for {edge.dependency}, {why}"
+        self.failed(edge.service, Cause(code="dependency", message=message))
+        return DependencyFailed(f"{edge.service} {message}")
 
     def _ask_port(self, pod: str, port: int) -> bool | None:
         with Api(self.access) as api:

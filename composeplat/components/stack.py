@@ -264,4 +264,4 @@ def _ambient_gate(plan: Plan) -> Gate | None:
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
-    return Gate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT))
+    return Gate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT, plan.start_delays))

@@ -44,7 +44,7 @@ class Failed(ComposeplatError):
     """The development container does not come up."""
 
     def __init__(self, cause: Cause) -> None:
-        super().__init__(f"the development container {cause.message}", cause.hint)
+        super().__init__(cause.sentence("the development container"), cause.hint)
         self.cause = cause
 
 

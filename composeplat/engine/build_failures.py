@@ -38,6 +38,8 @@ class BuildFailure:
     """The step as the Dockerfile has it: ``RUN make``."""
     lines: tuple[str, ...] = ()
     """The last lines of the step."""
+    has_subject: bool = False
+    """The message is a sentence of its own."""
 
 
 def read_failure(
@@ -118,7 +120,7 @@ def _of_process(found: re.Match[str]) -> BuildFailure:
     command = found["command"].replace('\\"', '"').replace("\\\\", "\\")
     step = f"RUN {re.sub(r'^/bin/sh -c ', '', command)}"
     status = int(found["status"])
-    hints = {_NOT_FOUND: "the image has no such program", _KILLED: "it was killed, mostly for want of memory"}
+    hints = {_NOT_FOUND: "the image has no such program", _KILLED: "killed, probably out of memory"}
     message = f"can't be built: a step ended with exit status {status}: {_short(step)}"
     return BuildFailure(message=message, step=_short(step), hint=hints.get(status, ""))
 
@@ -187,6 +189,7 @@ def _of_builder(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
         message=f"{_BUILDER} does not answer: {_short(found[0])}",
         hint="see whether it runs: docker buildx ls; or name another one with --builder",
+        has_subject=True,
     )
 
 

@@ -21,7 +21,10 @@ _FRAMES = ("1 error occurred: * ", "Server-Side Apply field conflict detected. "
 def refusals(
     events: Events, plan: Plan, why_not_built: Callable[[ImageBuild, str], Cause]
 ) -> Iterable[tuple[str, Cause]]:
-    """What Pulumi, the API server or a builder refused: service by service, and why."""
+    """What Pulumi, the API server or a builder refused: service by service, and why.
+
+    A service that was held back is known to have failed already: whoever held it back has noted why.
+    """
     services = {service.cluster_name: service.name for service in plan.services}
     images = {image_urn(plan, image): image for image in plan.images}
     for urn, texts in events.messages.items():
@@ -29,15 +32,12 @@ def refusals(
         if not urn or not text:
             continue
         name = urn.rpartition("/")[2]
-        waits = _waits(text)
-        if waits:
-            cause = Cause(code="dependency", message=waits)
-        elif urn in images:
+        if urn in images:
             cause = why_not_built(images[urn], text)
         else:
             change = events.changes.get(urn)
             what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
-            cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}")
+            cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}", has_subject=True)
         yield services.get(name, name), cause
 
 
@@ -53,14 +53,6 @@ def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict
             found.setdefault(edge.service, Cause(code="dependency", message=message))
         lost |= found.keys()
     return found
-
-
-def _waits(text: str) -> str:
-    """A hook's own words, out of Pulumi's around them."""
-    for line in text.splitlines():
-        if " waits for " in line and ", which " in line:
-            return line[line.find("waits for ") :].strip()
-    return ""
 
 
 def _sentence(text: str) -> str:

@@ -43,16 +43,19 @@ def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
     hidden = confidential(image.build, secrets_of_files(image.build))
     failure = read_failure(text, record, hidden=hidden, builder=builder)
     blame = ("image",) if image.derived else failure.blame
-    return Cause(code="build", message=failure.message, hint=failure.hint, blame=blame, lines=failure.lines)
+    return Cause(
+        code="build", message=failure.message, hint=failure.hint, blame=blame, lines=failure.lines,
+        has_subject=failure.has_subject,
+    )  # fmt: skip
 
 
 def failures_of(monitor: Monitor, api: Api | None = None) -> list[Failure]:
     """All that failed, with the last lines that show why: first what failed itself, then what only waited for it."""
-    found = [_failure(name, cause, monitor.plan.namespace, api) for name, cause in monitor.causes.items()]
+    found = [failure_of(name, cause, monitor.plan.namespace, api) for name, cause in monitor.causes.items()]
     return sorted(found, key=lambda failure: failure.cause.code == "dependency")
 
 
-def _failure(service: str, cause: Cause, namespace: str, api: Api | None) -> Failure:
+def failure_of(service: str, cause: Cause, namespace: str, api: Api | None) -> Failure:
     if cause.lines:
         return Failure(service=service, cause=cause, lines=cause.lines, source="the build")
     lines: list[str] = []

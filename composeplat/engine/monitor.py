@@ -44,6 +44,8 @@ class Monitor:
     """Nothing but images is worked on."""
     _built: set[str] = field(default_factory=set)
     _calm_since: float | None = None
+    retries: dict[str, Cause] = field(default_factory=dict)
+    """Job -> why its last try failed, while it tries again."""
 
     def tell(self, service: str, phase: str, words: str = "") -> None:
         """Tell a service's phase where it is new; a service that has failed stays so."""
@@ -92,13 +94,15 @@ class Monitor:
             if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
             standing = judge(service.workload_kind, service.cluster_name, snapshot)
-            if standing.state is State.FAILED and standing.cause is not None:
+            if standing.state is State.FAILED and standing.cause is not None and not standing.is_done:
                 self.fail(service.name, standing.cause)
             else:
                 self._tell_standing(service, standing)
+            if standing.retry is not None:
+                self.retries[service.name] = standing.retry
 
     def _tell_standing(self, service: ServicePlan, standing: Standing) -> None:
-        if standing.state in (State.READY, State.COMPLETED):
+        if standing.is_done:
             self.tell(service.name, "ready", standing.words)
         else:
             self.tell(service.name, "waiting", standing.words)
@@ -110,10 +114,10 @@ class Monitor:
         running = False
         going = self._going()
         for service in going:
-            state = judge(service.workload_kind, service.cluster_name, snapshot).state
-            if state is State.STARTED and service.workload_kind == "Job":
+            standing = judge(service.workload_kind, service.cluster_name, snapshot)
+            if standing.state is State.STARTED and service.workload_kind == "Job":
                 running = True
-            elif state not in (State.READY, State.COMPLETED, State.FAILED):
+            elif standing.state is not State.FAILED and not standing.is_done:
                 self._calm_since = None
                 return False
         if self._calm_since is None:
@@ -131,14 +135,13 @@ class Monitor:
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
         """What is still not as it should be."""
-        standings = {
+        return {name: standing for name, standing in self.standings(snapshot).items() if not standing.is_done}
+
+    def standings(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
+        """How the services stand that have not failed."""
+        return {
             service.name: judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())
             for service in self._going()
-        }
-        return {
-            name: standing
-            for name, standing in standings.items()
-            if standing.state not in (State.READY, State.COMPLETED)
         }
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.causes import Cause, clause_of
+from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.snapshot import service_of
 from composeplat.cluster.watching import Watcher, of_environment, port_answers
@@ -168,12 +169,11 @@ class Waking:
             held = {name for name in self.asleep if name in self.monitor.causes}
             if held == set(self.asleep):
                 return
-            if self.patience.is_over:
-                for name in self.asleep.keys() - held:
-                    words = f"still waits after {self.patience.seconds:.0f} s, and sleeps on"
+            for name in self.asleep.keys() - held:
+                if self.patience.is_over_for(name):
+                    words = f"still waits after {self.patience.seconds_for(name):.0f} s, and sleeps on"
                     cause = Cause(code="timeout", message=words, hint="give it longer with --timeout")
                     self.monitor.fail(name, cause)
-                return
             self.check()
             time.sleep(_TICK)
 
@@ -203,31 +203,25 @@ class Waking:
         if standing.state is State.ABSENT:
             # It is not deployed, so there is nothing to wait for.
             return True
-        if is_met(standing, edge.condition):
-            return self._answers(dependency, edge, standing)
-        if standing.state is State.FAILED and standing.cause is not None:
-            return self._fails(edge, standing.cause)
-        self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: {standing.words}")
-        return False
-
-    def _fails(self, edge: Edge, cause: Cause) -> bool:
-        self.monitor.fail(edge.dependency, cause)
-        if edge.required:
-            self._hold(edge, clause_of(cause))
-        return not edge.required
+        state = dependency_state(standing, edge.condition, self._silent_port(dependency, edge, standing))
+        if state.cause is not None:
+            self.monitor.fail(edge.dependency, state.cause)
+        if state.clause and edge.required:
+            self._hold(edge, state.clause)
+        elif state.message:
+            self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: {state.message}")
+        return state.is_met or (bool(state.clause) and not edge.required)
 
     def _hold(self, edge: Edge, why: str) -> None:
         message = f"waits for {edge.dependency}, {why}"
         self.monitor.fail(edge.service, Cause(code="dependency", message=message))
 
-    def _answers(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> bool:
+    def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> int | None:
+        """The port that has to answer and does not; none where none has to, or it does."""
         port = dependency.port_to_ask(edge.condition)
-        if port is None or not standing.pods:
-            return True
-        if port_answers(self.api, self.plan.namespace, standing.pods[0], port) is not False:
-            return True
-        self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: nothing answers on port {port} yet")
-        return False
+        if port is None or not standing.pods or not is_met(standing, edge.condition):
+            return None
+        return port if port_answers(self.api, self.plan.namespace, standing.pods[0], port) is False else None
 
 
 def services_of(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:

@@ -18,6 +18,7 @@ from composeplat.cluster.identity import address_identity
 from composeplat.cluster.watching import Pulse
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Listener
+from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
 from composeplat.engine.process import Interrupted, Interrupts
 from composeplat.engine.target import Target
@@ -39,6 +40,8 @@ class Stack:
     """Where the parts of the definition stand, for messages about them."""
     listener: Listener = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
+    warn: Callable[[Failure], None] = field(default=lambda _: None)
+    """Is told of failures that are not final."""
     interrupts: Interrupts = field(default_factory=Interrupts)
     pulse: Pulse = field(init=False)
     _space: Workspace | None = None

@@ -113,4 +113,11 @@ def _plan_service(
         objects=tuple(objects),
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
         has_health_check=is_checked(service),
+        start_period=_start_period(service),
     )
+
+
+def _start_period(service: Service) -> int:
+    """The seconds before a service can be found healthy; a Job is not asked how healthy it is."""
+    check = service.health_check
+    return check.start_period if check is not None and is_checked(service) and not service.is_job else 0

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, near
-from composeplat.model import HEALTHY, Build
+from composeplat.model import HEALTHY, STARTED, Build
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 
 Manifest = dict[str, Any]
@@ -90,6 +90,8 @@ class ServicePlan:
     ports: tuple[int, ...] = ()
     """The TCP ports its container listens on."""
     has_health_check: bool = False
+    start_period: int = 0
+    """The seconds before its first health check."""
 
     @property
     def workload(self) -> tuple[str, str]:
@@ -191,6 +193,22 @@ class Plan:
         services = tuple(replace(one, objects=()) for one in self.services)
         endpoints = tuple(replace(one, objects=()) for one in self.endpoints)
         return replace(self, services=services, endpoints=endpoints, volumes=())
+
+    @property
+    def start_delays(self) -> dict[str, float]:
+        """For how long services are not ready whatever they do: until their health checks begin, one after another."""
+        periods = {service.name: service.start_period for service in self.services}
+        before = dict.fromkeys(periods, 0.0)
+        delays: dict[str, float] = {}
+        following: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            following.setdefault(edge.dependency, []).append(edge)
+        for name, period in periods.items():
+            delays[name] = before[name] + period
+            for edge in following.get(name, ()):
+                delay = before[name] if edge.condition == STARTED else delays[name]
+                before[edge.service] = max(before.get(edge.service, 0.0), delay)
+        return delays
 
     @property
     def own_builds(self) -> dict[str, Build]:

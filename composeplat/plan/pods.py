@@ -95,7 +95,8 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     if inputs.storage.volumes:
         spec["volumes"] = inputs.storage.volumes
     if service.is_job:
-        spec["restartPolicy"] = "Never" if service.restart == "never" else "OnFailure"
+        # With OnFailure the pod, and its log with it, is deleted with the last try.
+        spec["restartPolicy"] = "Never"
     if service.node_selector:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -90,6 +91,22 @@ def test_status_without_a_terminal() -> None:
     ]
 
 
+def test_status_with_its_reason() -> None:
+    """Below a problem are the last lines that show it, and what its container lacks, each with its place."""
+    place = {"path": "services.web.volumes[0]", "file": "compose.yaml", "line": 5, "column": 9}
+    row = replace(
+        WEB, problem="failed with exit status 1", lines=("1", "2", "3", "4", "5", "no\x1b"), left_out=(place,)
+    )
+    shown = status_screen("shop", "team", [row], NOW, width=None, color=False)
+
+    assert shown.split("Problems\n")[1].split("\n\n")[0].splitlines() == [
+        "  web: failed with exit status 1",
+        *(f"    {number}" for number in range(2, 6)),
+        "    no\\x1b",
+        "    left out of its container: services.web.volumes[0] (compose.yaml:5:9)",
+    ]
+
+
 def test_status_in_colors() -> None:
     """Only the state has a color, even where a service is called as a state is."""
     rows = [WEB, DB]
@@ -120,6 +137,8 @@ def test_status_as_json() -> None:
                 "problem": "",
                 "hint": "",
                 "pods": ["web-1", "web-2"],
+                "lines": [],
+                "left_out": [],
             }
         ],
     }

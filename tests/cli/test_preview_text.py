@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, to_json
+from composeplat import talk
+from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, stack_for, to_json
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
 from composeplat.cluster.access import Access
 from composeplat.cluster.causes import Cause
@@ -350,9 +351,71 @@ def test_show_failures_as_json(planned: Planned, capsys: pytest.CaptureFixture[s
     assert told["message"] == "services.My_Web: ends again and again: exit 1, [secret]"
 
 
-def test_failure_rows() -> None:
+BUILT = """\
+services:
+  web:
+    build: .
+    volumes:
+      - ./sql:/sql
+      - data:/data
+volumes: {data: {}}
+"""
+
+
+@pytest.fixture
+def built(project: Project) -> Planned:
+    reading = (
+        project(BUILT).write({"Dockerfile": "FROM x\n", "sql/a": ""}).read(namespace="team", registry="r.example.com")
+    )
+    assert reading.plan is not None
+    return Planned(reading.plan, reading.loaded, Target(access=Access(host="127.0.0.1", port=9), kubeconfig=""))
+
+
+def failing(code: str) -> Failure:
+    return Failure(
+        service="web", cause=Cause(code=code, message="failed", exit_status=1), lines=("no file",), source="p"
+    )
+
+
+LEFT_OUT = (
+    "compose.yaml:5:9: note: services.web.volumes[0] is a host volume of a service that is built: it is for"
+    " development, and not deployed [left-out]"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "more"),
+    [
+        pytest.param(
+            "job-failed", [LEFT_OUT, "  hint: copy it into the image: COPY in the Dockerfile"], id="container"
+        ),
+        pytest.param("image-not-pulled", [], id="no-container"),
+    ],
+)
+def test_what_was_left_out(built: Planned, capsys: pytest.CaptureFixture[str], code: str, more: list[str]) -> None:
+    """Where a service with `build` fails, its host volumes are named, which its container does not have."""
+    show_failures([failing(code)], built, as_json=False)
+
+    assert capsys.readouterr().err.splitlines()[1:] == ["  the last lines of p:", "    no file", *more]
+    assert len(failure_rows(Outcome(failures=[failing(code)]), built)[0]["left_out"]) == bool(more)  # type: ignore[arg-type]
+
+
+def test_a_failure_that_is_not_final(built: Planned) -> None:
+    """It is told as the work goes on, as a warning with all that a failure has."""
+    told: list[talk.Event] = []
+    with talk.listening(told.append):
+        stack_for(built).warn(failing("job-retried"))
+
+    (event,) = told
+    assert isinstance(event, talk.Happened)
+    assert event.text.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [try-failed]"
+    assert LEFT_OUT in event.text.splitlines()
+    assert (event.data["event"], event.data["lines"], event.is_weighty) == ("warning", ["no file"], True)
+
+
+def test_failure_rows(planned: Planned) -> None:
     """A failure as a row has all that is known of it."""
-    assert failure_rows(Outcome(failures=[FAILURE])) == [
+    assert failure_rows(Outcome(failures=[FAILURE]), planned) == [
         {
             "service": "My_Web",
             "code": "crash-loop",
@@ -360,5 +423,6 @@ def test_failure_rows() -> None:
             "hint": "look at hunter2",
             "pod": "my-web-0",
             "lines": ["starting with hunter2", "a\x1b[2J\tb"],
+            "left_out": [],
         }
     ]

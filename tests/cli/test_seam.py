@@ -167,7 +167,7 @@ def test_a_failure_for_programs(seam: Seam, command: str) -> None:
     assert found["status"] == "failed"
     assert found["failures"] == [
         {"service": "web", "code": "crash", "message": "crashes with [secret]", "hint": "see its logs", "pod": "web-1",
-         "lines": ["it is [secret]\x1b[31m", "the end"]}
+         "lines": ["it is [secret]\x1b[31m", "the end"], "left_out": []}
     ]  # fmt: skip
 
 

@@ -84,11 +84,11 @@ def test_the_logs(deployed: Seam) -> None:
 
 
 def test_the_logs_of_nothing(seam: Seam) -> None:
-    """Where there are no pods that is told."""
+    """Where nothing is deployed that is told."""
     outcome = seam.platform("logs")
 
     assert (outcome.status, outcome.stdout) == (0, "")
-    assert outcome.stderr == "no pods of demo are in namespace team\n"
+    assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
 
 
 @pytest.mark.parametrize("command", ["status", "logs"])

@@ -31,3 +31,13 @@ def test_a_shorter_time_within_it() -> None:
 
     assert abs(Patience(100).at_most(5) - now - 5) < 1
     assert abs(Patience(5).at_most(100) - now - 5) < 1
+
+
+def test_it_begins_after_a_delay() -> None:
+    """A service whose health checks begin late has the whole time after that; 300 s could never pass."""
+    patience = Patience(0.05, {"db": 60.0})
+    time.sleep(0.06)
+
+    assert patience.is_over
+    assert [patience.is_over_for(name) for name in ("web", "db")] == [True, False]
+    assert [patience.seconds_for(name) for name in ("web", "db")] == [0.05, 60.05]

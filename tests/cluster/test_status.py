@@ -54,7 +54,7 @@ def test_a_service_that_has_just_crashed_again() -> None:
     [
         pytest.param({"exitCode": 1}, "ended with exit status 1, 10m ago", id="status"),
         pytest.param({"exitCode": 137, "signal": 9}, "ended with signal 9, 10m ago", id="signal"),
-        pytest.param({"reason": "OOMKilled"}, "was killed for want of memory, 10m ago", id="memory"),
+        pytest.param({"reason": "OOMKilled"}, "was killed: out of memory, 10m ago", id="memory"),
     ],
 )
 def test_the_last_problem_of_what_runs_again(end: Object, words: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.snapshot import Object, Snapshot
-from composeplat.cluster.watching import Pulse, Watcher, last_lines, port_answers
+from composeplat.cluster.watching import Pulse, Watcher, find_autoscaler, last_lines, port_answers
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -489,3 +489,43 @@ def test_port_behind_a_prefix(server: Server) -> None:
         assert port_answers(api, NAMESPACE, "web-x7k2p", 8080) is True
 
     assert server.paths == [f"/k8s{PODS}/web-x7k2p:8080/proxy/"]
+
+
+# autoscalers ----------------------------------------------------------------------------------------------------------
+
+KARPENTER = "/apis/karpenter.sh"
+STATUS = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+FORBIDDEN, ABSENT = refusal(403, "you may not"), refusal(404, "not found")
+
+
+@pytest.mark.parametrize(
+    ("karpenter", "status", "found"),
+    [
+        pytest.param(ABSENT, ABSENT, False, id="none"),
+        pytest.param(Answer(), ABSENT, True, id="karpenter"),
+        pytest.param(ABSENT, Answer(), True, id="cluster-autoscaler"),
+        pytest.param(FORBIDDEN, Answer(), True, id="one-is-enough"),
+        pytest.param(ABSENT, FORBIDDEN, None, id="not-told"),
+    ],
+)
+def test_find_autoscaler(server: Server, karpenter: Answer, status: Answer, found: bool | None) -> None:  # noqa: FBT001 -- a case
+    """An autoscaler is known by what it leaves in a cluster; who may not read that can't tell."""
+    server.answers = {KARPENTER: karpenter, STATUS: status}
+    with Api(server.access) as api:
+        assert find_autoscaler(api) is found
+
+
+def test_autoscalers_are_asked_for_once(server: Server) -> None:
+    """Only where a pod has no node, and once for all views."""
+    made = pod(SET, unscheduled="0/1 nodes are available")
+    server.answers = {DEPLOYMENTS: given(WEB), PODS: given(pod(SET)), STATUS: FORBIDDEN}
+    server.otherwise = given()
+    one = Watcher(server.access, NAMESPACE, "shop")
+    with Api(server.access) as api:
+        views = [one.look(api)]
+        server.answers[PODS] = given(made)
+        server.answers[KARPENTER] = ABSENT
+        views += [one.look(api), one.look(api)]
+
+    assert [view.has_autoscaler for view in views] == [False, None, None]
+    assert server.paths.count(KARPENTER) == 1

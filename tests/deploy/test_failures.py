@@ -32,12 +32,12 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
         ),
         pytest.param(
             "{<<: *app, x-node-selector: {disk: fast}}", r"3:\d+",
-            "no node takes it: 0/1 nodes are available", "hint: label a node so, or change the selector",
+            "no node can run it: 0/1 nodes are available", "hint: label a node so, or change the selector",
             id="node-selector",
         ),
         pytest.param(
             "{<<: *app, resources: {requests: {memory: 1000Gi}}}", r"3:\d+",
-            "no node takes it: .*Insufficient memory", "hint: ask for less, or make room in the cluster",
+            "no node can run it: .*Insufficient memory", "hint: ask for less, or make room in the cluster",
             id="too-much-memory",
         ),
         pytest.param(
@@ -90,7 +90,7 @@ def test_quota(environment: Environment) -> None:
         })  # fmt: skip
     ran = environment.deploy(f"{HEAD}  app: *app\n").expect(1)
 
-    assert "services.app: goes beyond the quota 'small': asks for pods=1, used are pods=0 of pods=0" in ran.stderr
+    assert "services.app: goes beyond the quota 'small': asks for pods=1, pods=0 of pods=0 used" in ran.stderr
     assert ran.seconds < 20
 
 

@@ -297,7 +297,10 @@ def test_logs_of_what_is_not_there(environment: Environment) -> None:
     """Without pods there are no lines, and that is said."""
     environment.write("services: {web: {image: busybox}}")
     ran = environment.platform("logs").expect()
-    assert (ran.stdout, ran.stderr) == ("", f"no pods of env are in namespace {environment.namespace}\n")
+    assert (ran.stdout, ran.stderr) == (
+        "",
+        f"env is not deployed in namespace {environment.namespace}: platform deploy\n",
+    )
 
 
 # events and endpoints -------------------------------------------------------------------------------------------------

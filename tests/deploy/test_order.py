@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from tests.deploy.conftest import SLEEP, Environment
+from composeplat.cluster.api import kind_path
+from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 
@@ -64,7 +65,7 @@ def test_all_conditions_first_and_again(environment: Environment) -> None:
 def test_started_does_not_mean_ready(environment: Environment) -> None:
     """A dependent of a service that only has to be started comes up, though that never gets ready."""
     text = HEAD + (
-        "  slow: {<<: *app, healthcheck: {test: [CMD, 'false'], interval: 600s, timeout: 1s, start_period: 600s}}\n"
+        "  slow: {<<: *app, healthcheck: {test: [CMD, 'false'], interval: 600s, timeout: 1s}}\n"
         "  web: {<<: *app, depends_on: [slow]}\n"
     )
     ran = environment.deploy(text, "--timeout", "12")
@@ -142,3 +143,44 @@ def test_an_optional_dependency_that_fails(environment: Environment) -> None:
     assert "services.migrate: failed with exit status 1" in ran.stderr
     assert "services.web" not in ran.stderr
     assert environment.pods("web") != []
+
+
+def test_a_stateful_set_with_on_delete_is_deployed_again(environment: Environment) -> None:
+    """Its pods keep the old revision: the deploy ends all the same, dependents too, and says which pods those are.
+
+    It waited for a revision that OnDelete never rolls, and failed when the time was over.
+    """
+    text = HEAD + (
+        "  db:\n    <<: *app\n    volumes: ['data:/data']\n    labels: {dev.platform.com/update: on-delete}\n"
+        "    environment: {ROUND: '${ROUND:-1}'}\n"
+        "    healthcheck: {test: [CMD, 'true'], interval: 1s}\n"
+        "  web:\n    <<: *app\n    environment: {ROUND: '${ROUND:-1}'}\n"
+        "    depends_on: {db: {condition: service_healthy}}\n"
+        "volumes: {data: {}}\n"
+    )
+    environment.deploy(text).expect()
+    db, web = (environment.started_at(name) for name in ("db", "web"))
+    ran = environment.platform("deploy", ROUND="2").expect()
+    outdated = environment.platform("status").expect().stdout
+
+    said = f"kubectl delete pod --namespace {environment.namespace} db-0"
+    assert f"db: db-0 still runs the old revision, as on-delete says: {said}\n" in ran.stderr
+    assert "  db: db-0 still runs the old revision\n" in outdated
+    assert (db, True) == (environment.started_at("db"), web < environment.started_at("web"))
+    assert ran.seconds < 30
+
+    with environment.api() as api:
+        api.delete(f"{kind_path('v1', 'Pod', environment.namespace)}/db-0")
+    until(lambda: [one for one in environment.pods("db") if one["status"].get("containerStatuses")])
+    assert "old revision" not in environment.platform("deploy", ROUND="2").expect().stderr
+
+
+def test_the_timeout_begins_after_the_start_period(environment: Environment) -> None:
+    """A service whose health checks begin late, and one that waits for it, are given the timeout after that."""
+    text = HEAD + (
+        "  db: {<<: *app, healthcheck: {test: [CMD, 'true'], interval: 1s, start_period: 10s}}\n"
+        "  web: {<<: *app, depends_on: {db: {condition: service_healthy}}}\n"
+    )
+    ran = environment.deploy(text, "--timeout", "8").expect()
+
+    assert ran.seconds > 10

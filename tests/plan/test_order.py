@@ -142,3 +142,23 @@ endpoints: {shop: [{path: /, service: web, port: 80}]}
         "endpoint-shop": ["endpoint/shop"],
     }
     assert [desired for group in plan.groups.values() for desired in group] == list(plan.objects)
+
+
+def test_start_periods_add_up(project: Project) -> None:
+    """Who waits for a healthy service has its start period before its own; who waits for a started one has not."""
+    check = "healthcheck: {test: [CMD, x], start_period"
+    text = f"""\
+services:
+  web:
+    image: x
+    {check}: 5s}}
+    depends_on: {{api: {{condition: service_healthy}}, cache: {{condition: service_started}}}}
+  api: {{image: x, {check}: 100s}}, depends_on: {{db: {{condition: service_healthy}}}}}}
+  cache: {{image: x, {check}: 1h}}}}
+  db: {{image: x, {check}: 20s}}}}
+  task: {{image: x, restart: 'no', {check}: 9s}}}}
+  alone: {{image: x, depends_on: [web]}}
+"""
+    assert plan_of(project, text).start_delays == {
+        "db": 20, "api": 120, "cache": 3600, "web": 125, "alone": 120, "task": 0,
+    }  # fmt: skip

@@ -61,7 +61,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
     words = ["up", *runs.WITHOUT_ASKING, *words_for(plan, stack.state, present, options)]
     if options.refresh or missing_from_cluster(state, present) or asleep or losing:
         words.append("--refresh")
-    with attending(stack, plan, chosen, options.timeout) as attendant:
+    with attending(stack, api, plan, chosen, options.timeout) as attendant:
         events, ended = _run(stack, plan, words, present, attendant, options)
         for key in asleep:
             note_awake(api, stack.namespace, key, surely=not ended.status)
@@ -71,6 +71,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
             raise runs.failed(ended, events)
         if options.wait and not events.failed_builds:
             attendant.wait()
+            attendant.note_outdated()
         if options.wait and not attendant.monitor.causes:
             attendant.ask_ports(api)
         failures = failures_of(attendant.monitor, api)

@@ -74,7 +74,7 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         for key in asleep.keys() - planned.keys():
             rouse(api, stack.namespace, key, asleep[key])
         known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
-        with attending(stack, plan, known, timeout) as attendant:
+        with attending(stack, api, plan, known, timeout) as attendant:
             Waking(
                 plan=plan, api=api, monitor=attendant.monitor, watcher=attendant.watcher, patience=attendant.patience,
                 check=stack.go_on, asleep=dict(known),

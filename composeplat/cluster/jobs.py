@@ -1,0 +1,65 @@
+"""What the tries of a Job say: how the last one ended, how many there were, and whether there is another.
+
+Pure. Apart from :mod:`~composeplat.cluster.causes`, as a Job's failed pods stay, each with its own end and log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from composeplat.cluster.causes import Cause, describe_end
+from composeplat.cluster.snapshot import Object, first_container, last_end
+
+_DEFAULT_BACKOFF_LIMIT = 6
+
+
+def cause_of_job(job: Object, condition: Object, pods: list[Object]) -> Cause:
+    """Why a Job has failed for good."""
+    last = _newest(_failed(pods) or pods)
+    tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
+    after = f", after {tries} tries" if tries > 1 else ""
+    if condition.get("reason") == "DeadlineExceeded":
+        end = Cause(code="", message="took longer than it may", blame=("command",), logs=True)
+    else:
+        end = describe_try(last)
+        end = replace(end, message=f"{end.message}{after}")
+    if last is None:
+        message = f"{end.message}; its pods are gone, and their logs with them"
+        return replace(end, code="job-failed", message=message, logs=False, hint="run it again with --rerun-jobs")
+    return _of_pod(end, "job-failed", last)
+
+
+def cause_of_retry(job: Object, pods: list[Object]) -> Cause | None:
+    """Why the last try of a Job failed that goes on trying; none where no try has failed, or none is left."""
+    failed = _failed(pods)
+    last = _newest(failed)
+    tries = int(job["spec"].get("backoffLimit", _DEFAULT_BACKOFF_LIMIT)) + 1
+    if last is None or len(failed) >= tries:
+        return None
+    end = describe_try(last)
+    message = f"{end.message} in try {len(failed)} of {tries}, and tries again"
+    return _of_pod(replace(end, message=message), "job-retried", last)
+
+
+def describe_try(pod: Object | None) -> Cause:
+    """How a try ended: its container with an exit status, or its pod without one."""
+    end = last_end(pod) if pod is not None else None
+    if end is not None:
+        return describe_end(end, "failed")
+    status = pod.get("status", {}) if pod is not None else {}
+    if status.get("reason"):
+        text = f"{status['reason']}: {status.get('message') or 'no message'}"
+        return Cause(code="", message=f"failed: {text}", blame=("command",), logs=True)
+    return Cause(code="", message="failed", blame=("command",), logs=True)
+
+
+def _of_pod(end: Cause, code: str, pod: Object) -> Cause:
+    return replace(end, code=code, pod=pod["metadata"]["name"], container=first_container(pod))
+
+
+def _failed(pods: list[Object]) -> list[Object]:
+    return [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
+
+
+def _newest(pods: list[Object]) -> Object | None:
+    return max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")), default=None)

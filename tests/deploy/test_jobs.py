@@ -1,0 +1,130 @@
+"""Jobs that fail: their exit status, last lines and what their container lacks, at once and afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from composeplat.cluster.api import kind_path
+from composeplat.local.cluster import LocalCluster
+from tests.deploy.conftest import SLEEP, Environment, Ran, an_environment, until
+
+FILES = {
+    "Dockerfile": "FROM busybox:1.37\n",
+    "sql/init.sql": "select 1;\n",
+    "compose.yaml": f"""\
+services:
+  migrate:
+    build: .
+    command: sh -c 'echo reading; cat /sql/init.sql'
+    restart: on-failure
+    deploy: {{restart_policy: {{max_attempts: 1}}}}
+    volumes:
+      - ./sql:/sql
+  web:
+    image: busybox:1.37
+    command: "{SLEEP}"
+    stop_grace_period: 0
+    depends_on: {{migrate: {{condition: service_completed_successfully}}}}
+""",
+}
+MISSING = "cat: can't open '/sql/init.sql': No such file or directory"
+LEFT_OUT = "compose.yaml:8:9: note: services.migrate.volumes[0] is a host volume of a service that is built"
+LACKS = "left out of its container: services.migrate.volumes[0] (compose.yaml:8:9)"
+CAUSE = "failed with exit status 1, after 2 tries"
+
+
+@pytest.fixture(scope="module")
+def failed(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Environment, Ran]]:
+    """A migration whose file is not in its image, as in a report: 300 s went by without a line of its log."""
+    with an_environment(cluster, tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("private")) as made:
+        for name, text in FILES.items():
+            made.write(text, name)
+        yield made, made.deploy()
+
+
+def test_a_try_that_failed_is_told_while_it_tries_on(failed: tuple[Environment, Ran]) -> None:
+    """The first try that fails is told with its lines and what was left out; the same again is one line."""
+    _, ran = failed
+    told = ran.stderr.splitlines()
+    (warning,) = (n for n, line in enumerate(told) if line.endswith("[try-failed]"))
+    last = next(n for n, line in enumerate(told) if line.endswith("[deploy-failed]"))
+
+    assert "services.migrate: failed with exit status 1 in try 1 of 2, and tries again" in told[warning]
+    assert told[warning:].index(f"    {MISSING}") < last - warning
+    assert ran.stderr.count(LEFT_OUT) == 2
+
+
+def test_the_last_failure_ends_the_deploy(failed: tuple[Environment, Ran]) -> None:
+    """The deploy ends with the exit status, the last lines and what was left out, and dependents are told after it."""
+    environment, ran = failed
+    ran.expect(1)
+    last = ran.stderr[ran.stderr.index("[deploy-failed]") :]
+
+    assert f"services.migrate: {CAUSE} [deploy-failed]" in ran.stderr
+    assert f"    reading\n    {MISSING}\n" in last
+    assert LEFT_OUT in last
+    assert f"services.web: waits for migrate, which {CAUSE}" in last
+    assert environment.pods("web") == []
+
+
+def test_status_and_logs_tell_it_afterwards(failed: tuple[Environment, Ran]) -> None:
+    """Both have the reason, the lines of the failed pods, and what was left out."""
+    environment, _ = failed
+    status = environment.platform("status").expect().stdout
+    (row,) = (one for one in environment.platform("status", "--json").json["services"] if one["service"] == "migrate")
+    logs = environment.platform("logs", "migrate").expect()
+
+    assert f"  migrate: {CAUSE}\n    reading\n    {MISSING}\n    {LACKS}\n" in status
+    assert row["lines"] == ["reading", MISSING]
+    assert [(one["line"], one["column"]) for one in row["left_out"]] == [(8, 9)]
+    assert logs.stdout.count(MISSING) == 2
+    assert logs.stderr == f"migrate: {CAUSE}\n  {LACKS}\n"
+
+
+def test_the_next_deploy_tells_it_again(failed: tuple[Environment, Ran]) -> None:
+    """Without a change nothing is tried again, and the reason is told with its lines at once."""
+    environment, _ = failed
+    again = environment.deploy().expect(1)
+
+    assert f"services.migrate: {CAUSE} [deploy-failed]" in again.stderr
+    assert f"    {MISSING}\n" in again.stderr
+    assert again.seconds < 30
+
+
+def test_pods_that_are_gone(failed: tuple[Environment, Ran]) -> None:
+    """Where someone has deleted a failed job's pods, that is said, and not that the environment has none."""
+    environment, _ = failed
+    with environment.api() as api:
+        for pod in environment.pods("migrate"):
+            api.delete(f"{kind_path('v1', 'Pod', environment.namespace)}/{pod['metadata']['name']}")
+    until(lambda: not environment.pods("migrate"))
+    gone = (
+        "migrate: failed, after 2 tries; its pods are gone, and their logs with them (run it again with --rerun-jobs)\n"
+    )
+
+    assert environment.platform("logs", "migrate").expect().stderr == f"{gone}  {LACKS}\n"
+    assert gone in environment.platform("status").expect().stdout
+
+
+def test_a_first_try_is_told_within_seconds(environment: Environment) -> None:
+    """A job that has many tries left is told by its first, and given up with its lines when the time is over."""
+    began = time.monotonic()
+    text = (
+        "services: {migrate: {image: 'busybox:1.37', command: \"sh -c 'echo no table; exit 3'\", restart: on-failure}}"
+    )
+    environment.write(text)
+    process = environment.start("deploy", "--timeout", "15", "--progress", "plain")
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "[try-failed]" in line:
+            break
+    first = time.monotonic() - began
+    rest = process.stderr.read()
+
+    assert first < 15
+    assert "services.migrate: has not completed after 15 s: failed with exit status 3 in try" in rest
+    assert rest.count("    no table\n") == 2
+    assert process.wait() == 1
