@@ -20,6 +20,8 @@ __all__ = ["app", "main"]
 
 _ASKED = "_PLATFORM_COMPLETE"
 """A completion script sets it, to the name of its shell."""
+_INTERRUPTED = 130
+"""The status :attr:`composeplat.diagnostics.Exit.INTERRUPTED`, known before anything is imported."""
 
 
 def __getattr__(name: str) -> Any:
@@ -34,24 +36,37 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     if sys.stderr is None:  # closed by whoever started us
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
-    status: Any = 0
     try:
         if shell := os.environ.get(_ASKED):
             from composeplat.cli.completion import answer  # noqa: PLC0415 -- for a shell alone
 
             answer(shell, sys.argv[1:])
             return
+        status = _run_command()
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    _take_no_more(status)
+    sys.exit(status)
+
+
+def _run_command() -> Any:
+    """Run the command that the process was called with; gives the status."""
+    from composeplat.cli.presses import Presses  # noqa: PLC0415 -- for a command alone
+
+    presses = Presses()
+    presses.listen()
+    try:
         from composeplat.cli.commands import app  # noqa: PLC0415 -- for a command alone
 
         app(prog_name="platform")
     except SystemExit as ended:
-        status = ended.code
-    except KeyboardInterrupt:
-        from composeplat.diagnostics import Exit  # noqa: PLC0415 -- a shell needs it for nothing else
-
-        status = int(Exit.INTERRUPTED)
-    _take_no_more(status)
-    sys.exit(status)
+        return ended.code
+    except Exception:
+        # While a class is made, any exception comes out as another one.
+        if presses.count:
+            return _INTERRUPTED
+        raise
+    return 0
 
 
 def _take_no_more(status: Any) -> None:
