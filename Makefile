@@ -13,7 +13,7 @@ STAMP := .venv/.stamp
 COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test endurance mutants bench demo docs lock clean
+.PHONY: help env setup extras check test endurance mutants bench demo docs lock pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -95,6 +95,9 @@ lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer ver
 	@$(COMPILE) --extra dev $(if $(UPGRADE),--upgrade) -o requirements/dev.txt
 	@echo "lock: requirements/runtime.txt"
 	@$(COMPILE) -c requirements/dev.txt $(if $(UPGRADE),--upgrade) -o requirements/runtime.txt
+
+pins: env ## write the checksums of downloads anew, where the makers' hosts can be reached
+	@$(BIN)/python -m composeplat.toolchain.pin
 
 clean: ## remove everything that make made
 	@echo "clean: removing environments, caches and builds"

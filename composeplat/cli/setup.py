@@ -7,9 +7,9 @@ import os
 
 from composeplat import talk
 from composeplat.cli.console import show_result, table, tell
-from composeplat.diagnostics import Exit
+from composeplat.diagnostics import Exit, printable
 from composeplat.local.packages import install_packages, missing_packages
-from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.setup import CACHED, Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS, SIMULATION_TOOLS, Tool
 
 
@@ -26,6 +26,7 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
         else:
             head = ("PROGRAM", "VERSION", "WHERE FROM", "PATH")
             show_result(table([head, *((r["name"], r["version"], r["origin"], r["path"]) for r in rows)]))
+            tell("".join(f"{printable(row['passed_over'])}\n" for row in rows if "passed_over" in row))
             if packages:
                 tell(f"missing packages: {' '.join(packages)}\n")
         # Go is needed only to build what is missing.
@@ -34,5 +35,8 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     if install:
         install_packages(os.environ)
     found = toolchain.need_all(tools)
+    for one in found.values():
+        if one.origin == CACHED and (passed_over := toolchain.passed_over(one.tool)):
+            talk.note(passed_over)
     talk.conclude(f"{len(found)} programs are ready")
     return Exit.DONE

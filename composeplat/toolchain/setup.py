@@ -13,11 +13,11 @@ from pathlib import Path
 from composeplat import talk
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.toolchain.downloads import BadDownload, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
-from composeplat.toolchain.makers import can_fetch, fetch
-from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI, TOOLS, Tool
+from composeplat.toolchain.tools import TOOLS, Tool
 
-ON_PATH, CACHED, FETCHED, BUILT = "on PATH", "in the cache", "fetched", "built"
+ON_PATH, CACHED, DOWNLOADED, BUILT = "on PATH", "in the cache", "downloaded", "built"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,16 @@ class Toolchain:
 
     def find(self, tool: Tool) -> Found | None:
         """Look for a program without making anything."""
-        return self._on_path(tool) or self._in_cache(tool)
+        on_path = self._on_path(tool)
+        return on_path if on_path and on_path.version == tool.version else self._in_cache(tool)
+
+    def passed_over(self, tool: Tool) -> str:
+        """Say which program on PATH is not used, as it is not of the pinned version; empty where there is none."""
+        found = self._on_path(tool)
+        if found is None or found.version == tool.version:
+            return ""
+        version = found.version or "of an unknown version"
+        return f"also found {tool.name} {version} at {found.path}, not the pinned {tool.version}"
 
     def need(self, tool: Tool) -> Found:
         """Find a program, or make it."""
@@ -57,11 +66,11 @@ class Toolchain:
         return {tool.name: self.need(tool) for tool in tools}
 
     def _on_path(self, tool: Tool) -> Found | None:
+        """The program of that name on PATH, of whatever version."""
         path = shutil.which(tool.name, path=self.environment.get("PATH")) if tool.ask else None
-        version = self._version(Path(path), tool) if path else ""
-        if path and version and (version == tool.version or version.startswith(tool.fits)):
-            return Found(tool=tool, path=Path(path), version=version, origin=ON_PATH)
-        return None
+        if path is None:
+            return None
+        return Found(tool=tool, path=Path(path), version=self._version(Path(path), tool), origin=ON_PATH)
 
     def _version(self, path: Path, tool: Tool) -> str:
         try:
@@ -83,23 +92,26 @@ class Toolchain:
         origin = CACHED
         with self.cache.lock(tool.name, lambda: talk.note(f"another setup is making {name}; waiting for it")):
             if not self.cache.has(tool):
-                origin = FETCHED if self._fetch(tool, name) else BUILT
+                if passed_over := self.passed_over(tool):
+                    talk.note(passed_over)
+                origin = DOWNLOADED if self._download(tool, name) else BUILT
                 if origin == BUILT:
                     self._build(tool, name)
         return Found(tool=tool, path=self.cache.place(tool), version=tool.version, origin=origin)
 
-    def _fetch(self, tool: Tool, name: str) -> bool:
-        if not can_fetch(tool, self.environment):
+    def _download(self, tool: Tool, name: str) -> bool:
+        if not can_download(tool, self.environment):
             return False
-        engine = self.find(PULUMI) if tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER) else None
-        with (
-            talk.step(f"fetching {name} from its makers"),
-            self.cache.aside(self.cache.place(tool)) as aside,
-        ):
-            found = fetch(tool, aside, self.environment, engine.path if engine else None)
-        if not found:
-            talk.note(f"{name} could not be fetched; it is built instead")
-        return found
+        try:
+            with (
+                talk.step(f"downloading {name} from its makers"),
+                self.cache.aside(self.cache.place(tool)) as aside,
+            ):
+                download(tool, aside)
+        except BadDownload as error:
+            talk.note(f"{name} {error}; it is built instead")
+            return False
+        return True
 
     def _build(self, tool: Tool, name: str) -> None:
         go = need_go(self.environment, self.cache)
@@ -121,6 +133,14 @@ class Toolchain:
 
     def _row(self, tool: Tool) -> dict[str, str]:
         found = self.find(tool)
+        passed_over = self.passed_over(tool)
+        more = {"passed_over": passed_over} if passed_over else {}
         if found:
-            return {"name": tool.name, "version": found.version, "origin": found.origin, "path": str(found.path)}
-        return {"name": tool.name, "version": tool.version, "origin": "missing", "path": ""}
+            return {
+                "name": tool.name,
+                "version": found.version,
+                "origin": found.origin,
+                "path": str(found.path),
+                **more,
+            }
+        return {"name": tool.name, "version": tool.version, "origin": "missing", "path": "", **more}

@@ -1,4 +1,4 @@
-"""The table of programs, with their pins: what each is, how it is built, which versions fit.
+"""The table of programs, with their pins: what each is, how it is built, which version it is.
 
 Adding a program is a row here and a folder in ``modules/``.
 """
@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 MODULES = Path(str(files("composeplat.toolchain") / "modules"))
+CHECKSUMS = MODULES.parent / "checksums.txt"
 
 
 def architecture() -> str:
@@ -37,13 +38,12 @@ class Tool:
     """Built for another system than this one; empty means this one."""
     ask: tuple[str, ...] = ()
     """Arguments that make the program print its version; none means PATH is not looked at."""
-    fits: tuple[str, ...] = ()
-    """Versions on PATH that serve as well, as prefixes; none means the very version."""
     download: str = ""
-    """Where its makers' release lies, for ``{version}``, ``{system}`` and ``{machine}``; none means it is built.
-
-    Pulumi has an installer of its own, and its engine fetches providers.
-    """
+    """Where its makers' release lies, for ``{version}``, ``{system}`` and ``{machine}``; none means it is built."""
+    only_linux: bool = False
+    """Its makers have releases for Linux alone."""
+    checksums: Path = CHECKSUMS
+    """The checksums that are pinned for releases."""
     minutes: float = 1
     """How long a first build takes on two cores."""
 
@@ -79,7 +79,7 @@ PULUMI = Tool(
     stamp="github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",
     cgo=True,
     ask=("version",),
-    fits=("3.",),
+    download="https://get.pulumi.com/releases/sdk/pulumi-v{version}-{system}-{short}.tar.gz",
     minutes=5,
 )
 KUBERNETES_PROVIDER = Tool(
@@ -89,6 +89,7 @@ KUBERNETES_PROVIDER = Tool(
     package=".",
     stamp="github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version",
     cgo=True,
+    download="https://get.pulumi.com/releases/plugins/pulumi-resource-kubernetes-v{version}-{system}-{machine}.tar.gz",
     minutes=10,
 )
 DOCKER_BUILD_PROVIDER = Tool(
@@ -98,6 +99,7 @@ DOCKER_BUILD_PROVIDER = Tool(
     package="github.com/pulumi/pulumi-docker-build/provider/cmd/pulumi-resource-docker-build",
     stamp="github.com/pulumi/pulumi-docker-build/provider.Version",
     cgo=True,
+    download="https://get.pulumi.com/releases/plugins/pulumi-resource-docker-build-v{version}-{system}-{machine}.tar.gz",
     minutes=3,
 )
 BUILDKITD = Tool(
@@ -107,7 +109,7 @@ BUILDKITD = Tool(
     package="github.com/moby/buildkit/cmd/buildkitd",
     stamp="github.com/moby/buildkit/version.Version",
     ask=("--version",),
-    fits=("0.2", "0.3"),
+    only_linux=True,
     download="https://github.com/moby/buildkit/releases/download/v{version}/buildkit-v{version}.{system}-{machine}.tar.gz",
     minutes=3,
 )
@@ -118,7 +120,6 @@ BUILDX = Tool(
     package="github.com/docker/buildx/cmd/buildx",
     stamp="github.com/docker/buildx/version.Version",
     ask=("version",),
-    fits=("0.1", "0.2", "0.3"),
     download="https://github.com/docker/buildx/releases/download/v{version}/buildx-v{version}.{system}-{machine}",
     minutes=2,
 )
@@ -140,7 +141,6 @@ COREDNS = Tool(
     module="coredns",
     package="github.com/coredns/coredns",
     ask=("-version",),
-    fits=("1.1",),
     minutes=4,
 )
 KWOK = Tool(name="kwok", version="0.8.0", module="kwok", package="sigs.k8s.io/kwok/cmd/kwok", minutes=1.5)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from composeplat.toolchain.tools import PULUMI
 from tests.conftest import run
 from tests.schemas import checked
+from tests.toolchain.test_setup import fake
 
 CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
 
@@ -43,6 +45,21 @@ def test_a_check_for_people_is_a_table(tmp_path: Path) -> None:
     assert rows[0].split("  ")[0] == "PROGRAM"
     assert rows[1].startswith("pulumi ")
     assert "missing" in rows[1]
+
+
+def test_a_check_names_what_is_passed_over(tmp_path: Path) -> None:
+    """A program on PATH of another version is named, for people and for programs."""
+    path = fake(tmp_path / "bin", PULUMI, "v3.100.0")
+    cache, search = str(tmp_path / "cache"), f"{path}:/usr/bin:/bin"
+    expected = f"also found pulumi 3.100.0 at {path}/pulumi, not the pinned {PULUMI.version}"
+
+    told = run("setup", "--check", folder=tmp_path, COMPOSEPLAT_CACHE=cache, PATH=search)
+    rows = checked(
+        json.loads(run("setup", "--check", "--json", folder=tmp_path, COMPOSEPLAT_CACHE=cache, PATH=search).stdout)
+    )["programs"]
+
+    assert told.stderr == f"{expected}\n"
+    assert (rows[0]["origin"], rows[0]["passed_over"]) == ("missing", expected)
 
 
 def test_options_that_go_together(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -33,23 +33,61 @@ def fake(folder: Path, tool: Tool, output: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("tool", "output", "version"),
+    ("tool", "output"),
     [
-        pytest.param(PULUMI, "v3.300.1", "3.300.1", id="a-later-pulumi"),
-        pytest.param(BUILDKITD, "buildkitd github.com/moby/buildkit v0.31.1 abc", "0.31.1", id="buildkitd"),
-        pytest.param(BUILDKITD, "buildkitd v0.8.0", None, id="too-old"),
-        pytest.param(PULUMI, "v2.1.0", None, id="another-major-version"),
-        pytest.param(PULUMI, "nonsense", None, id="no-version"),
-        pytest.param(KUBE, "v1.35.4", None, id="not-looked-for"),
+        pytest.param(PULUMI, f"v{PULUMI.version}", id="pulumi"),
+        pytest.param(BUILDKITD, f"buildkitd github.com/moby/buildkit v{BUILDKITD.version} abc", id="buildkitd"),
     ],
 )
-def test_on_path(tmp_path: Path, tool: Tool, output: str, version: str | None) -> None:
-    """A program on PATH serves where its version fits."""
+def test_on_path(tmp_path: Path, tool: Tool, output: str) -> None:
+    """A program on PATH is used where it is of the pinned version, and nothing is said of it."""
     path = fake(tmp_path / "bin", tool, output)
-    found = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin")).find(tool)
+    toolchain = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin"))
+    found = toolchain.find(tool)
 
-    assert version == (found.version if found else None)
-    assert found is None or (found.origin, found.path) == (ON_PATH, Path(path) / tool.name)
+    assert found is not None
+    assert (found.origin, found.version, found.path) == (ON_PATH, tool.version, Path(path) / tool.name)
+    assert toolchain.passed_over(tool) == ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "output", "version"),
+    [
+        pytest.param(PULUMI, "v3.100.0", "3.100.0", id="an-earlier-pulumi"),
+        pytest.param(PULUMI, "v3.300.1", "3.300.1", id="a-later-pulumi"),
+        pytest.param(BUILDKITD, "buildkitd v0.30.0", "0.30.0", id="another-buildkitd"),
+        pytest.param(PULUMI, "nonsense", "of an unknown version", id="no-version"),
+    ],
+)
+def test_another_version_on_path(tmp_path: Path, tool: Tool, output: str, version: str) -> None:
+    """A program on PATH of another version is not used, and is named: any of 3.x was taken for the pinned one."""
+    path = fake(tmp_path / "bin", tool, output)
+    toolchain = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin"))
+
+    assert toolchain.find(tool) is None
+    expected = f"also found {tool.name} {version} at {path}/{tool.name}, not the pinned {tool.version}"
+    assert toolchain.passed_over(tool) == expected
+
+
+def test_a_program_that_path_is_not_asked_for(tmp_path: Path) -> None:
+    """A program of our own making is not looked for on PATH, and one of its name there is nothing to speak of."""
+    path = fake(tmp_path / "bin", KUBE, f"v{KUBE.version}")
+    toolchain = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin"))
+
+    assert toolchain.find(KUBE) is None
+    assert toolchain.passed_over(KUBE) == ""
+
+
+def test_what_is_passed_over_is_said_where_another_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a program is built although one of its name is on PATH, it is said why."""
+    tool = replace(FRONTDOOR, ask=("version",))
+    path = fake(tmp_path / "bin", tool, "0.0.9")
+
+    found = Toolchain(environment(tmp_path, PATH=f"{path}:{os.environ['PATH']}")).need(tool)
+
+    assert found.origin == BUILT
+    expected = f"also found frontdoor 0.0.9 at {path}/frontdoor, not the pinned 0.1.0\n"
+    assert capsys.readouterr().err.startswith(expected)
 
 
 def test_built_then_cached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

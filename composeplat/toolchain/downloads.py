@@ -1,0 +1,143 @@
+"""The makers' own releases: for a machine that reaches more than package registries.
+
+Owns their addresses, their pinned checksums, and how a program is taken out of an archive.
+Only a release with a pinned checksum is asked for, and only one that has it is kept: nothing of another is run.
+A host that does not answer at once is passed over without a word; then the program is built.
+``COMPOSEPLAT_DOWNLOADS=off`` builds every program.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.client
+import io
+import os
+import platform
+import subprocess
+import tarfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from composeplat.toolchain.tools import Tool
+
+SWITCH = "COMPOSEPLAT_DOWNLOADS"
+SYSTEMS = ("linux", "darwin")
+MACHINES = ("amd64", "arm64")
+_ANSWER_TIMEOUT_S = 3.0
+_DOWNLOAD_TIMEOUT_S = 600.0
+_MAX_BYTES = 1024**3
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+_BROKEN = (OSError, EOFError, zlib.error, http.client.HTTPException, tarfile.TarError)
+
+
+class BadDownload(Exception):
+    """A release can't be used; the text continues a sentence that names it."""
+
+
+def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
+    """Say whether a program's release is pinned, and its host answers: a few seconds at most."""
+    if environment.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+        return False
+    url = address(tool)
+    if not url or not pinned_checksum(tool.checksums, archive_name(url)):
+        return False
+    parts = urllib.parse.urlsplit(url)
+    return _answers(f"{parts.scheme}://{parts.netloc}/")
+
+
+def download(tool: Tool, folder: Path) -> None:
+    """Put a program of the pinned release into a folder, or raise and leave the folder empty."""
+    url = address(tool)
+    content = get(url)
+    found, pinned = checksum(content), pinned_checksum(tool.checksums, archive_name(url))
+    if found != pinned:
+        raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
+    program = folder / tool.name
+    program.write_bytes(_program_in(content, url, tool.name))
+    program.chmod(0o755)
+    if not _is_runnable(program):
+        program.unlink()
+        raise BadDownload(f"does not run on this machine: {url}")
+
+
+def get(url: str) -> bytes:
+    """Give what lies at an address."""
+    try:
+        with urllib.request.urlopen(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
+            content: bytes = answer.read(_MAX_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise BadDownload(f"can't be downloaded from {url}: {error}") from None
+    except _BROKEN as error:
+        raise BadDownload(f"can't be downloaded from {url}: {error}") from None
+    if len(content) > _MAX_BYTES:
+        raise BadDownload(f"is larger than {_MAX_BYTES // 1024**2} MiB: {url}")
+    return content
+
+
+def address(tool: Tool, system: str = "", machine: str = "") -> str:
+    """Where a program's release lies, for this machine unless another is named; empty where there is none."""
+    machine = machine or _MACHINES.get(platform.machine(), platform.machine())
+    return tool.download.format(
+        version=tool.version, system=system or platform.system().lower(), machine=machine,
+        short={"amd64": "x64"}.get(machine, machine),
+    )  # fmt: skip
+
+
+def archive_name(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def pinned_checksum(path: Path, archive: str) -> str:
+    """The checksum that is pinned for a release, by the name of its file; empty where there is none."""
+    return read_checksums(path).get(archive, "")
+
+
+def read_checksums(path: Path) -> dict[str, str]:
+    """Read what ``sha256sum`` writes: a checksum and a name a line."""
+    lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return {words[1]: words[0] for words in lines if len(words) == 2}  # noqa: PLR2004 -- a checksum and a name
+
+
+@functools.cache
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_ANSWER_TIMEOUT_S):
+            return True
+    except urllib.error.HTTPError as error:
+        error.close()
+        return True
+    except OSError:
+        return False
+
+
+def _program_in(content: bytes, url: str, name: str) -> bytes:
+    """A program by itself, or the one in a gzipped tar, whatever folder it is in."""
+    if not url.endswith(".tar.gz"):
+        return content
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            member = next((m for m in archive if m.isfile() and os.path.basename(m.name) == name), None)
+            stream = archive.extractfile(member) if member else None
+            if stream:
+                return stream.read()
+    except _BROKEN as error:
+        raise BadDownload(f"is no archive: {url} ({error})") from None
+    raise BadDownload(f"has no program '{name}': {url}")
+
+
+def _is_runnable(program: Path) -> bool:
+    try:
+        subprocess.run([program, "--version"], capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return True

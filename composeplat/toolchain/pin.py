@@ -1,0 +1,69 @@
+"""Write ``checksums.txt`` anew: what ``make pins`` runs, on a machine that reaches the makers' hosts.
+
+Owns which releases are pinned.
+A checksum that is there already never changes: a release that has another one now was replaced, and that is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+from composeplat import talk
+from composeplat.toolchain.downloads import (
+    MACHINES,
+    SYSTEMS,
+    BadDownload,
+    address,
+    archive_name,
+    checksum,
+    get,
+    read_checksums,
+)
+from composeplat.toolchain.tools import CHECKSUMS, TOOLS, Tool
+
+
+def pin(tools: Iterable[Tool], path: Path) -> list[str]:
+    """Pin every release of some tools; gives what went wrong, and then changes nothing."""
+    known = read_checksums(path)
+    pinned: dict[str, str] = {}
+    problems: list[str] = []
+    for url, tool in _releases(tools).items():
+        try:
+            found = checksum(get(url))
+        except BadDownload as error:
+            problems.append(f"{tool.name} {tool.version} {error}")
+            continue
+        name = archive_name(url)
+        if known.get(name, found) != found:
+            problems.append(f"{name} is pinned with another checksum: {known[name]}, and is {found} now")
+        pinned[name] = found
+        talk.note(f"{found}  {name}")
+    if not problems:
+        path.write_text(_text(path, pinned), encoding="utf-8")
+    return problems
+
+
+def _releases(tools: Iterable[Tool]) -> dict[str, Tool]:
+    machines = itertools.product(tools, SYSTEMS, MACHINES)
+    return {
+        address(tool, system, machine): tool
+        for tool, system, machine in machines
+        if tool.download and (system == "linux" or not tool.only_linux)
+    }
+
+
+def _text(path: Path, pinned: dict[str, str]) -> str:
+    head = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    return "".join(f"{line}\n" for line in (*head, *(f"{pinned[name]}  {name}" for name in sorted(pinned))))
+
+
+def main() -> None:
+    problems = pin(TOOLS, CHECKSUMS)
+    if problems:
+        raise SystemExit("\n".join(["nothing was pinned:", *problems]))
+
+
+if __name__ == "__main__":
+    main()
