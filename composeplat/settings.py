@@ -17,6 +17,8 @@ from composeplat.registries import Login
 class Settings:
     environment: str
     """The environment's name, a DNS label already."""
+    name_from_folder: bool = False
+    """Whether nobody gave that name: it is the folder's, and another project's folder may have the same."""
     namespace: str = "default"
     domain: str = ""
     ingress_class: str = ""

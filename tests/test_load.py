@@ -45,6 +45,7 @@ def test_name(project: Project, option: str, shell: Mapping[str, str], text: str
     reading = project(text + WEB, **shell).read(name=option)
 
     assert expected == reading.loaded.settings.environment
+    assert reading.loaded.settings.name_from_folder is (expected == "demo")
     assert reading.messages == []
 
 

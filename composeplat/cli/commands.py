@@ -150,6 +150,7 @@ def preview(
     ] = False,
     rerun_jobs: opt.RerunJobs = False,
     replace_volume: opt.ReplaceVolumes = None,
+    take_over: opt.TakeOver = False,
     as_json: opt.Json = False,
 ) -> int:
     """Show what a deploy would change, and why. Changes nothing."""
@@ -157,7 +158,10 @@ def preview(
     from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
 
     options = Options(
-        services=tuple(services or ()), rerun_jobs=rerun_jobs, replaced_volumes=tuple(replace_volume or ())
+        services=tuple(services or ()),
+        rerun_jobs=rerun_jobs,
+        replaced_volumes=tuple(replace_volume or ()),
+        take_over=take_over,
     )
     return run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)
 
@@ -179,6 +183,7 @@ def deploy(
         bool, typer.Option("--refresh", help="First read what was changed in the cluster by others.")
     ] = False,
     replace_volume: opt.ReplaceVolumes = None,
+    take_over: opt.TakeOver = False,
     safe_checkpoints: Annotated[
         bool, typer.Option("--safe-checkpoints", help="Write the state after each step, however many there are.")
     ] = False,
@@ -198,7 +203,8 @@ def deploy(
 
     options = Options(
         services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
-        replaced_volumes=tuple(replace_volume or ()), safe_checkpoints=safe_checkpoints, build=build,
+        replaced_volumes=tuple(replace_volume or ()), take_over=take_over, safe_checkpoints=safe_checkpoints,
+        build=build,
     )  # fmt: skip
     return run(choice, options, as_json=as_json)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from composeplat import talk
@@ -16,14 +18,18 @@ from composeplat.cli.options import make_request
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import Stored, read_variables
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
+from composeplat.engine.home import find_home
 from composeplat.engine.outcomes import Failure, Outcome, Refused
+from composeplat.engine.provenance import Claim
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target, find_target
 from composeplat.environ import storable, worth_hiding
 from composeplat.load import Loaded, load
+from composeplat.load.repository import Repository, find_repository
 from composeplat.load.variables import namespace_of
 from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
+from composeplat.project_id import Machine, project_id
 from composeplat.publication import Publication, publications
 from composeplat.request import Request
 
@@ -157,11 +163,21 @@ def stack_for(planned: Planned) -> Stack:
         namespace=planned.plan.namespace,
         target=planned.target,
         variables=planned.environment,
+        claim=_claim(planned),
         origins=planned.loaded.origins,
         listener=lambda one: talk.tell(replace(one, words=mask.clean(one.words))),
         say=lambda text: talk.note(mask.clean(text)),
         warn=lambda failure: _warn(failure, planned),
     )
+
+
+def _claim(planned: Planned) -> Claim:
+    """Which project this is: by the repository that the definition lies in, else by this machine and its path."""
+    folder = Path(os.path.realpath(planned.loaded.folder))
+    repository = find_repository(folder) or Repository(folder)
+    machine = Machine(id=find_home(planned.environment).machine_id(), host=socket.gethostname())
+    project = project_id(folder, machine, work_tree=repository.work_tree, remote=repository.remote)
+    return Claim(project=project, name_from_folder=planned.loaded.settings.name_from_folder)
 
 
 def show_refusal(refused: Refused, *, as_json: bool) -> Exit:

@@ -86,6 +86,7 @@ ReplaceVolumes = Annotated[
     list[str] | None,
     typer.Option("--replace-volume", metavar="NAME", help="Let a change delete this volume and its data; may repeat."),
 ]
+TakeOver = Annotated[bool, typer.Option("--take-over", help="Take an environment that was made from another project.")]
 Progress = Annotated[
     ProgressMode,
     typer.Option("--progress", help="How to show what goes on; auto: a live table on a terminal, else lines."),

@@ -50,6 +50,7 @@ def run(choice: Choice, options: UpOptions) -> int:
     if planned is None:
         return int(Exit.INVALID)
     service = _choose(planned, options.service)
+    stack_for(planned).check_project("up")
     speaker = Speaker(Mask(planned.plan.confidential))
     if _is_outside(planned, service, choice):
         return int(Exit.INVALID)
@@ -231,6 +232,7 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     if planned is None:
         return Exit.INVALID
     service = _choose(planned, name)
+    stack_for(planned).check_project("down")
     speaker = Speaker(Mask(planned.plan.confidential))
     development = development_for(planned, service, speaker)
     if not give_back(development, planned, volumes=volumes, say=speaker.say):

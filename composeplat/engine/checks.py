@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.outcomes import Options, Refused
-from composeplat.engine.preflight import Present, built_images, check_present, look
+from composeplat.engine.preflight import Present, built_images, check_present, keys_of
+from composeplat.engine.present import look
+from composeplat.engine.provenance import check_project, record_key, recorded
 from composeplat.engine.stack import Stack
 from composeplat.engine.words import image_urn
 from composeplat.load.contexts import check_builds
@@ -16,7 +18,7 @@ from composeplat.plan.desired import ImageBuild, Plan
 
 def check(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
     """Look at what is there, and refuse what a deploy must not do or could not."""
-    present = look(api, stack.namespace)
+    present = _look(stack, api, plan, options)
     if stack.origins is not None:
         report = Report()
         check_present(plan, present, stack.origins, report, replaced_volumes=options.replaced_volumes)
@@ -27,6 +29,17 @@ def check(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
         _check_built(stack, plan, images)
     else:
         check_can_build(stack, images)
+    return present
+
+
+def _look(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
+    """Look at what is there; an environment of another project is not looked at any further."""
+    wanted, record, claim = keys_of(plan.objects), record_key(plan.environment), stack.claim
+    if claim is None:
+        return look(api, stack.namespace, wanted)
+    present = look(api, stack.namespace, [*wanted, record] if claim.name_from_folder else wanted)
+    known = recorded(present.heads.get(record))
+    check_project(known, claim, plan.environment, plan.namespace, command="deploy", take_over=options.take_over)
     return present
 
 

@@ -15,7 +15,8 @@ from composeplat import talk
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.watching import of_environment
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.preflight import CLAIM, Key, Present, is_ours, keys_of, known_to_state, look, path_of
+from composeplat.engine.preflight import CLAIM, Key, Present, is_ours, keys_of, known_to_state, path_of
+from composeplat.engine.present import look
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import is_twin
 from composeplat.plan.desired import Plan

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.machine import system_machine_id
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -66,6 +67,19 @@ class Home:
             )
         for folder in (self.pulumi, self.folder / "state", self.folder / "stacks"):
             make_private_folder(folder)
+
+    def machine_id(self) -> str:
+        """The id that the system gave this machine, else one that was made once and is kept here."""
+        given = system_machine_id()
+        if given:
+            return given
+        path = self.folder / "machine-id"
+        with writing(path):
+            if not path.exists():
+                self._make_folders()
+                with contextlib.suppress(FileExistsError):
+                    write_private(path, secrets.token_hex(16), anew=True)
+            return path.read_text(encoding="utf-8")
 
     def place_plugin(self, name: str, version: str, program: Path) -> None:
         """Put a provider where Pulumi looks for it."""

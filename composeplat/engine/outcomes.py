@@ -21,6 +21,8 @@ class Options:
     rerun_jobs: bool = False
     refresh: bool = False
     replaced_volumes: tuple[str, ...] = ()
+    take_over: bool = False
+    """Whether an environment that was made from another project may become this one's."""
     safe_checkpoints: bool = False
     build: bool | None = None
     """All images (True), none (False), or those that changed."""

@@ -1,17 +1,17 @@
-"""What is in the cluster before anything changes, and what of it stands in the way: pure, but for one reader.
+"""What is in the cluster before anything changes, and what of it stands in the way: pure.
 
+:mod:`~composeplat.engine.present` reads it.
 Owns the rules that protect what is there: objects of others, and volumes with data.
 """
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.blame import Origins
-from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.api import kind_path
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import Desired, Plan
@@ -47,6 +47,18 @@ class Present:
     """Whole claims by name."""
     expandable: dict[str, bool] = field(default_factory=dict)
     """Whether volumes of a storage class can grow."""
+    knows_classes: bool = True
+    unlisted: set[str] = field(default_factory=set)
+    """Kinds that may not be listed: of those, only what was asked for by name is in here."""
+    absent: set[Key] = field(default_factory=set)
+    """Objects of such kinds that are known not to be there."""
+
+    def lacks(self, key: Key) -> bool:
+        """Say whether an object is known not to be there."""
+        return key not in self.heads and (key[0] not in self.unlisted or key in self.absent)
+
+    def may_grow(self, storage_class: str) -> bool:
+        return not self.knows_classes or self.expandable.get(storage_class, False)
 
     def ours(self, environment: str) -> dict[Key, Object]:
         return {key: head for key, head in self.heads.items() if is_ours(head, environment)}
@@ -64,34 +76,6 @@ def is_ours(head: Object, environment: str) -> bool:
 def path_of(kind: str, namespace: str, name: str) -> str:
     """The path of an object of one of our kinds."""
     return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
-
-
-def look(api: Api, namespace: str) -> Present:
-    """List what a namespace holds, of the kinds we make."""
-    present = Present()
-    try:
-        api.get(f"/api/v1/namespaces/{namespace}")
-    except ApiError as error:
-        if error.status == http.client.NOT_FOUND:
-            return Present(namespace=False)
-        if error.status != http.client.FORBIDDEN:
-            raise
-    for kind, version in KINDS.items():
-        try:
-            heads = api.heads(kind_path(version, kind, namespace))
-        except ApiError as error:
-            # A cluster need not know routes, and not everyone may list everything.
-            if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
-                continue
-            raise
-        for head in heads:
-            present.heads[kind, head["metadata"]["name"]] = head
-    if any(kind == CLAIM for kind, _ in present.heads):
-        for claim in api.items(kind_path("v1", CLAIM, namespace)):
-            present.claims[claim["metadata"]["name"]] = claim
-        for one in api.items(kind_path("storage.k8s.io/v1", "StorageClass")):
-            present.expandable[one["metadata"]["name"]] = bool(one.get("allowVolumeExpansion"))
-    return present
 
 
 def keys_of(objects: Iterable[Desired]) -> list[Key]:
@@ -163,7 +147,7 @@ def changes_of_claim(desired: Desired, present: Present) -> list[str]:
         changes.append(f"its storage class from {live.get('storageClassName') or '(none)'} to {wanted_class}")
     if sorted(wanted["accessModes"]) != sorted(live.get("accessModes") or []):
         changes.append(f"its access from {', '.join(live.get('accessModes') or [])} to {wanted['accessModes'][0]}")
-    return changes + _resize(wanted, live, present.expandable)
+    return changes + _resize(wanted, live, present)
 
 
 def volumes_to_replace(plan: Plan, present: Present, named: Iterable[str]) -> dict[str, bool]:
@@ -176,13 +160,13 @@ def volumes_to_replace(plan: Plan, present: Present, named: Iterable[str]) -> di
     return {name: any(changes_of_claim(one, present) for one in volumes[name].objects) for name in named}
 
 
-def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], expandable: Mapping[str, bool]) -> list[str]:
+def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], present: Present) -> list[str]:
     old, new = (str(one.get("resources", {}).get("requests", {}).get("storage", "")) for one in (live, wanted))
     try:
         before, after = parse_size(old), parse_size(new)
     except BadValue:
         return []
-    if after == before or (after > before and expandable.get(str(live.get("storageClassName")), False)):
+    if after == before or (after > before and present.may_grow(str(live.get("storageClassName")))):
         return []
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
 
@@ -232,7 +216,7 @@ def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str
         kind = manifest.get("kind")
         if kind in KINDS and kind != CLAIM and str(resource.get("type", "")).startswith("kubernetes:"):
             name = manifest.get("metadata", {}).get("name")
-            if (kind, name) not in present.heads:
+            if present.lacks((kind, name)):
                 gone.append(str(resource["urn"]))
     return gone
 

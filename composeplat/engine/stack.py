@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.blame import Origins
+from composeplat.cluster.api import Api
 from composeplat.cluster.identity import address_identity
 from composeplat.cluster.watching import Pulse
 from composeplat.diagnostics import ComposeplatError
@@ -21,6 +22,7 @@ from composeplat.engine.monitor import Listener
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
 from composeplat.engine.process import Interrupted, Interrupts
+from composeplat.engine.provenance import Claim, check_record
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
 
@@ -36,6 +38,8 @@ class Stack:
     target: Target
     variables: Mapping[str, str]
     """Those of the process."""
+    claim: Claim | None = None
+    """Which project it is made from, where that is known: the doors without a command line don't say."""
     origins: Origins | None = None
     """Where the parts of the definition stand, for messages about them."""
     listener: Listener = field(default=lambda _: None)
@@ -90,6 +94,12 @@ class Stack:
         return ComposeplatError(
             f"environment '{self.environment_name}' is not deployed in namespace '{self.namespace}'", "platform deploy"
         )
+
+    def check_project(self, command: str, api: Api | None = None) -> None:
+        """Refuse an environment that was made from another project, before a command changes anything of it."""
+        with contextlib.ExitStack() as opened:
+            api = api or opened.enter_context(Api(self.target.access))
+            check_record(api, self.claim, self.environment_name, self.namespace, command=command)
 
     def check_cluster(self) -> None:
         """A state of another cluster must not be used on this one: what was there would be looked for here."""

@@ -137,6 +137,7 @@ def settle_settings(
 
     settings = Settings(
         environment=_environment_name(request, variables, documents, folder, report),
+        name_from_folder=not any(_given_names(request, variables, documents)),
         namespace=_namespace(request, variables),
         domain=(asked(request.domain, "PLATFORM_DOMAIN") or request.usual_domain).lower().strip("."),
         ingress_class=asked(request.ingress_class, "PLATFORM_INGRESS_CLASS"),
@@ -179,19 +180,30 @@ def _environment_name(
     request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
 ) -> str:
     """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``, the folder's name, in that order; made a DNS label."""
-    named = [name for document in documents if (name := _name_of(document)) is not None]
-    # What may be wrong with the file's own name is told when the file is substituted as a whole.
-    written = interpolate_scalar(named[-1], variables, Report(), Uses()).text if named else ""
-    candidates = (request.name, variables.lookup("COMPOSE_PROJECT_NAME") or "", written, folder.name)
-    chosen = next((name for name in candidates if name), "default")
+    given = _given_names(request, variables, documents)
+    chosen = next((name for name in (*given, folder.name) if name), "default")
     label = make_label(chosen)
     if label:
         return label
     source = documents[0].span.source if documents else Source(name=str(folder), base=folder)
-    span = named[-1].span if named and chosen is written else Span(source)
+    written = _written_name(documents)
+    span = written.span if written is not None and chosen is given[-1] else Span(source)
     hint = "give one with --name or the key 'name'"
     report.add("bad-name", span, ("name",), "the environment's name has no letter or digit", hint)
     return "default"
+
+
+def _given_names(request: Request, variables: Variables, documents: list[Node]) -> tuple[str, str, str]:
+    """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``; each is empty where it is not given."""
+    written = _written_name(documents)
+    # What may be wrong with the file's own name is told when the file is substituted as a whole.
+    in_file = interpolate_scalar(written, variables, Report(), Uses()).text if written is not None else ""
+    return request.name, variables.lookup("COMPOSE_PROJECT_NAME") or "", in_file
+
+
+def _written_name(documents: list[Node]) -> Scalar | None:
+    named = [name for document in documents if (name := _name_of(document)) is not None]
+    return named[-1] if named else None
 
 
 def _name_of(document: Node) -> Scalar | None:

@@ -121,7 +121,7 @@ class Environment:
                 raise
 
     def names(self) -> set[str]:
-        """``Kind/name`` of everything of ours in the namespace, but for pods and what controllers make."""
+        """``Kind/name`` of everything of ours in the namespace, but for pods, what controllers make, and the record."""
         kinds = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"), ("v1", "Service"),
                  ("v1", "Secret"), ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"),
                  ("networking.k8s.io/v1", "Ingress"))  # fmt: skip
@@ -129,7 +129,7 @@ class Environment:
             f"{kind}/{one['metadata']['name']}"
             for version, kind in kinds
             for one in self.objects(version, kind)
-            if one["metadata"]["name"] != "kube-root-ca.crt"
+            if one["metadata"]["name"] not in ("kube-root-ca.crt", f"platform-project.{self.name}")
         }
 
     def pods(self, service: str = "") -> list[dict[str, Any]]:

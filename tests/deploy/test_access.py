@@ -20,16 +20,45 @@ TEXT = f"services:\n  web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_g
 @pytest.fixture
 def account(environment: Environment) -> Path:
     """The kubeconfig of an account that may change what is in its namespace, and see nothing else."""
+    path = account_of(environment)
+    kubectl(environment, "--namespace", environment.namespace, "create", "rolebinding", "deployer",
+            "--clusterrole=edit", f"--serviceaccount={environment.namespace}:deployer")  # fmt: skip
+    return path
+
+
+def account_of(environment: Environment) -> Path:
+    """The kubeconfig of an account that may do nothing yet, in a namespace that is there."""
     where = ("--namespace", environment.namespace)
     kubectl(environment, "create", "namespace", environment.namespace)
     kubectl(environment, *where, "create", "serviceaccount", "deployer")
-    kubectl(environment, *where, "create", "rolebinding", "deployer", "--clusterrole=edit",
-            f"--serviceaccount={environment.namespace}:deployer")  # fmt: skip
     config = json.loads(kubectl(environment, "config", "view", "--raw", "--flatten", "-o", "json"))
     config["users"][0]["user"] = {"token": kubectl(environment, *where, "create", "token", "deployer").strip()}
     path = environment.folder / "account"
     path.write_text(json.dumps(config))
     return path
+
+
+ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
+WITH_SECRET = TEXT.replace("stop_grace_period: 0", "stop_grace_period: 0, environment: {A: '1'}")
+
+
+def restrict(environment: Environment, verbs: list[str]) -> Path:
+    """The kubeconfig of an account that may do everything in its namespace, but only so much with Secrets."""
+    config = account_of(environment)
+    rules = [
+        {"apiGroups": ["", "apps", "batch", "networking.k8s.io", "discovery.k8s.io"], "verbs": ALL, "resources": [
+            "pods", "pods/log", "events", "services", "configmaps", "persistentvolumeclaims", "deployments", "jobs",
+            "replicasets", "statefulsets", "ingresses", "endpointslices", "serviceaccounts",
+        ]},
+        {"apiGroups": [""], "verbs": verbs, "resources": ["secrets"]},
+    ]  # fmt: skip
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": rules}
+    place = environment.folder / "role.json"
+    place.write_text(json.dumps({**role, "metadata": {"name": "some", "namespace": environment.namespace}}))
+    kubectl(environment, "apply", "--filename", str(place))
+    kubectl(environment, "--namespace", environment.namespace, "create", "rolebinding", "some", "--role=some",
+            f"--serviceaccount={environment.namespace}:deployer")  # fmt: skip
+    return config
 
 
 def kubectl(environment: Environment, *words: str) -> str:
@@ -77,3 +106,52 @@ def test_a_state_of_one_who_may_more(environment: Environment, account: Path, tm
 
     assert "it can't be told whether the state of environment 'env'" in refused.stderr
     assert "kubectl create clusterrole know-the-cluster --verb=get" in refused.stderr
+
+
+def test_an_object_of_others_that_can_not_be_listed(environment: Environment) -> None:
+    """Where Secrets may not be listed, one of somebody else is seen by its name, and stays as it is.
+
+    It used to be passed over, and the deploy wrote over it.
+    """
+    config = restrict(environment, [verb for verb in ALL if verb not in ("list", "watch")])
+    environment.write(WITH_SECRET)
+    where = ("--namespace", environment.namespace)
+    kubectl(environment, *where, "create", "secret", "generic", "web-env", "--from-literal=theirs=1")
+
+    refused = environment.platform("deploy", "--kubeconfig", str(config)).expect(1)
+
+    assert "services.web needs the name of Secret 'web-env'" in refused.stderr
+    secret = environment.get("v1", "Secret", "web-env")
+    assert secret is not None
+    assert list(secret["data"]) == ["theirs"]
+    assert environment.names() == {"Secret/web-env"}
+
+    kubectl(environment, *where, "delete", "secret", "web-env")
+    environment.platform("deploy", "--kubeconfig", str(config)).expect()
+    environment.platform("preview", "--kubeconfig", str(config), "--expect-no-changes").expect()
+
+
+def test_objects_that_can_not_be_seen_at_all(environment: Environment) -> None:
+    """Where Secrets can't be looked at either, the right that is missing is named before anything changes."""
+    config = restrict(environment, ["create", "patch"])
+    environment.write(WITH_SECRET)
+
+    refused = environment.platform("deploy", "--kubeconfig", str(config)).expect(4)
+
+    namespace = environment.namespace
+    assert refused.stderr.endswith(
+        f"error: whether Secret 'web-env' is in namespace '{namespace}' already can't be told: you may neither list"
+        " nor get secrets there\n"
+        f"  hint: let whoever deploys see them: kubectl --namespace {namespace} create role see-what-is-there"
+        " --verb=get,list --resource=secrets, and bind it\n"
+    )
+    assert environment.names() == set()
+
+
+def test_a_volume_of_one_who_may_not_see_storage_classes(environment: Environment, account: Path) -> None:
+    """Storage classes are outside of the namespace: an account that may not list them deploys volumes all the same."""
+    environment.write(f"services: {{web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0,"
+                      " volumes: ['data:/data']}}\nvolumes: {data: {}}\n")  # fmt: skip
+
+    for _ in range(2):
+        environment.platform("deploy", "--kubeconfig", str(account)).expect()

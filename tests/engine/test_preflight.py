@@ -444,3 +444,31 @@ def test_unknown_to_state(project: Project) -> None:
 def test_which_cluster_a_state_is_about(resources: list[dict[str, Any]], expected: str) -> None:
     """A state says by its provider which cluster it is about."""
     assert expected == cluster_of({"resources": resources})
+
+
+# what can't be seen ---------------------------------------------------------------------------------------------------
+
+
+def test_missing_from_cluster_where_a_kind_can_not_be_listed() -> None:
+    """What can't be seen is not taken for gone; what was asked for by its name and is not there is."""
+    manifest = {"kind": "Secret", "metadata": {"name": "web-env"}}
+    state = {"resources": [{"urn": "urn:a", "type": "kubernetes:core/v1:Secret", "inputs": manifest}]}
+    key = ("Secret", "web-env")
+
+    found = [
+        missing_from_cluster(state, present)
+        for present in (Present(), Present(unlisted={"Secret"}), Present(unlisted={"Secret"}, absent={key}))
+    ]
+
+    assert found == [["urn:a"], [], ["urn:a"]]
+
+
+def test_a_volume_that_grows_where_classes_can_not_be_seen(project: Project) -> None:
+    """Whether a class can grow is then for the API server to say; a smaller size is refused all the same."""
+    reading = read(project)
+    present = Present(heads=head(CLAIM, "data"), claims={"data": claim("1Gi")}, knows_classes=False)
+    assert said(reading, present) == []
+
+    present.claims["data"] = claim("3Gi")
+    (line,) = said(reading, present)
+    assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-change]")

@@ -33,6 +33,7 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     with stack.interrupts:
         runs.prepare(stack, alone)
         with stack.held("build"):
+            stack.check_project("build")
             stack.space.make_stack()
             stack.check_cluster()
             stack.space.drop_pending(stack.state)

@@ -17,6 +17,7 @@ from composeplat.engine.operations.preview import as_shown
 from composeplat.engine.outcomes import Options, Outcome
 from composeplat.engine.preflight import Key, Present, keys_of, missing_from_cluster, path_of, volumes_to_replace
 from composeplat.engine.process import Ended
+from composeplat.engine.provenance import note_project, siblings_of
 from composeplat.engine.sleeping import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
@@ -42,6 +43,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
     if not present.namespace:
         make_namespace(api, stack.namespace)
         stack.say(f"made namespace {stack.namespace}")
+    _note_project(stack, api, present)
     until_gone(stack, api, present.ending(keys_of(plan.objects)), "of before")
     stack.space.make_stack()
     state = stack.state
@@ -81,6 +83,15 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
         changes=events.changing, counts=events.counted(), kept=events.kept, removed=removed, failures=failures,
         urls=stack.target.urls_of(plan),
     )  # fmt: skip
+
+
+def _note_project(stack: Stack, api: Api, present: Present) -> None:
+    """Remember which project this is, before anything else is made."""
+    if stack.claim is not None:
+        told = note_project(api, present, stack.claim, stack.environment_name, stack.namespace)
+        for text in (told, siblings_of(present, stack.environment_name, stack.claim)):
+            if text:
+                stack.say(text)
 
 
 def _prove(stack: Stack, api: Api, plan: Plan, options: Options, present: Present, losing: Collection[str]) -> None:

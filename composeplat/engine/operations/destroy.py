@@ -9,7 +9,9 @@ from composeplat.engine import runs
 from composeplat.engine.clearing import until_gone, until_no_pods
 from composeplat.engine.events import Events
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.preflight import CLAIM, Present, look, path_of
+from composeplat.engine.preflight import CLAIM, Present, keys_of, path_of
+from composeplat.engine.present import look
+from composeplat.engine.provenance import forget_project
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -25,6 +27,7 @@ def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Ou
 
 
 def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -> Outcome:
+    stack.check_project("destroy", api)
     events = Events()
     if stack.state.get("resources"):
         stack.space.make_stack()
@@ -33,7 +36,7 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
         events = _forget_all(stack)
         stack.stop_if_interrupted("what is left goes with the next 'platform destroy'")
     # Whatever the state knew nothing of.
-    present = look(api, stack.namespace)
+    present = look(api, stack.namespace, keys_of(plan.objects))
     outcome = Outcome(changes=events.changing, counts=events.counted())
     ours = present.ours(plan.environment)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
@@ -42,6 +45,8 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
         if "deletionTimestamp" not in head["metadata"]:
             api.delete(path_of(kind, stack.namespace, name))
     outcome.kept = [_with_size(name, present) for kind, name in ours if (kind, name) not in going]
+    if not outcome.kept:
+        forget_project(api, stack.environment_name, stack.namespace)
     if wait:
         until_gone(stack, api, going, "that is destroyed")
         until_no_pods(stack, api)

@@ -17,6 +17,7 @@ from composeplat.engine.preflight import (
     unknown_to_state,
     volumes_to_replace,
 )
+from composeplat.engine.provenance import siblings_of
 from composeplat.engine.sleeping import services_of, sleepers_of
 from composeplat.engine.stack import Stack
 from composeplat.engine.twins import held_back_in, hold_back, twins_by_service
@@ -46,7 +47,7 @@ def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
     if ended.status:
         raise runs.failed(ended, events)
     part = plan.only(options.services)
-    notes = [*_losses(plan, losing), *_surprises(part, present, state)]
+    notes = [*_losses(plan, losing), *_surprises(part, present, state), *_siblings(stack, present)]
     return Outcome(
         changes=events.changing, counts=events.counted(), kept=events.kept, notes=notes,
         urls=stack.target.urls_of(plan), seconds=time.monotonic() - started,
@@ -63,6 +64,11 @@ def _losses(plan: Plan, losing: Iterable[str]) -> Iterable[str]:
     for volume in losing:
         users = ", ".join(one.name for one in plan.users_of(volume)) or "no service"
         yield f"volume {volume} is made anew and all it holds deleted; {users} is made anew with it"
+
+
+def _siblings(stack: Stack, present: Present) -> Iterable[str]:
+    told = siblings_of(present, stack.environment_name, stack.claim) if stack.claim is not None else ""
+    return [told] if told else []
 
 
 def _surprises(part: Plan, present: Present, state: Mapping[str, Any]) -> Iterable[str]:

@@ -17,6 +17,7 @@ def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
     with stack.interrupts:
         stack.space.prepare(builds=False)
         with stack.held("refresh"):
+            stack.check_project("refresh")
             if not stack.state.get("resources"):
                 raise stack.not_deployed()
             stack.space.make_stack()

@@ -14,7 +14,8 @@ from composeplat.engine.clearing import FOR_PODS
 from composeplat.engine.failures import failures_of
 from composeplat.engine.operations.refresh import note_given_back
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.preflight import Key, look
+from composeplat.engine.preflight import Key
+from composeplat.engine.present import look
 from composeplat.engine.sleeping import (
     Waking,
     can_sleep,
@@ -34,6 +35,7 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
     """Take all pods away, but for those of services under development, and remember how many there were."""
     started = time.monotonic()
     with stack.interrupts, stack.held("sleep"), Api(stack.target.access) as api:
+        stack.check_project("sleep", api)
         present = look(api, stack.namespace)
         twins = twins_by_service(present.heads, plan.environment)
         workloads = workloads_of(api, stack.namespace, plan.environment) if present.namespace else {}
@@ -64,6 +66,7 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     """Give what sleeps its pods back: all at once, or in the order of ``depends_on``."""
     started = time.monotonic()
     with stack.interrupts, stack.held("wake"), Api(stack.target.access) as api:
+        stack.check_project("wake", api)
         present = look(api, stack.namespace)
         if not any(kind in WORKLOADS for kind, _ in present.ours(plan.environment)):
             raise stack.not_deployed()

@@ -1,0 +1,113 @@
+"""Read what a namespace holds, before anything changes.
+
+Owns what is done where the cluster refuses to list a kind: each object that is wanted is then asked for by its name. An
+object that can't be seen would be overwritten as if it were not there, so what can't be told is an error.
+Must not know what is made of it: that is :mod:`~composeplat.engine.preflight`'s.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Collection, Iterable
+
+from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
+from composeplat.diagnostics import MissingPiece
+from composeplat.engine.preflight import CLAIM, KINDS, Key, Object, Present, path_of
+
+
+def look(api: Api, namespace: str, wanted: Collection[Key] = ()) -> Present:
+    """List what a namespace holds, of the kinds we make; what is wanted is seen, or the right that is missing told."""
+    present = Present()
+    try:
+        api.get(f"/api/v1/namespaces/{namespace}")
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            return Present(namespace=False)
+        if error.status != http.client.FORBIDDEN:
+            raise
+    for kind, version in KINDS.items():
+        heads = _list(api, kind_path(version, kind, namespace))
+        if heads is None:
+            present.unlisted.add(kind)
+        for head in heads or ():
+            present.heads[kind, head["metadata"]["name"]] = head
+    _get_unlisted(api, namespace, present, wanted)
+    _add_claims(api, namespace, present)
+    return present
+
+
+def _list(api: Api, path: str) -> list[Object] | None:
+    """The metadata of all objects of a kind; none where they may not be listed."""
+    try:
+        return api.heads(path)
+    except ApiError as error:
+        if error.status == http.client.NOT_FOUND:
+            # A cluster need not know routes.
+            return []
+        if error.status == http.client.FORBIDDEN:
+            return None
+        raise
+
+
+def _get_unlisted(api: Api, namespace: str, present: Present, wanted: Collection[Key]) -> None:
+    refused: list[Key] = []
+    for kind, name in wanted:
+        if kind not in present.unlisted:
+            continue
+        try:
+            found = api.find(path_of(kind, namespace, name))
+        except ApiError as error:
+            if error.status != http.client.FORBIDDEN:
+                raise
+            refused.append((kind, name))
+            continue
+        if found is None:
+            present.absent.add((kind, name))
+            continue
+        present.heads[kind, name] = found
+        if kind == CLAIM:
+            present.claims[name] = found
+    if refused:
+        raise _missing_right(namespace, refused)
+
+
+def _missing_right(namespace: str, refused: list[Key]) -> MissingPiece:
+    kind, name = refused[0]
+    resources = list(dict.fromkeys(_resource(kind) for kind, _ in refused))
+    return MissingPiece(
+        f"whether {kind} '{name}' is in namespace '{namespace}' already can't be told: you may neither list nor get"
+        f" {_and(resources)} there",
+        f"let whoever deploys see them: kubectl --namespace {namespace} create role see-what-is-there --verb=get,list"
+        f" --resource={','.join(resources)}, and bind it",
+    )
+
+
+def _resource(kind: str) -> str:
+    """A kind as a role names it."""
+    group = KINDS[kind].rpartition("/")[0]
+    return f"{PLURALS[kind]}.{group}" if group else PLURALS[kind]
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _add_claims(api: Api, namespace: str, present: Present) -> None:
+    """Read what decides whether claims can be changed."""
+    if not any(kind == CLAIM for kind, _ in present.heads):
+        return
+    if CLAIM not in present.unlisted:
+        present.claims.update(_by_name(api.items(kind_path("v1", CLAIM, namespace))))
+    try:
+        classes = _by_name(api.items(kind_path("storage.k8s.io/v1", "StorageClass")))
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+        # They are outside of namespaces, where not everyone may look; the API server itself refuses to grow others.
+        present.knows_classes = False
+    else:
+        present.expandable.update({name: bool(one.get("allowVolumeExpansion")) for name, one in classes.items()})
+
+
+def _by_name(objects: Iterable[Object]) -> dict[str, Object]:
+    return {str(one["metadata"]["name"]): one for one in objects}

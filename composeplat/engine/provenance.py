@@ -1,0 +1,170 @@
+"""Which project an environment was made from, as the cluster remembers it, and what is refused where it is another.
+
+Owns the record: one ConfigMap for each environment, in its namespace, with no label that makes it a part of the
+environment. So it stays as long as volumes do, and no deploy takes it for something left over.
+Must not know how a project is told from others: that is :mod:`~composeplat.project_id`'s.
+
+A name that somebody gave is believed. One that came from the folder alone may be another project's as well: two
+folders 'app' would otherwise delete each other's services.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
+from composeplat.engine.preflight import Key, Object, Present
+from composeplat.names import MANAGED_BY, OURS, is_dns_label
+from composeplat.project_id import ProjectId
+
+_KEY = f"{OURS}/project"
+_DESCRIPTION = f"{OURS}/project-description"
+_ENVIRONMENT = f"{OURS}/project-of"
+_MAX_TOLD = 5
+#: Of a text that somebody else wrote.
+_MAX_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a run says of itself: the project it is of, and whether only its folder gave the environment its name."""
+
+    project: ProjectId
+    name_from_folder: bool
+
+
+def record_key(environment: str) -> Key:
+    """Kind and name of the record. No object of a definition has a dot in its name."""
+    return "ConfigMap", f"platform-project.{environment}"
+
+
+def recorded(head: Object | None) -> ProjectId | None:
+    """The project that a record names; none where there is none, or nothing in it."""
+    annotations: Mapping[str, Any] = ((head or {}).get("metadata") or {}).get("annotations") or {}
+    key = str(annotations.get(_KEY) or "")
+    text = printable(str(annotations.get(_DESCRIPTION) or "one without a description"))[:_MAX_SHOWN]
+    return ProjectId(key, text) if key else None
+
+
+def other_environments(present: Present, environment: str, claim: Claim) -> list[str]:
+    """The names of other environments of the namespace that were made from the same project."""
+    records = (head for (kind, _), head in present.heads.items() if kind == "ConfigMap")
+    named = (
+        str((record["metadata"].get("annotations") or {}).get(_ENVIRONMENT) or "")
+        for record in records
+        if (project := recorded(record)) is not None and project.key == claim.project.key
+    )
+    return sorted({name for name in named if is_dns_label(name) and name != environment})
+
+
+class OtherProject(ComposeplatError):
+    """The environment was made from another project than this one, and nobody said that it is meant."""
+
+
+def check_project(
+    known: ProjectId | None, claim: Claim, environment: str, namespace: str, *, command: str, take_over: bool = False
+) -> None:
+    """Refuse an environment of another project, unless its name was given, or it is to be taken over.
+
+    One that nothing is known of is from before there were records, or from plain Pulumi: it becomes this project's.
+    """
+    if known is None or known.key == claim.project.key or take_over or not claim.name_from_folder:
+        return
+    this = printable(claim.project.description)[:_MAX_SHOWN]
+    renamed = "give this project a name of its own with --name or the key 'name'"
+    raise OtherProject(
+        f"environment '{environment}' in namespace '{namespace}' was made from another project, {known.description};"
+        f" this one is {this}, and its folder alone gives it that name",
+        f"{renamed}; or {_way_to_mean_it(command, environment)}",
+    )
+
+
+def _way_to_mean_it(command: str, environment: str) -> str:
+    if command == "deploy":
+        return "make the environment this project's with --take-over, which deletes what this file does not have"
+    return (
+        f"if it is meant all the same: platform {command} --name {environment}; platform deploy --take-over makes it"
+        " this project's"
+    )
+
+
+def check_record(api: Api, claim: Claim | None, environment: str, namespace: str, *, command: str) -> None:
+    """The same for an operation that does not list the namespace. A name that was given asks for nothing."""
+    if claim is None or not claim.name_from_folder:
+        return
+    try:
+        head = api.find(_path(environment, namespace))
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+        raise MissingPiece(
+            f"whether environment '{environment}' was made from this project can't be told: you may not get configmaps"
+            f" in namespace '{namespace}'",
+            f"say that it is meant, with --name {environment}, or be allowed to see its record",
+        ) from None
+    check_project(recorded(head), claim, environment, namespace, command=command)
+
+
+def note_project(api: Api, present: Present, claim: Claim, environment: str, namespace: str) -> str:
+    """Remember the project, before anything else is made; gives what there is to say of it."""
+    known = recorded(present.heads.get(record_key(environment)))
+    if known is not None and known.key == claim.project.key:
+        return ""
+    try:
+        if known is None:
+            api.create(_record(claim.project, environment, namespace))
+        else:
+            api.apply(_record(claim.project, environment, namespace))
+    except ApiError as error:
+        if error.status == http.client.CONFLICT:
+            # Another run was faster.
+            check_record(api, claim, environment, namespace, command="deploy")
+            return ""
+        if error.status == http.client.FORBIDDEN:
+            return f"can't remember that {environment} is made from this project: you may not make configmaps"
+        raise
+    if known is None:
+        return ""
+    return (
+        f"{environment} was made from {known.description} until now, and is of {claim.project.description} from now on"
+    )
+
+
+def forget_project(api: Api, environment: str, namespace: str) -> None:
+    """Forget the project of an environment that has nothing left; whoever may not do so leaves it."""
+    try:
+        api.delete(_path(environment, namespace))
+    except ApiError as error:
+        if error.status != http.client.FORBIDDEN:
+            raise
+
+
+def siblings_of(present: Present, environment: str, claim: Claim) -> str:
+    """When an environment is made, say which others of its project stay: its name may have been changed."""
+    found = other_environments(present, environment, claim)
+    if not found or recorded(present.heads.get(record_key(environment))) is not None:
+        return ""
+    shown = ", ".join(found[:_MAX_TOLD]) + (f" and {len(found) - _MAX_TOLD} more" if len(found) > _MAX_TOLD else "")
+    are = (
+        "was made from this project too, and stays" if len(found) == 1 else "were made from this project too, and stay"
+    )
+    return f"{shown} {are}; if the name was changed: platform destroy --name {found[0]}"
+
+
+def _record(project: ProjectId, environment: str, namespace: str) -> Object:
+    annotations = {_KEY: project.key, _DESCRIPTION: project.description, _ENVIRONMENT: environment}
+    kind, name = record_key(environment)
+    metadata = {
+        "name": name, "namespace": namespace, "annotations": annotations,
+        "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
+    }  # fmt: skip
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+
+
+def _path(environment: str, namespace: str) -> str:
+    kind, name = record_key(environment)
+    return f"{kind_path('v1', kind, namespace)}/{name}"

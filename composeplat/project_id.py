@@ -1,0 +1,82 @@
+"""Which project an environment was made from, as a value that two machines agree on: pure.
+
+A clone of a git repository is the same project wherever it lies. What is in no repository, or in one that was never
+pushed anywhere, is told by its machine and path.
+Must not know where the value is kept, or what is made of two that differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os.path
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_KNOWN_PORTS = {"ssh": 22, "http": 80, "https": 443, "git": 9418}
+_SCP_FORM = re.compile(r"(?:[^/@]+@)?(\[[^\]]+\]|[^/:@]+):(?!//)(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectId:
+    key: str
+    """A hash: the paths of a machine are not to be published."""
+    description: str
+    """What people know the project by; of a path of a machine, its end alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    id: str
+    host: str
+
+
+def project_id(folder: Path, machine: Machine, *, work_tree: Path | None = None, remote: str = "") -> ProjectId:
+    """The identity of the project in a folder, by the repository it is in; folder and work tree are absolute."""
+    if work_tree is None or not remote:
+        return ProjectId(_key("path", machine.id, str(folder)), f"{_end_of(folder)} on {machine.host}")
+    inside = os.path.relpath(folder, work_tree)
+    where = "" if inside == "." else f", folder {inside}"
+    url = normal_remote(remote)
+    if url:
+        return ProjectId(_key("git", url, inside), f"{url}{where}")
+    path = local_remote(remote, work_tree)
+    return ProjectId(_key("git path", machine.id, str(path), inside), f"{_end_of(path)}{where} on {machine.host}")
+
+
+def normal_remote(remote: str) -> str:
+    """What all spellings of a remote's URL have in common: host and path, no credentials; empty for a path."""
+    parts = urlsplit(remote) if "://" in remote else None
+    if parts is not None and parts.scheme != "file":
+        host, path = (parts.hostname or "").lower(), unquote(parts.path)
+        port = _port(parts.netloc)
+        if port and port != _KNOWN_PORTS.get(parts.scheme.lower()):
+            host += f":{port}"
+    elif parts is None and (found := _SCP_FORM.fullmatch(remote)):
+        host, path = found[1].lower(), found[2]
+    else:
+        return ""
+    path = re.sub(r"/+", "/", path).strip("/").removesuffix(".git").strip("/")
+    return f"{host}/{path}" if host and path else ""
+
+
+def _port(netloc: str) -> int:
+    digits = netloc.rpartition("@")[2].rpartition(":")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else 0
+
+
+def local_remote(remote: str, work_tree: Path) -> Path:
+    """Where a remote lies that is a path of this machine."""
+    text = unquote(urlsplit(remote).path) if remote.startswith("file://") else remote
+    return Path(os.path.normpath(work_tree / text))
+
+
+def _end_of(path: Path) -> str:
+    """The last two steps of a path tell most folders of one name apart."""
+    return "/".join(path.parts[-2:]).replace("//", "/")
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
