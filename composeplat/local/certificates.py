@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.local import etcd
 from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE_ADDRESS, Layout
 
 _DAYS = "3650"
@@ -33,6 +34,10 @@ def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
     maker.authority("ca", "local cluster")
     maker.signed("api", "/CN=kube-apiserver", "serverAuth", ",".join(_API_NAMES))
     maker.signed("api-to-kubelet", "/O=system:masters/CN=api-to-kubelet", "clientAuth")
+    maker.authority(etcd.AUTHORITY, "local cluster's etcd")
+    # It asks itself, too.
+    maker.signed(etcd.SERVER, "/CN=etcd", "serverAuth,clientAuth", "DNS:localhost,IP:127.0.0.1", by=etcd.AUTHORITY)
+    maker.signed(etcd.CLIENT, "/CN=kube-apiserver", "clientAuth", by=etcd.AUTHORITY)
     maker.key("accounts")
     token = layout.keys / "token"
     if not token.exists():
@@ -69,14 +74,14 @@ class _Maker:
         )  # fmt: skip
         self._place(key, certificate)
 
-    def signed(self, name: str, subject: str, usage: str, names: str = "") -> None:
+    def signed(self, name: str, subject: str, usage: str, names: str = "", by: str = "ca") -> None:
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists() and key.exists():
             return
         more = ["-addext", f"subjectAltName={names}"] if names else []
         self._run(
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", _DAYS,
-            "-subj", subject, "-CA", str(self.folder / "ca.crt"), "-CAkey", str(self.folder / "ca.key"),
+            "-subj", subject, "-CA", str(self.folder / f"{by}.crt"), "-CAkey", str(self.folder / f"{by}.key"),
             "-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"extendedKeyUsage={usage}", *more,
             "-keyout", f"{key}.new", "-out", f"{certificate}.new",
         )  # fmt: skip

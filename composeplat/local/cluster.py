@@ -28,6 +28,7 @@ from composeplat.cluster.credentials import Credential, fixed
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.closed import close_folder
 from composeplat.local.images import File, Image, push
 from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import cni_folder, need_packages, search_path
@@ -325,8 +326,8 @@ class LocalCluster:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """One start or stop at a time."""
-        self.layout.folder.mkdir(parents=True, exist_ok=True)
+        """One start or stop at a time, in a folder that nobody else can reach into."""
+        close_folder(self.layout.folder)
         with (self.layout.folder / "lock").open("w") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

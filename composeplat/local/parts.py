@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import (
     API_PORT,
     CLUSTER_DOMAIN,
     DNS_SERVICE,
+    ETCD_PEER_PORT,
     ETCD_PORT,
     HTTP_PORT,
     HTTPS_PORT,
@@ -70,16 +72,15 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     pipes_in, pipes_out = [], []
     for name, (outside, inside) in layout.doors.pairs().items():
         pipes_in += [f"unix:{run / name}.sock", f"tcp:127.0.0.1:{inside}"]
-        pipes_out += [f"tcp:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
+        # The API asks for a token, endpoints are for all; the registry asks for nothing, and pods run what is in it.
+        network = "own" if name == "registry" else "tcp"
+        pipes_out += [f"{network}:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
     return (
         Part(
             name="etcd",
             words=(
-                kube, "etcd", f"--data-dir={folder / 'etcd'}", "--name=local",
-                f"--listen-client-urls=http://127.0.0.1:{ETCD_PORT}",
-                f"--advertise-client-urls=http://127.0.0.1:{ETCD_PORT}",
-                "--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
-                "--initial-cluster=local=http://127.0.0.1:2380", "--auto-compaction-retention=1", "--log-level=warn",
+                kube, "etcd", *etcd_arguments(layout, client_port=ETCD_PORT, peer_port=ETCD_PEER_PORT),
+                "--auto-compaction-retention=1",
             ),
             ready=f"tcp:127.0.0.1:{ETCD_PORT}",
             keeps_data=True,
@@ -108,8 +109,9 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="kube-apiserver",
             words=(
-                kube, "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{ETCD_PORT}", f"--secure-port={API_PORT}",
-                f"--advertise-address={NODE_ADDRESS}", f"--tls-cert-file={keys / 'api.crt'}",
+                kube, "kube-apiserver", *api_server_arguments(layout, client_port=ETCD_PORT),
+                f"--secure-port={API_PORT}", f"--advertise-address={NODE_ADDRESS}",
+                f"--tls-cert-file={keys / 'api.crt'}",
                 f"--tls-private-key-file={keys / 'api.key'}", f"--client-ca-file={keys / 'ca.crt'}",
                 f"--token-auth-file={keys / 'tokens.csv'}", "--authorization-mode=Node,RBAC", "--allow-privileged",
                 "--service-account-issuer=https://kubernetes.default.svc",
@@ -278,7 +280,7 @@ def _kubelet(layout: Layout) -> dict[str, object]:
 _REGISTRY = """\
 version: 0.1
 log: {{level: warn, accesslog: {{disabled: true}}}}
-storage: {{filesystem: {{rootdirectory: {folder}}}, delete: {{enabled: true}}}}
+storage: {{filesystem: {{rootdirectory: {folder}}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """
 

@@ -17,6 +17,7 @@ from typing import Any
 from composeplat.cluster.api import Api, kind_path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import SERVICE_RANGE, Doors, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
 from composeplat.toolchain.setup import Toolchain
@@ -70,16 +71,13 @@ class SimulatedCluster(LocalCluster):
     def _parts(self, programs: Programs) -> tuple[Part, ...]:
         keys, folder, port = self.layout.keys, self.layout.folder, self.layout.doors.api
         # etcd's own are next to the one that is chosen, so that two of these clusters can stand side by side.
-        client, peer = (f"http://127.0.0.1:{port + number}" for number in (1, 2))
         config = f"--kubeconfig={self.layout.kubeconfig}"
         return (
             Part(
                 name="etcd",
                 words=(
-                    programs.kube, "etcd", f"--data-dir={folder / 'etcd'}", "--name=local", "--unsafe-no-fsync",
-                    f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
-                    f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}",
-                    f"--initial-cluster=local={peer}", "--log-level=warn",
+                    programs.kube, "etcd", "--unsafe-no-fsync",
+                    *etcd_arguments(self.layout, client_port=port + 1, peer_port=port + 2),
                 ),
                 ready=f"tcp:127.0.0.1:{port + 1}",
                 keeps_data=True,
@@ -87,8 +85,8 @@ class SimulatedCluster(LocalCluster):
             Part(
                 name="kube-apiserver",
                 words=(
-                    programs.kube, "kube-apiserver", f"--etcd-servers={client}", "--bind-address=127.0.0.1",
-                    f"--secure-port={port}", f"--tls-cert-file={keys / 'api.crt'}",
+                    programs.kube, "kube-apiserver", *api_server_arguments(self.layout, client_port=port + 1),
+                    "--bind-address=127.0.0.1", f"--secure-port={port}", f"--tls-cert-file={keys / 'api.crt'}",
                     f"--tls-private-key-file={keys / 'api.key'}", f"--client-ca-file={keys / 'ca.crt'}",
                     f"--token-auth-file={keys / 'tokens.csv'}", "--authorization-mode=RBAC", "--allow-privileged",
                     "--service-account-issuer=https://kubernetes.default.svc",

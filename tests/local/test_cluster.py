@@ -6,6 +6,7 @@ The tests share one cluster, in a folder and on ports of its own, and run in the
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -13,6 +14,7 @@ import shutil
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import time
@@ -218,6 +220,40 @@ def test_runs_a_rendered_application(cluster: LocalCluster, api: Api, project: P
     assert len(wait(lambda: starts(cluster))) == 1
 
 
+def ask_registry(method: str, path: str, user: int = 0) -> str:
+    """Ask for something of an image as a user of this machine; gives the status, or the kind of the error."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        # Another user could not start this Python, which may lie in root's home.
+        os.setgroups([])
+        os.setuid(user)
+        connection = http.client.HTTPConnection("127.0.0.1", PORTS["registry"], timeout=10)
+        try:
+            connection.request(method, f"/v2/library/busybox/{path}")
+            told = str(connection.getresponse().status)
+        except (OSError, http.client.HTTPException) as error:
+            told = type(error).__name__
+        os.write(writing, told.encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as stream:
+        return stream.read()
+
+
+def test_the_registry_is_its_owners(cluster: LocalCluster) -> None:
+    """Other users of the machine can't push what pods then run, nor read it; and nobody deletes by the API.
+
+    The registry asks for no login, and used to answer whoever connected.
+    """
+    digest = push_busybox(("127.0.0.1", cluster.layout.doors.registry), os.environ)
+
+    assert ask_registry("GET", "tags/list") == "200"
+    assert ask_registry("DELETE", f"manifests/{digest}") == "405"
+    assert ask_registry("GET", "tags/list", user=65534) in ("RemoteDisconnected", "ConnectionResetError")
+
+
 def test_port_forward(cluster: LocalCluster) -> None:
     """A port can be forwarded from a pod."""
     kube = Toolchain(os.environ).need(KUBE).path
@@ -375,6 +411,38 @@ def assert_many_run(api: Api) -> None:
     wait(lambda: api.get(f"{kind_path('batch/v1', 'Job', NAMESPACE)}/once")["status"].get("succeeded") == 1)
     kept = f"{kind_path('apps/v1', 'StatefulSet', NAMESPACE)}/kept"
     wait(lambda: api.get(kept)["status"].get("readyReplicas") == 1)
+
+
+def ask_etcd(simulated: LocalCluster, *, tls: bool = True, certificate: str = "") -> int:
+    """Ask the simulated cluster's etcd on loopback, as any user of the machine could; gives the answer's status."""
+    keys, port = simulated.layout.keys, simulated.layout.doors.api + 1
+    context = ssl.create_default_context(cafile=str(keys / "etcd-ca.crt"))
+    if certificate:
+        context.load_cert_chain(keys / f"{certificate}.crt", keys / f"{certificate}.key")
+    connection = (
+        http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        if tls
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    )
+    with contextlib.closing(connection):
+        connection.request("GET", "/version")
+        return connection.getresponse().status
+
+
+def test_etcd_answers_the_api_server_alone(simulated: LocalCluster) -> None:
+    """Without the API server's certificate nobody is told what the cluster holds, Secrets above all.
+
+    It used to be told to whoever asked on loopback, in plain HTTP.
+    """
+    assert ask_etcd(simulated, certificate="api-to-etcd") == 200
+    for words in ({"tls": False}, {}, {"certificate": "api-to-kubelet"}):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            assert ask_etcd(simulated, **words) == 400
+
+
+def test_a_simulation_is_closed_to_others(simulated: LocalCluster) -> None:
+    """Nobody else of the machine can enter the cluster's folder."""
+    assert stat.S_IMODE(simulated.layout.folder.stat().st_mode) == 0o700
 
 
 def test_a_killed_simulation_leaves_nothing(simulated: LocalCluster) -> None:

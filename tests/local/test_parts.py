@@ -42,7 +42,7 @@ def test_only_the_door_listens_on_the_machine() -> None:
 
     assert [one.name for one in outside] == ["door-outside", "buildkitd"]
     assert list(part("door-outside").words[2::2]) == [
-        "tcp:127.0.0.1:16443", "tcp:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
+        "tcp:127.0.0.1:16443", "own:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def test_the_link() -> None:
 
 @pytest.mark.timeout(300)
 def test_the_front_door() -> None:
-    """Routes, certificates and pipes of the local cluster: the module's own tests pass."""
+    """Routes, certificates, pipes and whom the local cluster's door lets in: the module's own tests pass."""
     done = go(FRONTDOOR, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,6 +1,7 @@
 // Command frontdoor carries what passes in and out of the local cluster. It uses the standard library alone.
 //
-//	frontdoor pipe FROM TO [FROM TO]...    carry connections; an address is tcp:HOST:PORT or unix:PATH
+//	frontdoor pipe FROM TO [FROM TO]...    carry connections; an address is tcp:HOST:PORT or unix:PATH; own:HOST:PORT
+//	                                       is TCP on loopback, and carries what root and this program's user connect alone
 //	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json, under the authority in FOLDER/ca.crt and ca.key
 //	frontdoor pause                        wait to be ended, reaping what is left to it: the pod sandbox's process
 package main

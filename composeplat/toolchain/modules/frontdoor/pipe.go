@@ -23,6 +23,9 @@ func carry(pairs []string) {
 	}
 }
 
+// ownersAlone is the network of a TCP address that only root and the user who runs this program may connect to.
+const ownersAlone = "own"
+
 func split(address string) (network, place string) {
 	network, place, _ = strings.Cut(address, ":")
 	return network, place
@@ -35,9 +38,16 @@ func listen(address string) net.Listener {
 			log.Fatalf("can't clear %s: %v", place, err)
 		}
 	}
+	owners := network == ownersAlone
+	if owners {
+		network = "tcp"
+	}
 	listener, err := net.Listen(network, place)
 	if err != nil {
 		log.Fatalf("can't listen: %v", err)
+	}
+	if owners {
+		return guarded{listener}
 	}
 	return listener
 }
