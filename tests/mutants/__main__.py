@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -28,6 +29,8 @@ _PATIENCE = 8.0
 
 def main() -> None:
     options = _options()
+    # The tests run in processes of their own, which are to end with this one however it is told to.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
         coverage = _coverage(copy, keep=options.keep_map)
@@ -56,6 +59,7 @@ def _coverage(copy: Copy, *, keep: bool) -> Coverage:
     if not path.exists() or not (keep or (key.exists() and key.read_text() == current)):
         print("mutants: running the tests once, to see which lines each of them runs", flush=True)
         KEPT.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
         begun = time.monotonic()
         copy.make_map(path)
         if not path.exists():
