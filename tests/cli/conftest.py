@@ -51,10 +51,10 @@ class Seam:
 
         self.patch.setattr(f"composeplat.engine.operations.{operation}", act)
 
-    def platform(self, *words: str) -> Outcome:
+    def platform(self, *words: str, **shell: str) -> Outcome:
         return run_here(
             *words, folder=self.folder, KUBECONFIG=str(self.folder / "kubeconfig"),
-            COMPOSEPLAT_DATA=str(self.folder / "data"), **SHELL,
+            COMPOSEPLAT_DATA=str(self.folder / "data"), **SHELL, **shell,
         )  # fmt: skip
 
     @property

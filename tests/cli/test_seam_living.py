@@ -10,10 +10,11 @@ import pytest
 
 from composeplat.cluster.causes import Cause
 from composeplat.dev.development import Development, Wishes
+from composeplat.dev.running import Command
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam, data
-from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
+from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
 
 # status and logs ------------------------------------------------------------------------------------------------------
 
@@ -108,6 +109,141 @@ def test_a_cluster_that_refuses(seam: Seam, command: str) -> None:
 
     assert (outcome.status, outcome.stdout) == (1, "")
     assert "pods is forbidden" in outcome.stderr
+
+
+# events, endpoints, open, exec ----------------------------------------------------------------------------------------
+
+DISPLAY = {"DISPLAY": ":0"}
+EVENTS = "/api/v1/namespaces/team/events"
+INGRESSES = "/apis/networking.k8s.io/v1/namespaces/team/ingresses"
+
+
+def said(about: dict[str, Any], reason: str, message: str, **more: Any) -> dict[str, Any]:
+    return event(about, reason, message, lastTimestamp="2025-06-01T12:00:00Z", **more)
+
+
+@pytest.fixture
+def eventful(deployed: Seam) -> Seam:
+    """A pod of web has been said something of, and something that is no one's."""
+    other = pod(replica_set(deployment("mail")))
+    deployed.server.answers[EVENTS] = given(
+        said(POD, "BackOff", "no hunter2", count=3), said(WEB, "Scaled", "up", kind="Normal"), said(other, "Other", "x")
+    )
+    return deployed
+
+
+def test_the_events(eventful: Seam) -> None:
+    """What was said of the environment's own objects is a table, with nothing confidential in it."""
+    outcome = eventful.platform("events").assert_success()
+    rows = [line.split(maxsplit=4) for line in outcome.stdout.splitlines()]
+
+    assert rows[0] == ["AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE"]
+    assert [row[1:] for row in rows[1:]] == [
+        ["web", f"Pod/{POD['metadata']['name']}", "BackOff", "no [secret] (3 times)"],
+        ["web", "Deployment/web", "Scaled", "up"],
+    ]
+    assert outcome.stderr == ""
+
+
+def test_the_events_for_programs(eventful: Seam) -> None:
+    """The same as JSON, for the services that are named."""
+    found = data(eventful.platform("events", "web", "--json"))["events"]
+
+    assert [(one["type"], one["count"], one["message"]) for one in found] == [
+        ("Warning", 3, "no [secret]"),
+        ("Normal", 1, "up"),
+    ]
+    assert data(eventful.platform("events", "db", "--json"))["events"] == []
+
+
+def test_no_events(seam: Seam) -> None:
+    """Where there are none that is told."""
+    outcome = seam.platform("events")
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr == "there are no events of demo in namespace team\n"
+
+
+@pytest.fixture
+def reachable(seam: Seam) -> Seam:
+    """Addresses lead to web, and one to what is no service of the file."""
+    seam.server.answers[INGRESSES] = given(
+        {"metadata": {"name": "shop"}, "spec": {"rules": [
+            {"host": "shop.example.com", "http": {"paths": [
+                {"path": "/", "backend": {"service": {"name": "web", "port": {"number": 8080}}}},
+                {"path": "/api", "backend": {"service": {"name": "web", "port": {"name": "http"}}}},
+                {"path": "/old", "backend": {"service": {"name": "gone", "port": {"number": 1}}}},
+            ]}},
+        ]}},
+    )  # fmt: skip
+    return seam
+
+
+def test_the_endpoints(reachable: Seam) -> None:
+    """Each address is a line, with the service that it leads to."""
+    outcome = reachable.platform("endpoints").assert_success()
+
+    assert [line.split() for line in outcome.stdout.splitlines()] == [
+        ["ENDPOINT", "SERVICE", "PORT", "URL"],
+        ["shop", "web", "8080", "https://shop.example.com"],
+        ["shop", "web", "-", "https://shop.example.com/api"],
+    ]
+    assert data(reachable.platform("endpoints", "--json"))["endpoints"][0] == {
+        "name": "shop", "url": "https://shop.example.com", "service": "web", "port": 8080,
+    }  # fmt: skip
+
+
+def test_no_endpoints(seam: Seam) -> None:
+    """Where there are none that is told, and there is nothing to open."""
+    listed, opened = seam.platform("endpoints"), seam.platform("open", "web")
+
+    assert (listed.status, listed.stdout) == (0, "")
+    assert listed.stderr == "demo has no endpoints in namespace team\n"
+    assert (opened.status, opened.stdout) == (1, "")
+    assert opened.stderr.startswith("error: no address leads to service 'web' in namespace team\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "works", "shown"), [({}, True, True), (DISPLAY, True, False), (DISPLAY, False, True)]
+)
+def test_open(reachable: Seam, *, shell: dict[str, str], works: bool, shown: bool) -> None:
+    """The first address is opened, and printed where no browser would be seen, or none comes."""
+    opened: list[str] = []
+
+    def show(url: str) -> bool:
+        opened.append(url)
+        return works
+
+    reachable.patch.setattr("webbrowser.open", show)
+    outcome = reachable.platform("open", **shell).assert_success()
+
+    assert outcome.stdout == ("https://shop.example.com\n" if shown else "")
+    assert opened == (["https://shop.example.com"] if shell else [])
+
+
+def test_exec(deployed: Seam) -> None:
+    """The command runs in the pod of the service, and its status is the end."""
+    ran: list[Command] = []
+
+    def run(command: Command, *_: Any) -> int:
+        ran.append(command)
+        return 7
+
+    deployed.patch.setattr("composeplat.cli.exec.run_command", run)
+    outcome = deployed.platform("exec", "web", "--", "ls", "-l")
+
+    assert (outcome.status, outcome.stdout) == (7, "")
+    assert ran == [
+        Command(namespace="team", pod=POD["metadata"]["name"], container="web", words=("ls", "-l"), terminal=False)
+    ]
+
+
+def test_exec_without_a_pod(seam: Seam) -> None:
+    """Where no pod runs that is told, and how to see why."""
+    outcome = seam.platform("exec", "web", "ls")
+
+    assert outcome.status == 1
+    assert outcome.stderr == "error: no pod of service 'web' runs\n  hint: platform status says why\n"
 
 
 # up and down ----------------------------------------------------------------------------------------------------------
