@@ -7,11 +7,11 @@ Must not read nodes: it sees the model, and blames through the origins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import combinations, islice
 
 from composeplat.blame import Checker, Origins
 from composeplat.diagnostics import Report
-from composeplat.model import ALWAYS, COMPLETED, HEALTHY, HOST, NAMED, Project, Service
+from composeplat.model import ALWAYS, COMPLETED, DEFAULT_NETWORKS, HEALTHY, HOST, NAMED, Project, Service
 from composeplat.names import (
     LONGEST_LABEL,
     LONGEST_STATEFUL,
@@ -29,6 +29,9 @@ _POLICIES = {
 }
 
 
+_MAX_NETWORK_PAIRS = 10_000
+
+
 def check_project(project: Project, origins: Origins, report: Report) -> None:
     checker = Checker(project, origins, report)
     _check_names(checker, "services", project.services)
@@ -41,6 +44,7 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_command(checker, service)
         _check_length(checker, service)
     _check_cycles(checker)
+    _check_isolation(checker)
     _check_unused_volumes(checker)
 
 
@@ -171,6 +175,19 @@ def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str
     return iter([d.service for d in service.depends_on if d.service in services])
 
 
+def _check_isolation(checker: Checker) -> None:
+    """Tell once that networks keep services apart in Compose, and nothing does here; one pair shows it."""
+    on = {service.name: service.networks for service in checker.project.services.values() if service.networks}
+    groups = {networks: name for name, networks in reversed(on.items())}
+    pairs = islice(combinations(reversed(groups), 2), _MAX_NETWORK_PAIRS)
+    for first, second in islice(((groups[a], groups[b]) for a, b in pairs if not a & b), 1):
+        # One that names no networks is on the default one, and has no place to point at.
+        named, other = (first, second) if on[first] != DEFAULT_NETWORKS else (second, first)
+        message = f"keeps it apart from '{other}' in Compose; here every service reaches every other"
+        hint = "a NetworkPolicy of your own keeps them apart"
+        checker.say("not-isolated", ("services", named, "networks"), message, hint, at_key=True)
+
+
 # mounts ---------------------------------------------------------------------------------------------------------------
 
 
@@ -212,13 +229,25 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     allowed = _POLICIES[kind]
     if service.update_policy in allowed:
         return
-    if not allowed:
-        message = "sets an update policy on a Job, which is replaced as a whole"
-        hint = "remove the label, or set restart: always"
+    path = ("services", service.name, "annotation", UPDATE_LABEL)
+    shown = checker.origins.shown(*path)
+    if allowed:
+        message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
+        checker.say("update-policy", path, message, _why_kind(service))
     else:
-        message = f"sets an update policy that a {kind} does not take"
-        hint = f"a {kind} takes '{allowed[0]}' or '{allowed[1]}'"
-    checker.say("update-policy", ("services", service.name, "annotation", UPDATE_LABEL), message, hint)
+        message = f"is {shown}, which no Job takes: it is replaced as a whole"
+        checker.say("update-policy", path, message, "remove the label, or set restart: always")
+
+
+def _why_kind(service: Service) -> str:
+    """Say why a service is of its kind, where its update policy is one of the other's."""
+    if service.keeps_data and service.update_policy == "recreate":
+        return (
+            "a service with a named or anonymous volume is a StatefulSet; 'on-delete' waits for the pod to be deleted"
+        )
+    if not service.keeps_data and service.update_policy == "on-delete":
+        return "a service without a named or anonymous volume is a Deployment; 'recreate' ends its pods first"
+    return ""
 
 
 def _check_resources(checker: Checker, service: Service) -> None:

@@ -30,6 +30,11 @@ class Code:
     """Several messages of this code may stand at one place, told apart by their text."""
     once: bool = False
     """A message is said once in a run, wherever it comes up again."""
+    summary: tuple[str, str] | None = None
+    """For a note that a user should know of without ``-v``: how one of them is summed up, and how several are.
+
+    ``{count}`` is how many there are, and ``{keys}`` which keys they are of.
+    """
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -89,6 +94,15 @@ CODES: dict[str, Code] = {
     # keys
     "unsupported-key": Code(_W, "A key that Compose knows and that has no effect here.", "Remove it, or ignore this."),
     "no-effect": Code(_W, "What is set has no effect here, and why.", "Remove it, or ignore this.", many=True),
+    "harmless-setting": Code(
+        _N,
+        "A setting that has no effect here, and needs none: what it asks for holds anyway.",
+        "Nothing to do.",
+        summary=(
+            "{count} setting has no effect here, and needs none: {keys}",
+            "{count} settings have no effect here, and need none: {keys}",
+        ),
+    ),
     "ignored-key": Code(_N, "A key that is left out on purpose.", "Nothing to do."),
     "unknown-key": Code(_N, "A key that nobody knows; perhaps a typo.", "Correct it; --strict makes it an error."),
     "left-out": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
@@ -156,11 +170,20 @@ CODES: dict[str, Code] = {
     "never-public": Code(
         _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
     ),
+    "not-isolated": Code(
+        _W,
+        "Networks keep services apart in Compose; in the cluster every service reaches every other.",
+        "Write a NetworkPolicy where that matters.",
+    ),
     "private-port": Code(
         _N,
         "A port is bound to loopback (127.0.0.1, ::1, localhost): it stays private, as in Compose.",
         "Leave the host address out for a URL.",
         many=True,
+        summary=(
+            "{count} port is bound to loopback, and so has no URL",
+            "{count} ports are bound to loopback, and so have no URL",
+        ),
     ),
     "not-http": Code(
         _W,

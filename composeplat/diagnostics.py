@@ -17,6 +17,7 @@ Values of variables never come into a message: whoever writes one quotes a scala
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -175,6 +176,14 @@ class Report:
     def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:
         return [d for d in self.sorted() if d.severity_under(strict=strict) <= severity]
 
+    def summed_up(self) -> list[str]:
+        """Give a line for each kind of note that is to be known of, where the notes themselves are not shown."""
+        found: dict[str, list[Diagnostic]] = {}
+        for diagnostic in self.sorted():
+            if CODES[diagnostic.code].summary:
+                found.setdefault(diagnostic.code, []).append(diagnostic)
+        return [_sum_up(code, notes) for code, notes in found.items()]
+
     def raise_if_errors(self) -> None:
         if self.errors:
             raise InvalidDefinition(self)
@@ -210,6 +219,19 @@ class MissingPiece(ComposeplatError):
     """Something needed is not there: a cluster, an engine, a registry."""
 
     exit_code = Exit.MISSING
+
+
+def _sum_up(code: str, notes: list[Diagnostic]) -> str:
+    one, several = CODES[code].summary or ("", "")
+    counts = Counter(_key_of(note.path) for note in notes)
+    keys = ", ".join(f"{key} ({count})" if count > 1 else key for key, count in counts.most_common())
+    return (one if len(notes) == 1 else several).format(count=len(notes), keys=keys)
+
+
+def _key_of(path: PathKey) -> str:
+    """The key that a note is of: the last of its path, but the block's own for what is in one."""
+    steps = [step for step in path if isinstance(step, str)]
+    return steps[0] if steps[0] not in ("services", "volumes") else steps[-1]
 
 
 def dotted(path: PathKey) -> str:

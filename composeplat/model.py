@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
+DEFAULT_NETWORKS = frozenset(("default",))
 STARTED, HEALTHY, COMPLETED = "service_started", "service_healthy", "service_completed_successfully"
 
 
@@ -185,6 +186,8 @@ class Service:
     cap_drop: tuple[str, ...] = ()
     user: User | None = None
     stop_grace_period: int = 10
+    networks: frozenset[str] | None = DEFAULT_NETWORKS
+    """The networks it is on in Compose, for what is said of them; None where it shares another's."""
     service_account: str = ""
     """The account whose token the pods get; empty is none."""
 

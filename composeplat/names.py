@@ -67,6 +67,15 @@ def slug(path: str, limit: int = LONGEST_LABEL) -> str:
     return f"{plain[: limit - 9].rstrip('-')}-{_digest(path)}".strip("-")
 
 
+def suggest_volume(source: str, target: str, *, hidden: bool = False) -> str:
+    """Write a named volume to use in place of a host path; ``hidden`` where variables made the paths."""
+    if hidden:
+        return "'data:/path/in/the/container', with 'data:' under the top-level 'volumes'"
+    name = clean(source.rstrip("/").rpartition("/")[2])
+    name = name if is_dns_label(name) else "data"
+    return f"'{name}:{target}', with '{name}:' under the top-level 'volumes'"
+
+
 def is_dns_label(name: str) -> bool:
     return _DNS_LABEL.match(name) is not None
 

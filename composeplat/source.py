@@ -211,12 +211,7 @@ def read_nodes(source: Source, report: Report, amount: Amount | None = None) -> 
         for event in yaml.parse(source.text, Loader=loader):
             builder.feed(event)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        # The library counts on behind a last line without an end.
-        place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
-        span = Span(source, *place)
-        problem = error.problem or error.context or "not YAML"
-        report.add("bad-yaml", span, (), f"not YAML: {problem}", _yaml_hint(problem))
+        _report_yaml(error, source, report)
         raise StopReading from None
     except yaml.YAMLError as error:
         report.add("bad-yaml", Span(source), (), f"not YAML: {type(error).__name__}")
@@ -225,6 +220,18 @@ def read_nodes(source: Source, report: Report, amount: Amount | None = None) -> 
         report.add("too-deep", Span(source), (), f"collections are nested deeper than {MAX_DEPTH} levels")
         raise StopReading from None
     return builder.documents
+
+
+def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) -> None:
+    mark = error.problem_mark or error.context_mark
+    problem, hint = error.problem or error.context or "not YAML", ""
+    opened = error.context_mark
+    if opened and "end of stream" in problem and "quoted scalar" in (error.context or ""):
+        mark, hint = opened, "close it on its line, or put the whole value in the other kind of quotes"
+        problem = f"a quote opened on line {opened.line + 1} is never closed"
+    # The library counts on behind a last line without an end.
+    place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
+    report.add("bad-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
 
 
 def _yaml_hint(problem: str) -> str:

@@ -60,6 +60,15 @@ def parse_template(text: str) -> tuple[Part, ...]:
     return parts
 
 
+def variable_names(text: str) -> tuple[str, ...]:
+    """The variables that a text wants the values of, and has no default for; none of a text that is no template."""
+    try:
+        parts = parse_template(text)
+    except BadTemplate:
+        return ()
+    return tuple(dict.fromkeys(part.name for part in parts if isinstance(part, Variable) and not part.operator))
+
+
 def _parse(text: str, start: int, *, depth: int) -> tuple[tuple[Part, ...], int]:
     """Read parts up to the end, or, inside braces, up to the brace that closes them."""
     if depth > MAX_NESTING:

@@ -106,6 +106,7 @@ EXAMPLES: dict[str, Example] = {
     "no-services": _compose("volumes:\n  data:\n"),
     "unsupported-key": _compose(f"{_WEB}    container_name: front\n"),
     "no-effect": _compose(f"{_WEB}    ports:\n      - 192.168.1.5:8080:80\n"),
+    "harmless-setting": _compose(f"{_WEB}    container_name: web\n    networks: [front]\nnetworks:\n  front:\n"),
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
     "left-out": _compose(f"{_WEB}volumes:\n  data:\n"),
@@ -138,6 +139,9 @@ EXAMPLES: dict[str, Example] = {
     "outside-project": _compose(f"{_WEB}    volumes:\n      - ../shared:/usr/share/nginx/html\n"),
     "missing-path": _compose(f"{_WEB}    volumes:\n      - ./pages:/usr/share/nginx/html\n"),
     "never-public": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
+    "not-isolated": _compose(
+        "services:\n  web:\n    image: nginx\n    networks: [front]\n  db:\n    image: postgres\n    networks: [back]\n"
+    ),
     "private-port": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
     "not-http": _compose('services:\n  git:\n    image: gitea\n    ports: ["2022:22"]\n'),
     "no-domain": Example(

@@ -120,6 +120,11 @@ CASES = {
         " [no-effect]",
         service("ports: ['10.0.0.1:80:80']"),
     ),
+    "harmless-setting": Case(
+        "compose.yaml:1:28: note: services.web.container_name has no effect here, and needs none: others reach it as"
+        " 'web' [harmless-setting]",
+        service("container_name: web"),
+    ),
     "ignored-key": Case(
         "compose.yaml:1:28: note: services.web.uts is ignored [ignored-key]",
         service("uts: host"),
@@ -177,8 +182,8 @@ CASES = {
         "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n  b: {image: x}",
     ),
     "update-policy": Case(
-        "compose.yaml:1:62: error: services.web.labels.dev.platform.com/update sets an update policy that a Deployment"
-        " does not take [update-policy]",
+        "compose.yaml:1:62: error: services.web.labels.dev.platform.com/update must be 'rolling' or 'recreate' on a"
+        " Deployment, not 'on-delete' [update-policy]",
         service("labels: {dev.platform.com/update: on-delete}"),
     ),
     "above-limit": Case(
@@ -224,6 +229,11 @@ CASES = {
         "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of"
         " databases and debuggers [never-public]",
         service("ports: ['5432:5432']"),
+    ),
+    "not-isolated": Case(
+        "compose.yaml:1:28: warning: services.web.networks keeps it apart from 'db' in Compose; here every service"
+        " reaches every other [not-isolated]",
+        "services: {web: {image: x, networks: [front]}, db: {image: x, networks: [back]}}",
     ),
     "private-port": Case(
         "compose.yaml:1:36: note: services.web.ports[0] is bound to loopback: it stays private and gets no URL"

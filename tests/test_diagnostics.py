@@ -91,6 +91,20 @@ def test_at_least() -> None:
     assert [d.message for d in report.at_least(Severity.NOTE)] == ["error", "warning", "unknown", "ignored"]
 
 
+def test_notes_are_summed_up() -> None:
+    """Of notes that a user should know of there is one line a kind, with the keys, those that come most often first."""
+    report = Report()
+    for line, path in enumerate((("services", "a", "tty"), ("networks", "x", "driver"), ("networks",))):
+        report.add("harmless-setting", Span(FIRST, line), path, "note")
+    report.add("private-port", Span(FIRST, 9), ("services", "a", "ports", 0), "note")
+    report.add("ignored-key", Span(FIRST, 9), ("services", "a", "uts"), "note")
+
+    assert report.summed_up() == [
+        "3 settings have no effect here, and need none: networks (2), tty",
+        "1 port is bound to loopback, and so has no URL",
+    ]
+
+
 def test_an_unknown_code() -> None:
     """A message needs a row in the table of codes."""
     with pytest.raises(KeyError):

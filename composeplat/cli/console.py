@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from composeplat.codes import CODES
 from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.NOTE: "36"}
@@ -32,12 +33,14 @@ def show_report(
     least = Severity.NOTE if verbose else Severity.WARNING
     shown = report.at_least(least, strict=strict)
     failed = report.errors > 0 or any(d.severity_under(strict=strict) is Severity.ERROR for d in shown)
+    summed = [] if verbose or not counted else report.summed_up()
     if as_json:
+        shown += [d for d in report.sorted() if summed and CODES[d.code].summary]
         # In ASCII, so that no control character of a name reaches a terminal.
         tell("".join(json.dumps(as_data(diagnostic, strict=strict)) + "\n" for diagnostic in shown))
         return failed
     summary = _summary(shown, report.not_kept, strict=strict) if shown and counted else ""
-    tell(diagnostics_text(shown, strict=strict) + summary)
+    tell(diagnostics_text(shown, strict=strict) + "".join(map(_sum_line, summed)) + summary)
     return failed
 
 
@@ -52,6 +55,10 @@ def diagnostics_text(shown: Iterable[Diagnostic], *, strict: bool = False) -> st
         if diagnostic.hint:
             told.append(f"  hint: {diagnostic.hint}\n")
     return "".join(told)
+
+
+def _sum_line(line: str) -> str:
+    return f"{_severity(Severity.NOTE, color=wants_color(sys.stderr))}: {line} (-v tells more)\n"
 
 
 _raw: list[bool] = []
@@ -146,9 +153,13 @@ def as_data(diagnostic: Diagnostic, *, strict: bool) -> dict[str, object]:
 def _line(diagnostic: Diagnostic, *, strict: bool, color: bool) -> str:
     span = diagnostic.span
     severity = diagnostic.severity_under(strict=strict)
-    word = f"\x1b[1;{_COLORS[severity]}m{severity}\x1b[0m" if color else str(severity)
+    word = _severity(severity, color=color)
     name = printable(span.source.name)
     return f"{name}:{span.line}:{span.column}: {word}: {diagnostic.message} [{diagnostic.code}]"
+
+
+def _severity(severity: Severity, *, color: bool) -> str:
+    return f"\x1b[1;{_COLORS[severity]}m{severity}\x1b[0m" if color else str(severity)
 
 
 def _excerpt(span: Span, *, color: bool) -> str:

@@ -239,6 +239,8 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         raise pulumi.RunError(_with_hint(error)) from None
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
+    for line in loaded.report.summed_up():
+        pulumi.log.info(line, resource=resource)
     context = read_kubeconfig(os.environ).current or "of the provider"
     for sent in publications(loaded, plan, context=context):
         pulumi.log.info(sent.text, resource=resource)

@@ -12,9 +12,14 @@ from composeplat.diagnostics import PathKey, quoted
 from composeplat.dotenv import EnvLines, evaluate_lines
 from composeplat.load.reading import Reading
 from composeplat.model import HOST, Mount, Project, Service
-from composeplat.names import is_env_name
+from composeplat.names import is_env_name, suggest_volume
 
 MAX_ENVIRONMENTS = 32 * 1024 * 1024
+
+
+_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+_NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
+_NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
 
 
 def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
@@ -106,19 +111,26 @@ class Content(Checker):
     def _with_content(self, mount: Mount, path: PathKey) -> Mount:
         source = Path(mount.source)
         if files.is_system_path(source):
-            hint = "a cluster has no path of this machine: use a named volume, or a folder of the project"
+            hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
             self.say("refused-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
             return mount
         try:
             content = files.read_host_content(source, self.reading.root)
         except files.Unreadable as error:
             code = error.code or ("missing-path" if error.missing else "refused-path")
-            hint = error.hint or (
-                "create it, or use a named volume" if error.missing else "use a named volume, or files of the project"
-            )
+            instead = self._instead_of(mount, path) if error.missing else "use a named volume, or files of the project"
+            hint = error.hint or instead
             self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
             return mount
         return replace(mount, content=content)
+
+    def _instead_of(self, mount: Mount, path: PathKey) -> str:
+        """The ways out where a host path is not there: what was meant can't be told from it."""
+        hidden = self.origins.is_substituted(*path, "source")
+        if Path(mount.target).suffix and not hidden:
+            return "create the file: it is copied, read-only"
+        example = suggest_volume(mount.source, mount.target, hidden=hidden)
+        return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"
 
     def _shown(self, path: PathKey) -> str:
         """Quote the path as it stands in the file; in the long form it is one key of the entry."""

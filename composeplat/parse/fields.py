@@ -15,7 +15,9 @@ from composeplat.blame import Origins
 from composeplat.diagnostics import PathKey, Report, Span, dotted
 from composeplat.environ import Variables
 from composeplat.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
+from composeplat.parse.remarks import remark_on
 from composeplat.source import Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.template import variable_names
 from composeplat.values import BadValue, parse_bool, split_pair
 
 T = TypeVar("T")
@@ -73,8 +75,8 @@ class Field:
             return None
         return self.node.text
 
-    def value(self, parse: Callable[[str], T]) -> T | None:
-        """Read a scalar by one of the small grammars."""
+    def value(self, parse: Callable[[str], T], *, unset_means: str = "nothing stands in its place") -> T | None:
+        """Read a scalar by one of the small grammars; a variable that is not set may be what makes it wrong."""
         text = self.text()
         if text is None:
             return None
@@ -82,8 +84,17 @@ class Field:
             return parse(text)
         except BadValue as error:
             assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker: text() saw to it
-            self.say("bad-value", f"{error}, not {self.node.shown}")
+            self.say("bad-value", f"{error}, not {self.node.shown}", self._unset_hint(self.node, unset_means))
             return None
+
+    def _unset_hint(self, node: Scalar, unset_means: str) -> str:
+        """Name the variables of a text that are not set or empty."""
+        names = variable_names(node.written) if node.is_substituted else ()
+        unset = [name for name in names if not self.ctx.variables.lookup(name)]
+        if not unset:
+            return ""
+        verb = "is" if len(unset) == 1 else "are"
+        return f"{', '.join(unset)} {verb} not set or empty, so {unset_means}"
 
     def boolean(self) -> bool | None:
         return self.value(parse_bool)
@@ -222,12 +233,10 @@ def _pass_over(whole: Field, key: Scalar, value: Node, row: Row | None, pattern:
     report = whole.ctx.report
     name = dotted(path)
     if handling is Handling.WARNED or (handling is None and pattern in OPEN_SECTIONS):
-        report.add(
-            "unsupported-key", key.span, path, f"{name} is not supported and has no effect", row.why if row else ""
-        )
+        _leave_out(report, key, value, path, pattern, row.why if row else "")
     elif handling is Handling.DEEP:
-        report.add("unsupported-key", key.span, path, f"{name} is not supported and has no effect")
-        _warn_fields(report, value, path)
+        _leave_out(report, key, value, path, pattern)
+        _leave_out_fields(report, value, path)
     elif handling is Handling.IGNORED:
         report.add("ignored-key", key.span, path, f"{name} is ignored")
     elif not key.text.startswith("x-"):
@@ -235,14 +244,20 @@ def _pass_over(whole: Field, key: Scalar, value: Node, row: Row | None, pattern:
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
 
 
-def _warn_fields(report: Report, block: Node, path: PathKey) -> None:
-    """Warn of each field of each entry of a block that has no effect."""
-    if not isinstance(block, Mapping):
-        return
-    for key, entry in block:
-        if not isinstance(entry, Mapping):
-            continue
-        for name, _ in entry:
+def _leave_out(report: Report, key: Scalar, value: Node, path: PathKey, pattern: str, hint: str = "") -> None:
+    """Warn of a key without effect; where nothing is lost by it, only note that."""
+    remark = remark_on(pattern, key.text, value, path)
+    if remark and remark.harmless:
+        message = f"{dotted(path)} has no effect here, and needs none: {remark.text}"
+        report.add("harmless-setting", key.span, path, message)
+    else:
+        more = f": {remark.text}" if remark else ""
+        report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", hint)
+
+
+def _leave_out_fields(report: Report, block: Node, path: PathKey) -> None:
+    """Say the same of each field of each entry of a block that has no effect."""
+    for key, entry in block if isinstance(block, Mapping) else ():
+        for name, value in entry if isinstance(entry, Mapping) else ():
             if not name.text.startswith("x-"):
-                where = (*path, key.text, name.text)
-                report.add("unsupported-key", name.span, where, f"{dotted(where)} is not supported and has no effect")
+                _leave_out(report, name, value, (*path, key.text, name.text), f"{dotted(path)}.*")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from composeplat.diagnostics import quoted
 from composeplat.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
 from composeplat.parse.environment import absolute
 from composeplat.parse.fields import Field, Section
+from composeplat.parse.remarks import HARMLESS_OPTIONS
 from composeplat.source import Mapping, Scalar
 from composeplat.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
 
@@ -32,14 +34,21 @@ def _read_short(item: Field) -> Mount | None:
     text = item.value(parse_mount)
     if text is None:
         return None
-    if text.effectless:
-        words = "', '".join(text.effectless)
-        item.say("no-effect", f"has options that have no effect in a cluster: '{words}'")
+    _say_options(item, text.effectless)
     if not text.source:
         return Mount(kind=ANONYMOUS, target=text.target, read_only=text.read_only)
     if is_host_path(text.source):
         return Mount(kind=HOST, target=text.target, source=absolute(item, text.source), read_only=text.read_only)
     return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only)
+
+
+def _say_options(item: Field, options: tuple[str, ...]) -> None:
+    lost = [option for option in options if option not in HARMLESS_OPTIONS]
+    if lost:
+        item.say("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, lost))}")
+    elif options:
+        shown = ", ".join(map(quoted, options))
+        item.say("harmless-setting", f"has an option that has no effect here, and needs none: {shown}")
 
 
 def _read_long(item: Field) -> Mount | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from composeplat.diagnostics import Span, quoted
 from composeplat.model import Endpoint, Project, Route, Service, Volume
 from composeplat.names import is_dns_name
 from composeplat.parse.annotations import parse_annotations
@@ -15,6 +16,7 @@ from composeplat.source import Mapping, Node, Scalar, Sequence
 from composeplat.values import BadValue, parse_port_number, parse_size
 
 _LONGEST_ROUTE = 1024
+_MAX_STRAY = 8
 _ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
 
@@ -66,10 +68,21 @@ def _services(section: Section) -> dict[str, Service]:
         services[name] = parse_service(name, place) or Service(name=name)
     found = section.fields.get("services")
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
-        span = found.span if found else section.whole.span
-        hint = "add a service such as  web: {image: nginx}"
+        span, hint = _stray_services(section.whole) if found is None else (found.span, "")
+        hint = hint or "add a service such as  web: {image: nginx}"
         section.whole.ctx.report.add("no-services", span, ("services",), "the definition has no services", hint)
     return services
+
+
+def _stray_services(whole: Field) -> tuple[Span, str]:
+    """Find what was written as a service at the top level, as in files of Compose's first version."""
+    entries = whole.node if isinstance(whole.node, Mapping) else ()
+    stray = [key for key, node in entries if isinstance(node, Mapping) and ("image" in node or "build" in node)]
+    if not stray:
+        return whole.span, ""
+    names = ", ".join(quoted(key.text) for key in stray[:_MAX_STRAY]) + (" …" if len(stray) > _MAX_STRAY else "")
+    looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
+    return stray[0].span, f"{names} {looks} under 'services:'"
 
 
 # volumes --------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from composeplat.keys import SERVICE
-from composeplat.model import COMPLETED, HEALTHY, STARTED, Dependency, Service, User
+from composeplat.model import COMPLETED, DEFAULT_NETWORKS, HEALTHY, STARTED, Dependency, Service, User
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
 from composeplat.parse.annotations import parse_annotations
 from composeplat.parse.build import parse_build
@@ -15,7 +15,7 @@ from composeplat.parse.fields import Field, Section
 from composeplat.parse.healthcheck import parse_healthcheck
 from composeplat.parse.mounts import parse_mounts
 from composeplat.parse.ports import parse_ports
-from composeplat.source import Mapping, Scalar, Sequence
+from composeplat.source import Mapping, Node, Scalar, Sequence
 from composeplat.values import BadValue, UserText, parse_duration, parse_image, parse_user, split_words, whole_seconds
 
 _CONDITIONS = (STARTED, HEALTHY, COMPLETED)
@@ -34,7 +34,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
     labels = {**deploy.labels, **parse_annotations(section, "labels")}
     return Service(
         name=name,
-        image=(image.value(parse_image) or "") if image else "",
+        image=_image(image) if image else "",
         build=build,
         entrypoint=_words(section, "entrypoint"),
         command=_words(section, "command"),
@@ -59,8 +59,15 @@ def parse_service(name: str, whole: Field) -> Service | None:
         cap_drop=_capabilities(section, "cap_drop"),
         user=_user(section),
         stop_grace_period=_grace_period(section),
+        networks=_networks(section),
         service_account=section.value("x-service-account", _account_name, ""),
     )
+
+
+def _image(found: Field) -> str:
+    ends_in_colon = isinstance(found.node, Scalar) and found.node.text.endswith(":")
+    unset_means = "the tag is empty" if ends_in_colon else "nothing stands in its place"
+    return found.value(parse_image, unset_means=unset_means) or ""
 
 
 def _words(section: Section, key: str) -> tuple[str, ...] | None:
@@ -115,6 +122,23 @@ def _dependency(name: str, place: Field) -> Dependency | None:
         condition=(condition.choice(*_CONDITIONS) if condition else None) or STARTED,
         required=section.boolean("required", default=True),
     )
+
+
+def _networks(section: Section) -> frozenset[str] | None:
+    """Read the names of the networks, which have no effect: what they would keep apart is told."""
+    node = section.whole.node
+    if not isinstance(node, Mapping) or "network_mode" in node:
+        return None
+    whole = node.get("networks")
+    if whole is None:
+        return DEFAULT_NETWORKS
+    section.whole.child("networks", whole, node.key("networks"))
+    names = whole.entries if isinstance(whole, Mapping) else [item.text for item in _scalars(whole)]
+    return frozenset(names) or DEFAULT_NETWORKS
+
+
+def _scalars(node: Node) -> list[Scalar]:
+    return [item for item in node if isinstance(item, Scalar)] if isinstance(node, Sequence) else []
 
 
 def _node_selector(section: Section) -> dict[str, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from composeplat.blame import Checker
-from composeplat.model import Service
+from composeplat.diagnostics import PathKey
+from composeplat.model import Mount, Service
+from composeplat.names import suggest_volume
 from composeplat.plan.images import carries_content_in_image, host_mounts
 
 _LARGEST_SECRET = 1_000_000
@@ -33,5 +35,13 @@ def _tell_of_host_content(checker: Checker, service: Service) -> None:
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):
         if mount in mounts and mount.content is not None and mount.content.files == ():
-            message = "is an empty folder, and nothing is mounted"
-            checker.say("left-out", ("services", service.name, "mounts", index), message)
+            _tell_of_empty_folder(checker, mount, ("services", service.name, "mounts", index))
+
+
+def _tell_of_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:
+    if mount.read_only:
+        checker.say("left-out", path, "is an empty folder, and nothing is mounted")
+        return
+    example = suggest_volume(mount.source, mount.target, hidden=checker.origins.is_substituted(*path, "source"))
+    message = "mounts an empty folder of this machine: what is written there is lost with the pod"
+    checker.say("no-effect", path, message, f"to keep it, use a named volume: {example}")

@@ -146,7 +146,7 @@ REFUSED = {
     ),
     "a quote that is never closed": (
         b'services: {web: {image: "nginx}}\n',
-        "compose.yaml:2:1: error: not YAML: found unexpected end of stream [bad-yaml]",
+        "compose.yaml:1:25: error: not YAML: a quote opened on line 1 is never closed [bad-yaml]",
     ),
     "a version of YAML that there is not": (
         b"%YAML 9.9\n---\n" + TEXT.encode(),

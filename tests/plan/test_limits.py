@@ -69,23 +69,26 @@ def test_files_of_all_host_volumes_count_together(project: Project, more: int, e
     assert [image.derived for image in reading.plan.images] == [True] * more
 
 
+EMPTY = "mounts an empty folder of this machine: what is written there is lost with the pod"
+
+
 def test_an_empty_host_folder(project: Project) -> None:
-    """An empty folder is told in a note, and nothing is mounted."""
-    folder = project("services: {web: {image: nginx, volumes: ['./empty:/data']}}")
+    """An empty folder is warned of, as what is written there is lost; one that is read-only is noted."""
+    folder = project("services: {web: {image: nginx, volumes: ['./empty:/data', './empty:/conf:ro']}}")
     (folder.path / "empty").mkdir()
 
     reading = folder.read()
 
-    assert reading.messages == []
+    assert reading.messages == [f"compose.yaml:1:42: warning: services.web.volumes[0] {EMPTY} [no-effect]"]
     assert reading.notes == [
-        "compose.yaml:1:42: note: services.web.volumes[0] is an empty folder, and nothing is mounted [left-out]"
+        "compose.yaml:1:59: note: services.web.volumes[1] is an empty folder, and nothing is mounted [left-out]"
     ]
     assert reading.names == ["Service/web", "Deployment/web"]
     assert "volumeMounts" not in reading.container("Deployment", "web")
 
 
 def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
-    """Beside other content, the note names the empty one alone."""
+    """Beside other content, the warning names the empty one alone."""
     folder = project(
         {"compose.yaml": "services: {web: {image: nginx, volumes: ['./full:/a', './empty:/b']}}", "full/x": "x"}
     )
@@ -93,9 +96,7 @@ def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
 
     reading = folder.read()
 
-    assert reading.notes == [
-        "compose.yaml:1:55: note: services.web.volumes[1] is an empty folder, and nothing is mounted [left-out]"
-    ]
+    assert reading.messages == [f"compose.yaml:1:55: warning: services.web.volumes[1] {EMPTY} [no-effect]"]
     assert [mount["mountPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]] == ["/a/x"]
 
 

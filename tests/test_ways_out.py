@@ -1,0 +1,149 @@
+"""Messages that people meet first: each says what was found, and a way out that they can take as it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.diagnostics import Severity
+from tests.conftest import Project
+
+
+def told(project: Project, text: str, **shell: str) -> list[tuple[str, str]]:
+    """The errors and warnings of a definition that has an empty folder beside it, with their hints."""
+    folder = project({"compose.yaml": text}, **shell)
+    (folder.path / "empty").mkdir()
+    found = folder.read().loaded.report.at_least(Severity.WARNING)
+    return [(str(one).partition(": ")[2].rpartition(" [")[0], one.hint) for one in found]
+
+
+def service(keys: str) -> str:
+    return f"services: {{web: {{image: nginx, {keys}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "hint"),
+    [
+        pytest.param(
+            "volumes: ['./pgdata:/var/lib/postgresql/data']",
+            "error: services.web.volumes[0] mounts a host path that does not exist:"
+            " './pgdata:/var/lib/postgresql/data'",
+            "to keep data: 'pgdata:/var/lib/postgresql/data', with 'pgdata:' under the top-level 'volumes'; to ship"
+            " files: create the folder, they are copied, read-only",
+            id="a missing folder",
+        ),
+        pytest.param(
+            "volumes: ['./nginx.conf:/etc/nginx/nginx.conf']",
+            "error: services.web.volumes[0] mounts a host path that does not exist:"
+            " './nginx.conf:/etc/nginx/nginx.conf'",
+            "create the file: it is copied, read-only",
+            id="a missing file",
+        ),
+        pytest.param(
+            "volumes: ['${PLACE}:/data']",
+            "error: services.web.volumes[0] mounts a host path that does not exist: '${PLACE}:/data' (after"
+            " substitution)",
+            "to keep data: 'data:/path/in/the/container', with 'data:' under the top-level 'volumes'; to ship files:"
+            " create the folder, they are copied, read-only",
+            id="a missing path from a variable",
+        ),
+        pytest.param(
+            "volumes: ['./empty:/var/lib/app']",
+            "warning: services.web.volumes[0] mounts an empty folder of this machine: what is written there is lost"
+            " with the pod",
+            "to keep it, use a named volume: 'empty:/var/lib/app', with 'empty:' under the top-level 'volumes'",
+            id="an empty folder",
+        ),
+        pytest.param(
+            "volumes: ['/var/run/docker.sock:/var/run/docker.sock:ro']",
+            "error: services.web.volumes[0] mounts a system path of this machine:"
+            " '/var/run/docker.sock:/var/run/docker.sock:ro'",
+            "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'",
+            id="the socket of Docker",
+        ),
+        pytest.param(
+            "volumes: ['/proc:/host/proc']",
+            "error: services.web.volumes[0] mounts a system path of this machine: '/proc:/host/proc'",
+            "a cluster has no path of this machine: use a named volume, or a folder of the project",
+            id="another system path",
+        ),
+        pytest.param(
+            "labels: {dev.platform.com/update: on-delete}",
+            "error: services.web.labels.dev.platform.com/update must be 'rolling' or 'recreate' on a Deployment, not"
+            " 'on-delete'",
+            "a service without a named or anonymous volume is a Deployment; 'recreate' ends its pods first",
+            id="an update policy of StatefulSets",
+        ),
+        pytest.param(
+            "volumes: [/data], labels: {dev.platform.com/update: recreate}",
+            "error: services.web.labels.dev.platform.com/update must be 'rolling' or 'on-delete' on a StatefulSet, not"
+            " 'recreate'",
+            "a service with a named or anonymous volume is a StatefulSet; 'on-delete' waits for the pod to be deleted",
+            id="an update policy of Deployments",
+        ),
+        pytest.param(
+            "labels: {dev.platform.com/update: blue}",
+            "error: services.web.labels.dev.platform.com/update must be 'rolling' or 'recreate' on a Deployment, not"
+            " 'blue'",
+            "",
+            id="no update policy",
+        ),
+    ],
+)
+def test_a_way_out(project: Project, keys: str, message: str, hint: str) -> None:
+    """The message says what was found, and the hint what to write."""
+    assert told(project, service(keys), PLACE="./secret") == [(message, hint)]
+
+
+@pytest.mark.parametrize(
+    ("image", "shell", "hint"),
+    [
+        pytest.param("q:${TAG}", {}, "TAG is not set or empty, so the tag is empty", id="a tag that is not set"),
+        pytest.param("q:${TAG}", {"TAG": ""}, "TAG is not set or empty, so the tag is empty", id="an empty tag"),
+        pytest.param("${NAME}", {}, "NAME is not set or empty, so nothing stands in its place", id="a whole image"),
+        pytest.param("q:$A.$B.$A", {}, "A, B are not set or empty, so nothing stands in its place", id="several"),
+        pytest.param("q:${TAG}", {"TAG": "1 2"}, "", id="a tag that is none"),
+        pytest.param("q:${TAG-}", {}, "", id="a default that is empty"),
+    ],
+)
+def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
+    project: Project, image: str, shell: dict[str, str], hint: str
+) -> None:
+    """That an image can't be read is told with the variable that left a hole in it."""
+    text = f"services: {{web: {{image: '{image}'}}}}"
+    want = "must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0"
+    errors = [one for one in told(project, text, **shell) if one[0].startswith("error")]
+
+    assert errors == [(f"error: services.web.image {want}, not '{image}' (after substitution)", hint)]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        pytest.param(
+            "version: '1'\nweb:\n  image: nginx\ndb:\n  build: .\nnotes: {}\n",
+            "'web', 'db' look like services: put them under 'services:'",
+            id="two",
+        ),
+        pytest.param("web: {image: nginx}", "'web' looks like a service: put it under 'services:'", id="one"),
+        pytest.param("volumes: {data: {}}", "add a service such as  web: {image: nginx}", id="none"),
+    ],
+)
+def test_services_at_the_top_level(project: Project, text: str, hint: str) -> None:
+    """A file of Compose's first version has its services there: they are named, with the place for them."""
+    assert told(project, text) == [("error: the definition has no services", hint)]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        pytest.param('services:\n  web:\n    image: "nginx\n    ports: [80]\n', (3, 12), id="double"),
+        pytest.param("services:\n  web:\n    command: [sh, -c, 'echo]\n    image: nginx", (3, 23), id="single"),
+    ],
+)
+def test_a_quote_that_is_never_closed(project: Project, text: str, place: tuple[int, int]) -> None:
+    """The place is where it was opened, not the end of the file where the reader noticed."""
+    (error,) = project(text).read().loaded.report.sorted()
+
+    assert place == (error.span.line, error.span.column)
+    assert error.message == "not YAML: a quote opened on line 3 is never closed"
+    assert error.hint == "close it on its line, or put the whole value in the other kind of quotes"
