@@ -6,6 +6,7 @@ The volumes are of a storage that every node can mount, so that nothing but the 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -170,3 +171,49 @@ def test_no_other_node_will_do(settled: Environment, home: str) -> None:
 
     assert "3 node(s) didn't match pod affinity rules" in until(refused)
     assert {home, "None"} == where(settled, "web")
+
+
+def test_a_node_that_an_autoscaler_adds(nodes: LocalCluster, environment: Environment) -> None:
+    """A pod that no node can run is waited for while an autoscaler says that it adds one: longer than 8 seconds."""
+    environment.write(APP + "  web: {<<: *app, x-node-selector: {pool: new}}\n")
+    process = environment.start("deploy", "--progress", "plain")
+    pod = until(lambda: next((p for p in environment.pods("web") if p["status"].get("conditions")), None))
+    nominated = {
+        "apiVersion": "v1", "kind": "Event", "type": "Normal", "reason": "Nominated",
+        "metadata": {"name": f"{pod['metadata']['name']}.1", "namespace": environment.namespace},
+        "involvedObject": {"kind": "Pod", **{key: pod["metadata"][key] for key in ("name", "namespace", "uid")}},
+        "message": "Pod should schedule on: nodeclaim/new-1", "source": {"component": "karpenter"},
+    }  # fmt: skip
+    with Api(nodes.access) as api:
+        api.apply(nominated)
+        time.sleep(10)
+        assert process.poll() is None
+        path = f"{NODES}/{api.items(NODES)[0]['metadata']['name']}"
+        api.patch(path, {"metadata": {"labels": {"pool": "new"}}})
+        try:
+            _, said = process.communicate(timeout=30)
+        finally:
+            api.patch(path, {"metadata": {"labels": {"pool": None}}})
+
+    assert process.returncode == 0, said
+    assert "no node can run it yet: room is being made for it" in said
+
+
+def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Environment) -> None:
+    """Where a cluster has an autoscaler, a pod that no node can run is no failure before that has had its time."""
+    status = {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+    }  # fmt: skip
+    text = APP + "  web: {<<: *app, x-node-selector: {pool: new}}\n"
+    with Api(nodes.access) as api:
+        api.apply(status)
+        try:
+            ran = environment.deploy(text, "--timeout", "12", "--json").expect(1)
+        finally:
+            api.delete(f"{kind_path('v1', 'ConfigMap', 'kube-system')}/cluster-autoscaler-status")
+    without = environment.deploy("", "--json").expect(1)
+
+    assert [one["code"] for one in ran.json["failures"]] == ["timeout"]
+    assert [one["code"] for one in without.json["failures"]] == ["unschedulable"]
+    assert without.seconds < 30
