@@ -100,17 +100,17 @@ def _job(job: Object, snapshot: Snapshot) -> Standing:
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(cause_of_job(job, failed, pods), 0, 1, names)
-    cause = cause_of_making(job, snapshot) or next(
-        (c for c in (cause_of_pod(p, snapshot, is_job=True) for p in pods) if c), None
-    )
+    alive = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
+    cause = next((c for c in (cause_of_pod(p, snapshot, is_job=True) for p in alive) if c), None)
+    if cause is None and len(alive) < job["spec"].get("parallelism", 1):
+        cause = cause_of_making(job, snapshot)
     if cause:
         return _failed(cause, 0, 1, names)
     retry = cause_of_retry(job, pods)
     if any(runs(pod) for pod in pods):
         words = f"is running; {retry.message}" if retry else "is running"
         return Standing(state=State.STARTED, words=words, wanted=1, pods=names, retry=retry)
-    words = _waiting([pod for pod in pods if pod["status"].get("phase") != "Failed"], snapshot)
-    words = words or (retry.message if retry else "")
+    words = _waiting(alive, snapshot) or (retry.message if retry else "")
     return Standing(state=State.WAITING, words=words, wanted=1, pods=names, retry=retry)
 
 

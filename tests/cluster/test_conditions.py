@@ -1077,9 +1077,12 @@ def test_refusals_of_others(told: Object) -> None:
     assert web(told).state is State.WAITING
 
 
-def test_refused_at_first() -> None:
+@pytest.mark.parametrize(("workload", "owner"), [(WEB, SET), (MIGRATE, MIGRATE)], ids=["deployment", "job"])
+def test_refused_at_first(workload: Object, owner: Object) -> None:
     """What was refused once does not matter when the pods are there."""
-    assert web(pod(SET, state=running()), event(SET, "FailedCreate", HOOK)).state is State.STARTED
+    held = (SET, pod(owner, state=running()), event(owner, "FailedCreate", HOOK))
+
+    assert stands(workload, *held).state is State.STARTED
 
 
 # health checks --------------------------------------------------------------------------------------------------------
