@@ -7,22 +7,26 @@ What is made of its events is whoever's who asks for it.
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from composeplat.cluster.api import Api, ApiError
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.events import KEEP, Events
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.process import Ended
 from composeplat.engine.stack import Stack
-from composeplat.engine.workspace import broke_off, explain
+from composeplat.engine.workspace import broke_off, explain, is_refused
 from composeplat.plan.desired import Plan
 
 #: So often Pulumi is run where something comes in between that passes by itself.
 _MOST_RUNS = 10
+#: So often it is run again where a credential had ended before it was said to.
+_MOST_REFUSALS = 3
 #: For operations that no program is needed for.
 WITHOUT_PROGRAM = ("--exec-kind", "auto.local")
 #: For operations that go on with the rest where a part fails.
@@ -104,11 +108,11 @@ def run(
         stack.pulse.check()
         listening.tick()
 
-    for _ in range(_MOST_RUNS):
+    for number in range(_MOST_RUNS):
         before, events = events, Events()
         ended = stack.space.follow(words, on_event, on_tick, more)
         _add_done(events, before)
-        if not ended.status or stack.is_interrupted or not _has_passed(stack, events, ended):
+        if not ended.status or stack.is_interrupted or not _has_passed(stack, events, ended, number):
             break
     return events, ended
 
@@ -119,20 +123,34 @@ def failed(ended: Ended, events: Events) -> ComposeplatError:
     return explain("\n".join(texts) if texts and not is_locked_out(ended.output) else ended.output)
 
 
-def _has_passed(stack: Stack, events: Events, ended: Ended) -> bool:
-    """Say whether what was in the way is so no more: a dead process's lock, or a cluster that broke off."""
+def _has_passed(stack: Stack, events: Events, ended: Ended, number: int) -> bool:
+    """Say whether what was in the way is so no more: a dead process's lock, a credential, a cluster that broke off."""
     if is_locked_out(ended.output):
         if stack.space.unlock(ended.output):
             stack.say("broke the lock of a process that is gone")
             return True
         return False
-    if not broke_off("\n".join([ended.output, *_texts(events)])):
+    text = "\n".join([ended.output, *_texts(events)])
+    if is_refused(text) and number < _MOST_REFUSALS and _is_let_in(stack):
+        stack.say("the cluster refused a credential that had ended; going on with another one")
+        return True
+    if not broke_off(text):
         return False
     stack.say("the cluster broke off; going on once it answers")
     stack.pulse.doubt()
     while stack.pulse.silence and not stack.is_interrupted:
         stack.pulse.check()
         stack.pause()
+    return True
+
+
+def _is_let_in(stack: Stack) -> bool:
+    """Say whether the cluster accepts the credentials that there are now."""
+    with Api(stack.target.access) as api:
+        try:
+            api.get(f"/api/v1/namespaces/{stack.namespace}")
+        except ApiError as error:
+            return error.status not in (0, http.client.UNAUTHORIZED)
     return True
 
 

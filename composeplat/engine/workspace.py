@@ -283,6 +283,18 @@ _NO_ANSWER = re.compile(
 )
 
 
+#: How the provider tells of a credential that the API server did not accept; registries say it in other words.
+_REFUSED = re.compile(
+    r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
+    r"|the server has asked for the client to provide credentials"
+)
+
+
+def is_refused(output: str) -> bool:
+    """Say whether Pulumi failed as its credential had ended: it has another the next time that it is run."""
+    return _REFUSED.search(output) is not None
+
+
 def broke_off(output: str) -> bool:
     """Say whether Pulumi failed as the cluster did not answer, so that it may as well go on once that does."""
     return _NO_ANSWER.search(output) is not None
@@ -305,8 +317,8 @@ def explain(output: str) -> ComposeplatError:
         locks = re.findall(r"file://(/\S+\.json)", text)
         way_out = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
         return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {way_out}")
-    if broke_off(text):
-        return MissingPiece(f"the cluster broke off: {text[-600:]}", "see whether it answers, then run this again")
+    if (failure := _explain_cluster(text)) is not None:
+        return failure
     if re.search(r"no space left on device", text):
         return ComposeplatError("the state can't be written: the disk is full", "make room, then run this again")
     if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):
@@ -314,3 +326,14 @@ def explain(output: str) -> ComposeplatError:
     if re.search(r"permission denied|read-only file system", text):
         return ComposeplatError(f"the state can't be written: {text[:300]}")
     return ComposeplatError(f"Pulumi failed: {text[-600:]}")
+
+
+def _explain_cluster(text: str) -> MissingPiece | None:
+    """Say in a sentence that the cluster was the cause, where it was."""
+    if is_refused(text):
+        return MissingPiece(
+            "the cluster does not accept the credentials that the kubeconfig gives Pulumi", "kubectl auth whoami"
+        )
+    if broke_off(text):
+        return MissingPiece(f"the cluster broke off: {text[-600:]}", "see whether it answers, then run this again")
+    return None

@@ -1,7 +1,8 @@
 """A credential plugin for tests: gives credentials that an API server takes for three seconds and no longer.
 
-Run as ``python short_lived.py KEYS NAME UID KIND NOTES``, with the folder of the cluster's keys, the name and number of
-the service account ``default/NAME``, what is wanted (``token`` or ``certificate``), and a file that notes each run.
+Run as ``python short_lived.py KEYS NAME UID KIND NOTES SAID``, with the folder of the cluster's keys, the name and
+number of the service account ``default/NAME``, what is wanted (``token`` or ``certificate``), a file that notes each
+run, and for how many seconds it says that they live.
 """
 
 from __future__ import annotations
@@ -88,9 +89,10 @@ def _plain(signature: bytes) -> bytes:
 
 
 def main() -> None:
-    keys, name, uid, kind, notes = sys.argv[1:]
+    keys, name, uid, kind, notes, said = sys.argv[1:]
     end = time.time() + LIFE
-    status: dict[str, str] = {"expirationTimestamp": datetime.fromtimestamp(int(end), UTC).isoformat()}
+    said_end = datetime.fromtimestamp(int(time.time() + float(said)), UTC)
+    status: dict[str, str] = {"expirationTimestamp": said_end.isoformat()}
     if kind == "token":
         status["token"] = make_token(Path(keys), name, uid, end)
     else:

@@ -25,7 +25,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.deploy import short_lived
-from tests.deploy.conftest import Environment, Ran, until
+from tests.deploy.conftest import SLEEP, Environment, Ran, until
 from tests.deploy.test_up import up_words
 
 ACCOUNT = "short-lived"
@@ -75,13 +75,13 @@ def account(cluster: LocalCluster) -> str:
         return str(api.get(f"/api/v1/namespaces/default/serviceaccounts/{ACCOUNT}")["metadata"]["uid"])
 
 
-def use_plugin(environment: Environment, folder: Path, account: str, kind: str) -> Path:
+def use_plugin(environment: Environment, folder: Path, account: str, kind: str, said: float = short_lived.LIFE) -> Path:
     """Let the environment's kubeconfig name the plugin; gives the file that notes each of its runs."""
     layout, notes = environment.cluster.layout, folder / f"{kind}-runs"
     config = json.loads(layout.kubeconfig.read_text())
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": sys.executable,
-        "args": ["-IS", short_lived.__file__, str(layout.keys), ACCOUNT, account, kind, str(notes)],
+        "args": ["-IS", short_lived.__file__, str(layout.keys), ACCOUNT, account, kind, str(notes), str(said)],
     }  # fmt: skip
     config["users"] = [{"name": one["name"], "user": {"exec": plugin}} for one in config["users"]]
     named = folder / f"{kind}-kubeconfig"
@@ -173,6 +173,19 @@ def test_beyond_the_end(environment: Environment, tmp_path: Path, account: str, 
     assert done[0].seconds > SLOW
     assert before > 5 * SLOW
     assert runs(notes) > done[0].seconds / short_lived.LIFE
+
+
+def test_a_plugin_that_says_too_much(environment: Environment, tmp_path: Path, account: str) -> None:
+    """A credential that ends before its plugin says so is renewed when it is refused; Pulumi is run again."""
+    use_plugin(environment, tmp_path, account, "certificate", said=600)
+    app = f"image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0"
+    slow = "healthcheck: {test: '[ $$(( $$(date +%s) - $$(stat -c %Y /proc/1) )) -ge 3 ]', interval: 1s, retries: 99}"
+    after = "depends_on: {slow: {condition: service_healthy}}"
+    done = environment.deploy(f"services:\n  slow: {{{app}, {slow}}}\n  after: {{{app}, {after}}}\n")
+
+    done.expect()
+    assert "the cluster refused a credential that had ended; going on with another one" in done.stderr
+    assert len(environment.pods()) == 2
 
 
 @pytest.mark.endurance

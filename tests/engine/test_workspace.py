@@ -26,7 +26,7 @@ from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.process import Runner
 from composeplat.engine.target import Target
-from composeplat.engine.workspace import Busy, Workspace, broke_off, explain
+from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
 from composeplat.machine import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER
@@ -861,6 +861,26 @@ def test_explain(output: str, expected: tuple[type, str, str]) -> None:
     error = explain(output)
 
     assert expected == (type(error), str(error), error.hint)
+
+
+CREDENTIALS = "the server has asked for the client to provide credentials"
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ('resource "urn:a" was not successfully created by the Kubernetes API server: Unauthorized', True),
+        ("Preview failed: failed to fetch the schema: Unauthorized", True),
+        ("unable to load schema information from the API server: " + CREDENTIALS, True),
+        ("failed to authorize: failed to fetch oauth token: 401 Unauthorized", False),
+        ("[401] Unauthorized: No credentials provided or are invalid.", False),
+        ('by the Kubernetes API server: secrets is forbidden: User "me" cannot create resource', False),
+    ],
+)
+def test_is_refused(output: str, *, expected: bool) -> None:
+    """A credential that had ended is told from what the user may not do, and from other servers' refusals."""
+    assert expected is is_refused(f"error: update failed\n  * {output}\n")
+    assert expected is ("does not accept the credentials" in str(explain(output)))
 
 
 @pytest.mark.parametrize("output", NO_ANSWERS)
