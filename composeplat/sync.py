@@ -14,9 +14,14 @@ from dataclasses import dataclass, replace
 from composeplat.model import HOST, Mount, Service
 
 FOLDER, FILE = "folder", "file"
-#: History is large, changes under one's hands, and is of no use to the program.
-USUALLY_IGNORED = ("**/.git",)
+#: History is large, changes under one's hands, and is of no use to the program; git runs programs that its files name.
+#: Some systems take no account of case.
+USUALLY_IGNORED = ("**/.[gG][iI][tT]",)
 STIGNORE, DOCKERIGNORE = ".stignore", ".dockerignore"
+#: The rules stay on this machine, and no rule changes that: the container must not have a say in them.
+ALWAYS_IGNORED = (
+    "**/.[sS][tT][iI][gG][nN][oO][rR][eE]", "**/.[dD][oO][cC][kK][eE][rR][iI][gG][nN][oO][rR][eE]",
+)  # fmt: skip
 _CHOICE = re.compile(r"(?<!\\)\{([^{}]*)\}")
 _MOST_CHOICES = 4
 
@@ -30,12 +35,16 @@ class SyncPath:
     is_file: bool = False
     one_way: bool = False
     """Mounted read-only: what the container changes is not brought back."""
+    within: str = ""
+    """The folder below which no link is followed on the way to it; empty where no container can have put one there."""
     ignores: tuple[str, ...] = ()
     """Patterns as of ``.dockerignore``; the last that fits counts."""
 
 
-def plan_sync(service: Service, kinds: Mapping[str, str]) -> tuple[SyncPath, ...]:
+def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
     """The sync paths of a service; ``kinds`` says of each host path whether it is a folder or a file.
+
+    ``project`` are folders of the project: what lies in them, or in what is synced, a container may have made.
 
     What is mounted below a folder is left out of it: a volume there keeps what the folder must not overwrite, and a
     host path there is synced by itself, unless it is the same part of the folder anyway.
@@ -48,7 +57,16 @@ def plan_sync(service: Service, kinds: Mapping[str, str]) -> tuple[SyncPath, ...
             paths[target] = SyncPath(local=mount.source, remote=target, is_file=is_file, one_way=mount.read_only)
     kept = [one for one in paths.values() if not any(_contains(other, one) for other in paths.values())]
     targets = {posixpath.normpath(mount.target) for mount in service.mounts if not _is_inside(mount, kept)}
-    return tuple(replace(one, ignores=(*USUALLY_IGNORED, *_below(one, targets))) for one in kept)
+    shared = (*project, *(one.local for one in paths.values() if not one.is_file))
+    return tuple(
+        replace(one, within=_outermost(one.local, shared), ignores=(*USUALLY_IGNORED, *_below(one, targets)))
+        for one in kept
+    )
+
+
+def _outermost(path: str, folders: Iterable[str]) -> str:
+    """The shortest of the folders that hold a path, or are it."""
+    return min((folder for folder in folders if path == folder or _relative(path, folder)), key=len, default="")
 
 
 def _contains(outer: SyncPath, inner: SyncPath) -> bool:
@@ -88,7 +106,7 @@ def _escape(path: str) -> str:
 def with_ignore_files(path: SyncPath, texts: Mapping[str, str]) -> SyncPath:
     """Add what the ignore files in a folder say; the one that is about syncing has the last word."""
     patterns = (*read_dockerignore(texts.get(DOCKERIGNORE, "")), *read_stignore(texts.get(STIGNORE, "")))
-    return replace(path, ignores=(*path.ignores, *patterns))
+    return replace(path, ignores=(*path.ignores, *patterns, *ALWAYS_IGNORED))
 
 
 def read_dockerignore(text: str) -> list[str]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from composeplat.model import ANONYMOUS, HOST, NAMED, Mount, Service
-from composeplat.sync import FILE, FOLDER, SyncPath, plan_sync, read_dockerignore, read_stignore, with_ignore_files
+from composeplat.sync import (
+    ALWAYS_IGNORED,
+    FILE,
+    FOLDER,
+    SyncPath,
+    plan_sync,
+    read_dockerignore,
+    read_stignore,
+    with_ignore_files,
+)
+
+GIT = "**/.[gG][iI][tT]"
 
 
 def host(source: str, target: str, *, read_only: bool = False) -> Mount:
@@ -18,7 +29,7 @@ def service(*mounts: Mount) -> Service:
 
 def test_a_folder_is_a_sync_path() -> None:
     """A host folder is synced to where it is mounted, without its history."""
-    expected = (SyncPath(local="/src", remote="/app", ignores=("**/.git",)),)
+    expected = (SyncPath(local="/src", remote="/app", within="/src", ignores=(GIT,)),)
     assert expected == plan_sync(service(host("/src", "/app")), {"/src": FOLDER})
 
 
@@ -43,14 +54,14 @@ def test_a_part_of_a_folder_is_synced_with_it() -> None:
     """A host path that the folder has at the same place anyway is not synced a second time."""
     kinds = {"/src": FOLDER, "/src/conf": FOLDER}
     paths = plan_sync(service(host("/src", "/app"), host("/src/conf", "/app/conf")), kinds)
-    assert [(path.remote, path.ignores) for path in paths] == [("/app", ("**/.git",))]
+    assert [(path.remote, path.ignores) for path in paths] == [("/app", (GIT,))]
 
 
 def test_another_folder_below_is_synced_by_itself() -> None:
     """A host path that comes from elsewhere is left out of the folder that it is mounted in."""
     kinds = {"/src": FOLDER, "/other": FOLDER}
     paths = plan_sync(service(host("/src", "/app"), host("/other", "/app/conf")), kinds)
-    expected = [("/app", ("**/.git", "conf")), ("/app/conf", ("**/.git",))]
+    expected = [("/app", (GIT, "conf")), ("/app/conf", (GIT,))]
     assert expected == [(path.remote, path.ignores) for path in paths]
 
 
@@ -59,21 +70,21 @@ def test_a_volume_below_a_folder_is_left_out_of_it(kind: str) -> None:
     """What a volume holds, such as installed packages, is not overwritten from here."""
     mount = Mount(kind=kind, source="modules", target="/app/node_modules/")
     (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
-    assert path.ignores == ("**/.git", "node_modules")
+    assert path.ignores == (GIT, "node_modules")
 
 
 def test_a_sibling_with_the_same_beginning_is_not_below() -> None:
     """``/app-data`` is not in ``/app``."""
     mount = Mount(kind=NAMED, source="data", target="/app-data")
     (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
-    assert path.ignores == ("**/.git",)
+    assert path.ignores == (GIT,)
 
 
 def test_marks_of_patterns_in_a_path_stand_for_themselves() -> None:
     """A folder whose name has a star in it is left out by that name alone."""
     mount = Mount(kind=NAMED, source="data", target="/app/a*[b]")
     (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
-    assert path.ignores == ("**/.git", "a\\*\\[b\\]")
+    assert path.ignores == (GIT, "a\\*\\[b\\]")
 
 
 def test_dockerignore_lines_are_taken_as_they_are() -> None:
@@ -105,6 +116,28 @@ def test_stignore_patterns_become_dockers(text: str, expected: list[str]) -> Non
 def test_the_file_about_syncing_has_the_last_word() -> None:
     """What ``.dockerignore`` leaves out of builds can be brought back for developing."""
     path = with_ignore_files(
-        SyncPath(local="/src", remote="/app", ignores=("**/.git",)), {".dockerignore": "tests", ".stignore": "!/tests"}
+        SyncPath(local="/src", remote="/app", ignores=(GIT,)), {".dockerignore": "tests", ".stignore": "!/tests"}
     )
-    assert path.ignores == ("**/.git", "tests", "!tests")
+    assert path.ignores == (GIT, "tests", "!tests", *ALWAYS_IGNORED)
+
+
+def test_links_are_followed_no_further_than_a_container_may_have_put_them() -> None:
+    """In the project and in what is synced no link is followed; the way there, and a file elsewhere, are the user's."""
+    mounts = (
+        host("/p/app", "/app"),
+        host("/p/app/sub", "/sub"),
+        host("/p/f", "/f"),
+        host("/o/d", "/o"),
+        host("/e", "/e"),
+    )
+    kinds = dict.fromkeys(("/p/app", "/p/app/sub", "/o/d"), FOLDER) | dict.fromkeys(("/p/f", "/e"), FILE)
+    paths = plan_sync(service(*mounts), kinds, ("/p",))
+    assert {path.local: path.within for path in paths} == {
+        "/p/app": "/p", "/p/app/sub": "/p", "/p/f": "/p", "/o/d": "/o/d", "/e": "",
+    }  # fmt: skip
+
+
+def test_ignore_files_are_never_synced() -> None:
+    """A container that changed them would decide what is brought here; no pattern of theirs brings them back."""
+    path = with_ignore_files(SyncPath(local="/s", remote="/a"), {".stignore": "!.stignore\n!.dockerignore"})
+    assert path.ignores[-2:] == ALWAYS_IGNORED

@@ -67,7 +67,7 @@ def plan_for(
     The definition is read before a cluster is started, so that a mistake in it is told at once.
     Who looks at what is deployed already is told errors alone, and needs no domain.
     """
-    request = request_for(choice)
+    request = replace(request_for(choice), publishes=not looking)
     if start and choice.local and _is_refused(request, choice):
         return None
     try:

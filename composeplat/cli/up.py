@@ -12,18 +12,19 @@ import click
 import typer
 
 from composeplat import talk
+from composeplat.blame import Checker
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import raw_terminal, show_report, tell
 from composeplat.cli.deploy import deploy
 from composeplat.cli.operating import Mask, Planned, plan_for, stack_for, tell_published
 from composeplat.dev.development import Development, Wishes
 from composeplat.dev.link import Event, Session
-from composeplat.dev.paths import sync_paths
-from composeplat.diagnostics import ComposeplatError, Exit, Report, printable
+from composeplat.dev.paths import link_in, sync_paths
+from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import note_given_back
 from composeplat.engine.outcomes import Options
 from composeplat.load.boundary import check_synced_inside
-from composeplat.model import Service
+from composeplat.model import HOST, Service
 from composeplat.plan.desired import ServicePlan
 from composeplat.publication import synced
 
@@ -57,6 +58,8 @@ def run(choice: Choice, options: UpOptions) -> int:
     development = development_for(planned, service, speaker)
     if not development.paths:
         return _without_paths(planned, service, choice)
+    if _is_linked(planned, development, service, choice):
+        return int(Exit.INVALID)
     folders = [path.local for path in development.paths]
     sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
     tell_published(planned, [sent])
@@ -87,9 +90,10 @@ def run(choice: Choice, options: UpOptions) -> int:
 
 
 def development_for(planned: Planned, service: Service, speaker: Speaker) -> Development:
+    project = (planned.loaded.root.path, str(planned.loaded.folder))
     return Development(
-        plan=planned.plan, service=_plan_of(planned, service.name), paths=sync_paths(service), target=planned.target,
-        environment=planned.environment, say=speaker.say,
+        plan=planned.plan, service=_plan_of(planned, service.name), paths=sync_paths(service, project),
+        target=planned.target, environment=planned.environment, say=speaker.say,
     )  # fmt: skip
 
 
@@ -144,6 +148,20 @@ def _is_outside(planned: Planned, service: Service, choice: Choice) -> bool:
     return show_report(report, as_json=choice.json_diagnostics)
 
 
+def _is_linked(planned: Planned, development: Development, service: Service, choice: Choice) -> bool:
+    """Show which host paths lie behind a link in the project: a container may have put it there earlier."""
+    report, loaded = Report(), planned.loaded
+    checker = Checker(loaded.project, loaded.origins, report)
+    linked = {path.local: link for path in development.paths if (link := link_in(path))}
+    for index, mount in enumerate(service.mounts):
+        if mount.kind == HOST and mount.source in linked:
+            place = ("services", service.name, "mounts", index)
+            shown, link = loaded.origins.shown(*place, "source"), quoted(linked[mount.source])
+            message = f"mounts a host path that is a link, or lies behind one, which 'up' does not follow: {shown}"
+            checker.say("refused-path", place, message, f"mount what the link {link} leads to by its own path")
+    return show_report(report, as_json=choice.json_diagnostics)
+
+
 def _command(service: Service) -> tuple[str, ...]:
     return (*(service.entrypoint or ()), *(service.command or ()))
 
@@ -192,7 +210,7 @@ class Speaker:
         talk.tell(talk.Happened(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
 
 
-_WEIGHTY = ("conflict", "guard", "failed", "problem")
+_WEIGHTY = ("conflict", "guard", "failed", "problem", "replaced")
 
 _WORDS = {
     "again": "connected again, to {pod}",
@@ -202,6 +220,8 @@ _WORDS = {
     "taken": "{listen} is taken on this machine; {offered} is used instead",
     "first": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
     "conflict": "changed on both sides: {path}; the container's is kept as {kept}",
+    "replaced": "{files} files of the container, which were not from this folder, differed and were replaced by this"
+    " machine's; they are kept in {kept}",
     "left": "a file on one side and a folder on the other, left alone: {path}",
     "guard": "the container has deleted {deletions} of {of} files: nothing was deleted here, and this folder is not"
     " synced any more; start 'platform up' again when it is right",

@@ -1,6 +1,7 @@
 """The helper image: what brings the agent into a pod, whatever the user's image holds.
 
-Owns how it is built and pushed; its only content is one static program for each kind of processor.
+Owns how it is built and pushed; it holds one static program for each kind of processor, and the notices of the
+libraries in that.
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.home import Home
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import BUILDX, agent_for, architecture
+from composeplat.toolchain.tools import AGENT, BUILDX, agent_for, architecture
 
-_DOCKERFILE = "FROM scratch\nARG TARGETARCH\nCOPY $TARGETARCH/platform-agent /platform-agent\n"
+NOTICES = AGENT.folder / "NOTICES"
+_DOCKERFILE = """\
+FROM scratch
+ARG TARGETARCH
+COPY $TARGETARCH/platform-agent /platform-agent
+COPY NOTICES /NOTICES
+"""
 _LAST_LINES = 5
 _WITHIN = 300
 
@@ -54,6 +61,7 @@ def helper_image(
             place = Path(folder) / architecture
             place.mkdir()
             shutil.copy2(found.path, place / "platform-agent")
+        shutil.copy2(NOTICES, Path(folder) / "NOTICES")
         (Path(folder) / "Dockerfile").write_text(_DOCKERFILE, encoding="utf-8")
         metadata = Path(folder) / "metadata.json"
         command = [

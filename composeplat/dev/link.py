@@ -58,8 +58,8 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
         "state": str(place.state),
         "folders": [
             {
-                "local": path.local, "remote": path.remote, "file": path.is_file, "one_way": path.one_way,
-                "ignores": list(path.ignores),
+                "local": path.local, "remote": path.remote, "within": path.within, "file": path.is_file,
+                "one_way": path.one_way, "ignores": list(path.ignores),
             }
             for path in paths
         ],

@@ -1,7 +1,9 @@
-"""What the disk says of sync paths: which are folders, and what their ignore files hold."""
+"""What the disk says of sync paths: which are folders, what their ignore files hold, and which lie behind links."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from composeplat import files
@@ -12,10 +14,19 @@ from composeplat.sync import DOCKERIGNORE, FILE, FOLDER, STIGNORE, SyncPath, pla
 _LONGEST_IGNORE_FILE = 1024 * 1024
 
 
-def sync_paths(service: Service) -> tuple[SyncPath, ...]:
+def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
     """The sync paths of a service, as they lie on this disk; sockets and other things of the system are none."""
     kinds = {mount.source: _kind(Path(mount.source)) for mount in service.mounts if mount.kind == HOST}
-    return tuple(_with_ignores(path) for path in plan_sync(service, kinds))
+    return tuple(_with_ignores(path) for path in plan_sync(service, kinds, project))
+
+
+def link_in(path: SyncPath) -> str:
+    """The first link on the way to a sync path, below the folder where one may be of a container; none is ''."""
+    if not path.within:
+        return ""
+    below = os.path.relpath(path.local, path.within).split(os.sep)
+    steps = (os.path.join(path.within, *below[:length]) for length in range(1, len(below) + 1))
+    return next((step for step in steps if step != path.within and os.path.islink(step)), "")
 
 
 def _kind(path: Path) -> str:

@@ -109,6 +109,7 @@ class Content(Checker):
         )
 
     def _with_content(self, mount: Mount, path: PathKey) -> Mount:
+        """Read a host volume; where nothing is published, what a container may have put into it is no error."""
         source = Path(mount.source)
         if files.is_system_path(source):
             hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
@@ -117,6 +118,8 @@ class Content(Checker):
         try:
             content = files.read_host_content(source, self.reading.root)
         except files.Unreadable as error:
+            if not self.reading.publishes:
+                return mount
             code = error.code or ("missing-path" if error.missing else "refused-path")
             instead = self._instead_of(mount, path) if error.missing else "use a named volume, or files of the project"
             hint = error.hint or instead

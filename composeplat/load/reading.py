@@ -41,6 +41,7 @@ class Reading:
     settings: Settings
     document: Node
     uses: Uses
+    publishes: bool = True
 
     @property
     def report(self) -> Report:
@@ -73,4 +74,5 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
         settings=settings,
         document=settle(document, sources.report),
         uses=uses,
+        publishes=request.publishes,
     )

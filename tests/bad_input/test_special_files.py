@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.load import load
+from composeplat.plan import make_plan
+from composeplat.request import Request
 from tests.conftest import Folder, Project, Reading
 
 SERVICES = "services: {web: {image: nginx}}\n"
@@ -227,6 +230,17 @@ def test_inside_a_host_volume(make: Callable[[Path], None], reason: str, project
         )
     ]
     assert expected == folder.read().messages
+
+
+@pytest.mark.parametrize("make", [make for make, _ in INSIDE.values()], ids=INSIDE)
+def test_what_is_not_published_is_no_error(make: Callable[[Path], None], project: Project) -> None:
+    """A link that a container had put into a folder made `down` and `destroy` refuse the definition."""
+    folder = project({"compose.yaml": 'services: {web: {image: nginx, volumes: ["./conf:/odd"]}}', "conf/a": "a\n"})
+    make(folder.path / "conf" / "odd")
+    loaded = load(Request(folder=folder.path, publishes=False))
+    assert not loaded.report.errors
+    assert make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report).services
+    assert not loaded.report.errors
 
 
 def test_link_on_the_way_to_a_host_volume(project: Project) -> None:

@@ -43,6 +43,12 @@ from composeplat.diagnostics import ComposeplatError
             "a file on one side and a folder on the other, left alone: a",
             id="conflict-of-kinds",
         ),
+        pytest.param(
+            {"event": "replaced", "files": 3, "kept": "/d"},
+            "3 files of the container, which were not from this folder, differed and were replaced by this machine's;"
+            " they are kept in /d",
+            id="replaced",
+        ),
         pytest.param({"event": "syncing", "folder": 0}, "", id="unspoken"),
         pytest.param({"event": "lost"}, "", id="incomplete"),
         pytest.param({}, "", id="nothing"),

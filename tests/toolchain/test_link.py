@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.dev.helper import NOTICES
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.golang import need_go
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, Tool
+from tests.toolchain.notices import make_notices
 
 
 def go(tool: Tool, *words: str) -> subprocess.CompletedProcess[str]:
@@ -38,6 +40,22 @@ def test_the_front_door() -> None:
     """Routes, certificates, pipes and whom the local cluster's door lets in: the module's own tests pass."""
     done = go(FRONTDOOR, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.endurance
+@pytest.mark.timeout(900)
+def test_hostile_agents_for_long() -> None:
+    """Whatever an agent says, any tree, any path, any message: nothing outside the synced folder is opened."""
+    done = go(LINK, "test", "-run", "^$", "-fuzz", "FuzzAHostileAgent", "-fuzztime", "180s", "./internal/machine")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(300)
+def test_the_notices_of_the_agent() -> None:
+    """The helper image had libraries in it without their licenses; it has those of what is really in the agent."""
+    notices = NOTICES.read_text(encoding="utf-8")
+    assert notices == make_notices(), "run: python -m tests.toolchain.notices"
+    assert all(name in notices for name in ("mutagen-io/mutagen", "golang.org/x/sys", "creack/pty", "protobuf", "MIT"))
 
 
 @pytest.mark.timeout(300)

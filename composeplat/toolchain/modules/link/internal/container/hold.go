@@ -20,6 +20,7 @@ import (
 
 	"github.com/mutagen-io/mutagen/pkg/multiplexing"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/single"
 	"composeplat/link/internal/tree"
 	"composeplat/link/internal/wire"
@@ -39,6 +40,7 @@ type holder struct {
 	newest  string
 	session *session
 	trees   map[string]*keptTree
+	files   map[string]beneath.Place
 	used    bool
 }
 
@@ -62,7 +64,7 @@ type linked struct {
 func Hold(socket string, markers []string) error {
 	h := &holder{
 		boot: rand.Text(), markers: markers, place: filepath.Dir(socket), reaper: newReaper(),
-		seen: map[string]bool{}, trees: map[string]*keptTree{},
+		seen: map[string]bool{}, trees: map[string]*keptTree{}, files: map[string]beneath.Place{},
 	}
 	if err := os.MkdirAll(h.place, 0o700); err != nil {
 		return err
@@ -135,7 +137,7 @@ func (h *holder) open(l *linked, stream *multiplexing.Stream) {
 	case "file":
 		var path string
 		if json.Unmarshal(open.Body, &path) == nil {
-			_ = single.Serve(path, h.place, stream)
+			h.file(path, stream)
 		}
 		stream.Close()
 	case "session":
@@ -318,14 +320,14 @@ func (h *holder) known(wanted wire.Folder) (*keptTree, error) {
 	if kept := h.trees[key]; kept != nil {
 		return kept, nil
 	}
-	if err := os.MkdirAll(wanted.Root, 0o777); err != nil {
-		return nil, err
-	}
-	root, err := filepath.EvalSymlinks(wanted.Root)
+	place, err := beneath.Find(wanted.Root, "")
 	if err != nil {
 		return nil, err
 	}
-	made, err := tree.NewTree(root, wanted.Ignores, filepath.Join(root, tree.Temporary+"staging"), nil)
+	if err := place.Make(0o777); err != nil {
+		return nil, err
+	}
+	made, err := tree.NewTree(place, wanted.Ignores, place.Below(tree.Temporary+"staging"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -338,6 +340,22 @@ func (h *holder) known(wanted wire.Folder) (*keptTree, error) {
 	kept := &keptTree{Tree: made}
 	h.trees[key] = kept
 	return kept, nil
+}
+
+// file serves a single file. Where it lies is found once: a link that comes into its path later leads nowhere else.
+func (h *holder) file(path string, stream *multiplexing.Stream) {
+	h.lock.Lock()
+	place, known := h.files[path]
+	var err error
+	if !known {
+		if place, err = beneath.Find(path, ""); err == nil {
+			h.files[path] = place
+		}
+	}
+	h.lock.Unlock()
+	if err == nil {
+		_ = single.Serve(place, h.place, stream)
+	}
 }
 
 func (h *holder) attach(body json.RawMessage, stream *multiplexing.Stream) {

@@ -243,7 +243,7 @@ func (s *session) finish(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) 
 
 // attach serves one stream until it ends or another takes its place.
 func (s *session) attach(stream io.ReadWriteCloser, wanted wire.Session, fresh bool) error {
-	v := &viewer{frames: wire.NewFrames(stream)}
+	v := &viewer{frames: wire.NewFrames(stream, wire.SessionLimits.Of)}
 	s.lock.Lock()
 	if s.viewer != nil {
 		s.viewer.gone = true

@@ -34,8 +34,10 @@ type Config struct {
 }
 
 type FolderConfig struct {
-	Local   string   `json:"local"`
-	Remote  string   `json:"remote"`
+	Local  string `json:"local"`
+	Remote string `json:"remote"`
+	// Within is the folder below which no link is followed on the way to Local; without one, the whole path is trusted.
+	Within  string   `json:"within"`
 	Ignores []string `json:"ignores"`
 	File    bool     `json:"file"`
 	// OneWay is a folder or file that the container must not change: what it does there is undone.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	}
 	first := c.base == nil
 	if first && seen.here.Content == nil {
-		return true, nil, os.MkdirAll(c.config.Local, 0o777)
+		return true, nil, c.place.Make(0o777)
 	}
 	made, again := c.decide(seen)
 	if made == nil {
@@ -125,6 +124,11 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	if again, err = c.keep(made); err != nil {
 		return true, nil, err
 	}
+	left, err := c.rescue(made)
+	if err != nil {
+		return true, nil, err
+	}
+	again = again || left
 	c.tellConflicts(made.conflicts)
 	if !first && len(made.there)+len(made.here) > 0 {
 		c.intent = &intent{here: made.here, there: made.there}
@@ -175,7 +179,7 @@ func (c *cycle) decide(seen views) (made *plan, again bool) {
 	if c.excepts {
 		ours, theirs, _, _ = core.ReifyPhantomDirectories(ancestor, ours, theirs)
 	}
-	made = makePlan(ancestor, ours, theirs, first && c.welcome.Fresh, c.config.OneWay, time.Now())
+	made = makePlan(ancestor, ours, theirs, c.losers(first), c.config.OneWay, time.Now())
 	deletions := losses(made.here)
 	if deletions > manyDeletions && deletions != c.losing && c.hurry < mostHurry {
 		// It may still be going on, and in the end be too many.
@@ -188,6 +192,18 @@ func (c *cycle) decide(seen views) (made *plan, again bool) {
 		return nil, false
 	}
 	return made, false
+}
+
+// losers says what becomes of the container's files that lose. Without a history that both share, they are whatever an
+// earlier session has left, and are not put among the files of this machine.
+func (c *cycle) losers(first bool) losing {
+	switch {
+	case !first:
+		return keptBeside
+	case c.welcome.Fresh:
+		return overwritten
+	}
+	return keptElsewhere
 }
 
 // carryOut does on both sides what is planned, and notes what could not be done.

@@ -3,10 +3,9 @@ package machine
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/single"
 	"composeplat/link/internal/wire"
 )
@@ -18,6 +17,7 @@ type file struct {
 	state    string
 	events   *Events
 	problems problems
+	place    *beneath.Place
 }
 
 // run syncs until its stream ends. Ready is called after each look at both ends.
@@ -28,9 +28,9 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 	}
 	far := single.NewFar(stream)
 	defer far.Close()
-	local := f.config.Local
-	if target, err := filepath.EvalSymlinks(local); err == nil {
-		local = target
+	local, err := f.find()
+	if err != nil {
+		return err
 	}
 	done := make(chan struct{})
 	defer close(done)
@@ -70,6 +70,18 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 	}
 }
 
+// find makes the place of the file, once: what the container changes here leads to no other.
+func (f *file) find() (beneath.Place, error) {
+	if f.place != nil {
+		return *f.place, nil
+	}
+	found, err := beneath.Find(f.config.Local, f.config.Within)
+	if err == nil {
+		f.place = &found
+	}
+	return found, err
+}
+
 func next(ctx context.Context, states <-chan single.State) (single.State, error) {
 	select {
 	case <-ctx.Done():
@@ -86,7 +98,7 @@ func next(ctx context.Context, states <-chan single.State) (single.State, error)
 type matching struct {
 	*file
 	far         *single.Far
-	local       string
+	local       beneath.Place
 	base        fileBase
 	here, there single.State
 	first       bool
@@ -164,7 +176,7 @@ func (m *matching) bring() (side, why string, err error) {
 		m.here = now
 		return "", "", nil
 	}
-	if err := os.MkdirAll(filepath.Dir(m.local), 0o777); err != nil {
+	if err := m.local.MakeFolder(0o777); err != nil {
 		return "local", err.Error(), nil
 	}
 	if err := single.Write(m.local, m.there.Content, m.there.Mode); err != nil {

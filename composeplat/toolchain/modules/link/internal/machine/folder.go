@@ -2,13 +2,14 @@ package machine
 
 import (
 	"context"
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/tree"
 	"composeplat/link/internal/wire"
 )
@@ -20,6 +21,7 @@ type folder struct {
 	state    string
 	events   *Events
 	problems problems
+	place    beneath.Place
 	local    *tree.Tree
 	// excepts is when an ignored folder may hold what is not ignored.
 	excepts bool
@@ -40,17 +42,20 @@ type refusal struct {
 }
 
 func newFolder(number int, config FolderConfig, state string, events *Events) (*folder, error) {
-	if err := os.MkdirAll(config.Local, 0o777); err != nil {
-		return nil, err
-	}
-	root, err := filepath.EvalSymlinks(config.Local)
+	place, err := beneath.Find(config.Local, config.Within)
 	if err != nil {
 		return nil, err
 	}
+	if err := prepare(place); err != nil {
+		return nil, fmt.Errorf("can't sync %s: %w", config.Local, err)
+	}
 	// Staged beside the state and not in the folder: editors, file watchers and version control would see it there. Where
 	// that is another filesystem, the engine copies beside the file first and renames then.
-	staging := filepath.Join(state, "staging", nameFor("folder", config))
-	local, err := tree.NewTree(root, config.Ignores, staging, loadCache(state, config))
+	staging, err := beneath.Find(filepath.Join(state, "staging", nameFor("folder", config)), state)
+	if err != nil {
+		return nil, err
+	}
+	local, err := tree.NewTree(place, config.Ignores, staging, loadCache(state, config))
 	if err != nil {
 		return nil, err
 	}
@@ -58,10 +63,22 @@ func newFolder(number int, config FolderConfig, state string, events *Events) (*
 		return strings.HasPrefix(strings.TrimSpace(pattern), "!")
 	})
 	return &folder{
-		excepts: excepts, number: number, config: config, state: state, events: events, local: local,
+		excepts: excepts, number: number, config: config, state: state, events: events, place: place, local: local,
 		problems: problems{events: events, folder: number}, flushes: make(chan chan struct{}),
 		conflicts: map[conflict]bool{}, refused: map[refusal]string{},
 	}, nil
+}
+
+// prepare makes the folder of a place, and finds out whether it can be reached without links.
+func prepare(place beneath.Place) error {
+	if err := place.Make(0o777); err != nil {
+		return err
+	}
+	root, err := place.Open()
+	if err != nil {
+		return err
+	}
+	return root.Close()
 }
 
 func (f *folder) close() {
@@ -88,7 +105,11 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		settled()
 		return f.idle(ctx, link)
 	}
-	remote := tree.NewRemote(stream)
+	remote, err := tree.NewRemote(stream, f.config.Ignores)
+	if err != nil {
+		stream.Close()
+		return err
+	}
 	defer remote.Close()
 	if f.base == nil || f.base.head.Volume != welcome.Volume {
 		f.base = loadBase(f.state, f.config, welcome.Volume)

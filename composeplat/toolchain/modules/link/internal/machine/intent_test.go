@@ -21,7 +21,7 @@ func TestAnIntentThatWasCarriedOut(t *testing.T) {
 	if !known.Equal(there, true) {
 		t.Fatalf("the base is %v", known)
 	}
-	p := makePlan(known, here, there, false, false, time.Now())
+	p := makePlan(known, here, there, keptBeside, false, time.Now())
 	if len(p.conflicts) > 0 || len(p.copies) > 0 {
 		t.Errorf("conflicts %v", p.conflicts)
 	}

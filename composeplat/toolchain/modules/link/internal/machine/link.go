@@ -427,28 +427,43 @@ func openStream(ctx context.Context, link *wire.Link, kind string, body any) (wi
 	return stream, nil
 }
 
+// maxReverse is how many connections through reverse forwards there may be at once.
+const maxReverse = 256
+
 // accept takes the connections that come in through reverse forwards.
 func accept(ctx context.Context, link *wire.Link, config *Config) {
+	free := make(chan struct{}, maxReverse)
 	for {
 		stream, err := link.AcceptStream(ctx)
 		if err != nil {
 			return
 		}
-		go func() {
-			var head wire.Open
-			if wire.Receive(stream, &head) != nil || head.Kind != "reverse" {
-				stream.Close()
-				return
-			}
-			for _, reverse := range config.Reverse {
-				if string(head.Body) == strconv.Itoa(reverse.Port) {
-					if connection, err := net.DialTimeout("tcp", reverse.To, asking); err == nil {
-						wire.Join(stream, connection.(*net.TCPConn))
-						return
-					}
-				}
-			}
+		select {
+		case free <- struct{}{}:
+			go func() {
+				joinReverse(stream, config)
+				<-free
+			}()
+		default:
 			stream.Close()
-		}()
+		}
+	}
+}
+
+// joinReverse leads a connection to where its port is led, and no other.
+func joinReverse(stream wire.Conn, config *Config) {
+	defer stream.Close()
+	var head wire.Open
+	if wire.ReceiveAtMost(stream, &head, wire.MaxHead) != nil || head.Kind != "reverse" {
+		return
+	}
+	for _, reverse := range config.Reverse {
+		if string(head.Body) != strconv.Itoa(reverse.Port) {
+			continue
+		}
+		if connection, err := net.DialTimeout("tcp", reverse.To, asking); err == nil {
+			wire.Join(stream, connection.(*net.TCPConn))
+			return
+		}
 	}
 }

@@ -60,6 +60,9 @@ func (w *world) folder() *folder {
 	return made
 }
 
+// anything is what an agent of a test reads.
+func anything(byte) (bytes uint32, expected bool) { return wire.MaxBulk, true }
+
 func TestAFolderThatLosesItsAgentIsNotReady(t *testing.T) {
 	t.Parallel()
 	folder := newWorld(t).folder()
@@ -69,7 +72,7 @@ func TestAFolderThatLosesItsAgentIsNotReady(t *testing.T) {
 		if err != nil || wire.Receive(stream, &head) != nil || wire.Send(stream, wire.Attached{}) != nil {
 			return
 		}
-		frames := wire.NewFrames(stream)
+		frames := wire.NewFrames(stream, anything)
 		if _, _, err := frames.Read(); err == nil {
 			_ = frames.Send('?', nil)
 		}

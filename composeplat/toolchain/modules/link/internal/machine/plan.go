@@ -25,6 +25,8 @@ type plan struct {
 	base        []*core.Change
 	copies      []copied
 	conflicts   []conflict
+	// replaced is what loses without a shared history: to be kept outside the folder.
+	replaced []copied
 }
 
 // A copied entry is the container's loser of a conflict, to be kept beside the winner.
@@ -36,9 +38,17 @@ type copied struct {
 
 type conflict struct{ path, kept string }
 
-// makePlan decides by the base, and where that can't decide: local wins, and the loser is kept. Overwrite says that losers
-// are not worth a copy.
-func makePlan(ancestor, here, there *core.Entry, overwrite, oneWay bool, now time.Time) *plan {
+// What becomes of the container's entry where this machine's wins.
+type losing int
+
+const (
+	keptBeside losing = iota
+	keptElsewhere
+	overwritten
+)
+
+// makePlan decides by the base, and where that can't decide: local wins, and the loser is kept, if it is worth it.
+func makePlan(ancestor, here, there *core.Entry, losers losing, oneWay bool, now time.Time) *plan {
 	p := &plan{}
 	var undecided []*core.Conflict
 	mode := core.SynchronizationMode_SynchronizationModeTwoWaySafe
@@ -51,16 +61,20 @@ func makePlan(ancestor, here, there *core.Entry, overwrite, oneWay bool, now tim
 			p.conflicts = append(p.conflicts, conflict{one.Root, ""})
 			continue
 		}
-		p.settle(one.Root, at(ancestor, one.Root), at(here, one.Root), at(there, one.Root), here, there, overwrite, now)
+		p.settle(one.Root, at(ancestor, one.Root), at(here, one.Root), at(there, one.Root), here, there, losers, now)
 	}
 	return p
 }
 
-func (p *plan) settle(root string, ancestor, ours, theirs, here, there *core.Entry, overwrite bool, now time.Time) {
+func (p *plan) settle(root string, ancestor, ours, theirs, here, there *core.Entry, losers losing, now time.Time) {
 	switch {
 	case isLeaf(ours) && isLeaf(theirs):
 		change := &core.Change{Path: root, Old: theirs, New: ours}
-		if !overwrite && !tree.Same(ours, theirs) {
+		switch {
+		case tree.Same(ours, theirs):
+		case losers == keptElsewhere:
+			p.replaced = append(p.replaced, copied{change, root, theirs})
+		case losers == keptBeside:
 			name := p.freeName(root, here, there, now)
 			p.copies = append(p.copies, copied{change, name, theirs})
 			p.conflicts = append(p.conflicts, conflict{root, name})

@@ -19,7 +19,7 @@ func folderOf(files map[string]string) *core.Entry {
 func TestOneWayIsUndone(t *testing.T) {
 	base := folderOf(map[string]string{"kept": "1", "changed": "1", "deleted": "1"})
 	there := folderOf(map[string]string{"kept": "1", "changed": "2", "made": "3"})
-	p := makePlan(base, base, there, false, true, time.Now())
+	p := makePlan(base, base, there, keptBeside, true, time.Now())
 	if len(p.here) > 0 || len(p.conflicts) > 0 {
 		t.Errorf("here %v, conflicts %v", p.here, p.conflicts)
 	}
@@ -33,7 +33,7 @@ func TestOneWayIsUndone(t *testing.T) {
 func TestOneWayFirst(t *testing.T) {
 	here := folderOf(map[string]string{"a": "1"})
 	there := folderOf(map[string]string{"a": "2", "b": "3"})
-	p := makePlan(nil, here, there, true, true, time.Now())
+	p := makePlan(nil, here, there, overwritten, true, time.Now())
 	after, err := core.Apply(there, p.there)
 	if err != nil || !after.Equal(here, true) || len(p.here) > 0 {
 		t.Errorf("the container has %v (%v), here %v", after, err, p.here)

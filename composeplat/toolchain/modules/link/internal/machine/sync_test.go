@@ -24,21 +24,42 @@ func TestFirstSyncTakesLocalAndDeletesNothing(t *testing.T) {
 	equal[any](t, true, w.all("synced")[0]["first"])
 }
 
-func TestFirstSyncWithAUsedVolumeKeepsWhatLoses(t *testing.T) {
+// A fresh clone met a volume of an earlier session, and got a NAME.conflict-… beside each file that differed.
+func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	marker := filepath.Join(w.root, "marker")
 	write(t, marker, "volume\n")
 	write(t, marker+".used", "")
-	write(t, w.here("both"), "local")
-	write(t, w.there("both"), "edited there")
+	for number := range 30 {
+		write(t, w.here(fmt.Sprintf("src/%d", number)), "local")
+		write(t, w.there(fmt.Sprintf("src/%d", number)), fmt.Sprint("edited there ", number))
+	}
+	write(t, w.here("same"), "same")
+	write(t, w.there("same"), "same")
+	write(t, w.there("only there"), "x")
+	must(t, os.Symlink("same", w.here("link")))
+	must(t, os.Symlink("only there", w.there("link")))
 	w.hold(nil, marker)
 	w.startSynced()
-	w.arrives(w.there("both"), "local")
-	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
-	kept := w.all("conflict")[0]["kept"].(string)
-	w.arrives(w.there(kept), "edited there")
-	w.arrives(w.here(kept), "edited there")
+	w.arrives(w.there("src/7"), "local")
+	w.arrives(w.here("only there"), "x")
+	equal(t, 1, w.count("replaced"))
+	told := w.all("replaced")[0]
+	equal[any](t, 31.0, told["files"])
+	kept := told["kept"].(string)
+	equal(t, true, strings.HasPrefix(kept, w.config.State+"/"))
+	equal(t, "edited there 7", read(filepath.Join(kept, "src/7")))
+	equal(t, "only there\n", read(filepath.Join(kept, "link.link")))
+	equal(t, 0, w.count("conflict"))
+	entries, err := os.ReadDir(w.here("src"))
+	must(t, err)
+	equal(t, 30, len(entries))
+	// It is told once, and not again by a session that shares the history.
+	w.stop()
+	w.hold(nil, marker)
+	w.startSynced()
+	equal(t, 1, w.count("replaced"))
 }
 
 func TestFirstSyncMarksTheVolumeUsed(t *testing.T) {

@@ -135,7 +135,7 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 		return 0, noSession(reply.Error)
 	}
 	s.raw()
-	frames := wire.NewFrames(stream)
+	frames := wire.NewFrames(stream, wire.SessionLimits.Of)
 	s.begin(frames, reply)
 	defer s.leave()
 	go s.send(frames)

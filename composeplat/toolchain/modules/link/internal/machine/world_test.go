@@ -167,6 +167,11 @@ func (w *world) start() {
 	if w.agent == nil {
 		w.hold(nil)
 	}
+	w.startAgainst()
+}
+
+// startAgainst runs `up` against whatever it is reached through.
+func (w *world) startAgainst() {
 	w.uppers++
 	typed, typing := io.Pipe()
 	u := &upper{config: w.config, events: NewEvents(w), name: fmt.Sprintf("%s-%d", w.root, w.uppers),

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/wire"
 )
 
@@ -43,12 +43,15 @@ func unpack(body []byte, head any) ([]byte, error) {
 	return content, err
 }
 
-// Serve tells a machine of the file, and does what it orders. Copies that fit nowhere else go to the place.
-func Serve(path, place string, stream io.ReadWriteCloser) error {
-	frames := wire.NewFrames(stream)
+// limits is how long the frames of a file stream may be.
+var limits = wire.Limits{frameState: Most + wire.MaxHead, frameWrite: Most + wire.MaxHead, frameDone: wire.MaxPiece}
+
+// Serve tells a machine of the file, and does what it orders. Copies that fit nowhere else go to the spares.
+func Serve(place beneath.Place, spares string, stream io.ReadWriteCloser) error {
+	frames := wire.NewFrames(stream, limits.Of)
 	done := make(chan struct{})
 	defer close(done)
-	go Follow(path, done, func(state State) {
+	go Follow(place, done, func(state State) {
 		if body, err := wire.Pack(state, state.Content); err == nil {
 			_ = frames.Send(frameState, body)
 		}
@@ -65,14 +68,14 @@ func Serve(path, place string, stream io.ReadWriteCloser) error {
 		if order.Content, err = unpack(body, &order); err != nil {
 			return err
 		}
-		if err := frames.SendJSON(frameDone, obey(path, place, order)); err != nil {
+		if err := frames.SendJSON(frameDone, obey(place, spares, order)); err != nil {
 			return err
 		}
 	}
 }
 
-func obey(path, place string, order Order) Done {
-	now := Read(path)
+func obey(place beneath.Place, spares string, order Order) Done {
+	now := Read(place)
 	if now.Problem != "" {
 		return Done{Error: now.Problem}
 	}
@@ -81,41 +84,49 @@ func obey(path, place string, order Order) Done {
 	}
 	var result Done
 	if order.Keep && now.Exists {
-		name, err := spare(ConflictName(path, time.Now()), now.Content, os.FileMode(now.Mode))
-		if err != nil {
-			name, err = spare(filepath.Join(place, filepath.Base(ConflictName(path, time.Now()))), now.Content, 0o600)
-		}
+		name, err := keep(place, spares, now)
 		if err != nil {
 			return Done{Error: err.Error()}
 		}
 		result.Kept = name
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := place.MakeFolder(0o777); err != nil {
 		return Done{Error: err.Error()}
 	}
-	if err := Write(path, order.Content, order.Mode); err != nil {
+	if err := Write(place, order.Content, order.Mode); err != nil {
 		result.Error = err.Error()
 	}
 	return result
 }
 
+// keep saves a copy of the file: beside it, or where that can't be, among the spares.
+func keep(place beneath.Place, spares string, now State) (string, error) {
+	name := ConflictName(place.Name(), time.Now())
+	folder, err := place.Folder()
+	if err == nil {
+		defer folder.Close()
+		var kept string
+		if kept, err = spare(folder, name, now.Content, fs.FileMode(now.Mode)); err == nil {
+			return filepath.Join(filepath.Dir(place.String()), kept), nil
+		}
+	}
+	other, err := beneath.Open(spares)
+	if err != nil {
+		return "", err
+	}
+	defer other.Close()
+	kept, err := spare(other, name, now.Content, 0o600)
+	return filepath.Join(spares, kept), err
+}
+
 // spare puts contents into a file of their own: where the name is taken, with a number after it.
-func spare(name string, content []byte, mode os.FileMode) (string, error) {
+func spare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
 	for number, free := 2, name; ; number++ {
-		file, err := os.OpenFile(free, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-		if errors.Is(err, fs.ErrExist) {
-			free = fmt.Sprintf("%s-%d", name, number)
-			continue
+		err := put(folder, free, content, mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return free, err
 		}
-		if err != nil {
-			return "", err
-		}
-		_, err = file.Write(content)
-		if err = errors.Join(err, file.Close()); err != nil {
-			_ = os.Remove(free)
-			return "", err
-		}
-		return free, nil
+		free = fmt.Sprintf("%s-%d", name, number)
 	}
 }
 
@@ -133,7 +144,7 @@ type Far struct {
 
 // NewFar reads what the stream says until it ends: then States is closed.
 func NewFar(stream io.ReadWriteCloser) *Far {
-	f := &Far{frames: wire.NewFrames(stream), States: make(chan State, 1), dones: make(chan Done, 1)}
+	f := &Far{frames: wire.NewFrames(stream, limits.Of), States: make(chan State, 1), dones: make(chan Done, 1)}
 	go f.read()
 	return f
 }

@@ -3,6 +3,7 @@ package single
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"composeplat/link/internal/beneath"
 )
 
 const (
@@ -34,24 +37,32 @@ type State struct {
 type stamp struct {
 	size, changed int64
 	inode         uint64
-	mode          fs.FileMode
+	mode          uint32
 	missing       bool
 	problem       string
 }
 
-func stampOf(path string) stamp {
-	info, err := os.Stat(path)
+// stampOf looks at the file itself: a link in its place is not followed, and none on the way to it.
+func stampOf(place beneath.Place) stamp {
+	status, err := statusOf(place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return stamp{missing: true}
 	}
 	if err != nil {
 		return stamp{problem: err.Error()}
 	}
-	result := stamp{size: info.Size(), changed: info.ModTime().UnixNano(), mode: info.Mode()}
-	if status, can := info.Sys().(*syscall.Stat_t); can {
-		result.inode = status.Ino
+	return stamp{
+		size: status.Size, changed: status.Mtim.Nano(), inode: uint64(status.Ino), mode: uint32(status.Mode),
 	}
-	return result
+}
+
+func statusOf(place beneath.Place) (status unix.Stat_t, err error) {
+	folder, err := place.Folder()
+	if err != nil {
+		return status, err
+	}
+	defer folder.Close()
+	return folder.Status(place.Name())
 }
 
 // Digest names contents.
@@ -61,11 +72,11 @@ func Digest(content []byte) string {
 }
 
 // Read reads the file until it stays the same meanwhile.
-func Read(path string) State {
+func Read(place beneath.Place) State {
 	for range 20 {
-		before := stampOf(path)
-		state := read(path, before)
-		if stampOf(path) == before {
+		before := stampOf(place)
+		state := read(place, before)
+		if stampOf(place) == before {
 			return state
 		}
 		time.Sleep(look / 4)
@@ -73,41 +84,59 @@ func Read(path string) State {
 	return State{Exists: true, Problem: "it changes all the time"}
 }
 
-func read(path string, found stamp) State {
+func read(place beneath.Place, found stamp) State {
 	switch {
 	case found.missing:
 		return State{}
 	case found.problem != "":
 		return State{Exists: true, Problem: found.problem}
-	case !found.mode.IsRegular():
+	case found.mode&unix.S_IFMT == unix.S_IFLNK:
+		return State{Exists: true, Problem: "it is a link, and links are not followed"}
+	case found.mode&unix.S_IFMT != unix.S_IFREG:
 		return State{Exists: true, Problem: "it is not a file"}
 	case found.size > Most:
 		return State{Exists: true, Problem: fmt.Sprintf("it is longer than %d MiB", Most>>20)}
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	content, err := contentOf(place)
 	if err != nil {
 		return State{Exists: true, Problem: err.Error()}
 	}
-	defer file.Close()
-	var content bytes.Buffer
-	if _, err := io.Copy(&content, io.LimitReader(file, Most+1)); err != nil {
-		return State{Exists: true, Problem: err.Error()}
-	}
-	return State{Exists: true, Digest: Digest(content.Bytes()), Mode: uint32(found.mode.Perm()), Content: content.Bytes()}
+	return State{Exists: true, Digest: Digest(content), Mode: found.mode & 0o777, Content: content}
 }
 
+func contentOf(place beneath.Place) ([]byte, error) {
+	folder, err := place.Folder()
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	file, err := folder.OpenFile(place.Name(), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errNoFile)
+	}
+	var content bytes.Buffer
+	_, err = io.Copy(&content, io.LimitReader(file, Most+1))
+	return content.Bytes(), err
+}
+
+var errNoFile = errors.New("it is not a file")
+
 // Follow tells the file's state, and each other state that it comes to, until done.
-func Follow(path string, done <-chan struct{}, tell func(State)) {
+func Follow(place beneath.Place, done <-chan struct{}, tell func(State)) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	last, began := stamp{}, false
 	var told State
 	for {
-		now := stampOf(path)
+		now := stampOf(place)
 		// A file that was only just stamped may change again under the same stamp.
 		fresh := time.Since(time.Unix(0, now.changed)).Abs() < 2*look
 		if now != last || fresh || !began {
-			state := Read(path)
+			state := Read(place)
 			if !began || state.Digest != told.Digest || state.Mode != told.Mode || state.Exists != told.Exists ||
 				state.Problem != told.Problem {
 				tell(state)
@@ -124,24 +153,31 @@ func Follow(path string, done <-chan struct{}, tell func(State)) {
 	}
 }
 
-// Write puts contents in the file's place: at once where the folder allows it, and else into the file as it is.
-func Write(path string, content []byte, mode uint32) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+// Write puts contents in the file's place: at once where the folder allows it, and else into the file as it is. What is
+// no file there stays as it is.
+func Write(place beneath.Place, content []byte, mode uint32) error {
+	folder, err := place.Folder()
+	if err != nil {
+		return err
 	}
+	defer folder.Close()
 	permissions := fs.FileMode(mode & 0o777)
-	if err := replace(path, content, permissions); err == nil {
+	if status, err := folder.Status(place.Name()); err == nil && status.Mode&unix.S_IFMT != unix.S_IFREG {
+		return errNoFile
+	}
+	if err := replace(folder, place.Name(), content, permissions); err == nil {
 		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, permissions)
+	file, err := folder.OpenFile(place.Name(), os.O_WRONLY|os.O_CREATE, permissions)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil {
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, errNoFile)
+	}
+	if err := file.Truncate(0); err != nil {
 		return err
-	} else if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", path)
 	}
 	if _, err := file.Write(content); err != nil {
 		return err
@@ -150,11 +186,21 @@ func Write(path string, content []byte, mode uint32) error {
 	return file.Close()
 }
 
-func replace(path string, content []byte, mode fs.FileMode) error {
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file", path)
+func replace(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
+	half := ".composeplat-" + rand.Text()
+	if err := put(folder, half, content, mode); err != nil {
+		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".composeplat-*")
+	err := folder.Rename(half, name)
+	if err != nil {
+		_ = folder.Remove(half)
+	}
+	return err
+}
+
+// put makes a file that is not there yet, whole or not at all.
+func put(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
+	file, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -162,14 +208,8 @@ func replace(path string, content []byte, mode fs.FileMode) error {
 	if err == nil {
 		err = file.Chmod(mode)
 	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		os.Remove(file.Name())
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = folder.Remove(name)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/wire"
 )
 
@@ -16,6 +17,13 @@ func must(t *testing.T, err error) {
 	}
 }
 
+func place(t *testing.T, path, within string) beneath.Place {
+	t.Helper()
+	found, err := beneath.Find(path, within)
+	must(t, err)
+	return found
+}
+
 func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 	near, far := net.Pipe()
 	file := NewFar(near)
@@ -23,7 +31,7 @@ func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 	go func() {
 		body, err := wire.Pack(State{Exists: true, Digest: "made up", Mode: 0o104755}, []byte("content"))
 		if err == nil {
-			_ = wire.NewFrames(far).Send(frameState, body)
+			_ = wire.NewFrames(far, limits.Of).Send(frameState, body)
 		}
 	}()
 	state := <-file.States
@@ -35,7 +43,7 @@ func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 func TestWriteFollowsNoLinkThatDangles(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.Symlink(filepath.Join(root, "outside"), filepath.Join(root, "file")))
-	if err := Write(filepath.Join(root, "file"), []byte("x"), 0o644); err == nil {
+	if err := Write(place(t, filepath.Join(root, "sub/../file"), root), []byte("x"), 0o644); err == nil {
 		t.Fatal("written")
 	}
 	if _, err := os.Lstat(filepath.Join(root, "outside")); !os.IsNotExist(err) {
@@ -45,25 +53,29 @@ func TestWriteFollowsNoLinkThatDangles(t *testing.T) {
 
 func TestNeitherFolderNorPipeIsRead(t *testing.T) {
 	root := t.TempDir()
-	if state := Read(root); state.Problem == "" {
+	if state := Read(place(t, root, "")); state.Problem == "" {
 		t.Fatal("a folder is read")
 	}
-	if state := Read("/dev/zero"); state.Problem == "" {
+	if state := Read(place(t, "/dev/zero", "")); state.Problem == "" {
 		t.Fatal("a device is read")
 	}
 }
 
 func TestNoCopyOfALoserTakesAnothersPlace(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "file")
+	name := "file"
+	root := t.TempDir()
+	folder, err := beneath.Open(root)
+	must(t, err)
+	defer folder.Close()
 	for _, expected := range []string{name, name + "-2", name + "-3"} {
-		kept, err := spare(name, []byte(expected), 0o600)
+		kept, err := spare(folder, name, []byte(expected), 0o600)
 		must(t, err)
 		if kept != expected {
 			t.Fatalf("%s, and not %s", kept, expected)
 		}
 	}
 	for _, kept := range []string{name, name + "-2", name + "-3"} {
-		content, err := os.ReadFile(kept)
+		content, err := os.ReadFile(filepath.Join(root, kept))
 		must(t, err)
 		if string(content) != kept {
 			t.Fatalf("%s holds %s", kept, content)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 
+	"composeplat/link/internal/beneath"
 	"composeplat/link/internal/wire"
 )
 
@@ -32,10 +33,11 @@ func folder(name string, inside *core.Entry) *core.Entry {
 func scanned(t *testing.T, changes ...*core.Change) (*View, error) {
 	t.Helper()
 	near, far := net.Pipe()
-	remote := NewRemote(near)
+	remote, err := NewRemote(near, []string{"**/.git"})
+	must(t, err)
 	t.Cleanup(func() { remote.Close() })
 	go func() {
-		frames := wire.NewFrames(far)
+		frames := wire.NewFrames(far, limits.Of)
 		if _, _, err := frames.Read(); err != nil {
 			return
 		}
@@ -76,15 +78,26 @@ func TestOnlyPermissionsAreTakenFromAnAgent(t *testing.T) {
 	}
 }
 
+// planted is the tree of a folder.
+func planted(t *testing.T, root string, ignores ...string) *Tree {
+	t.Helper()
+	place, err := beneath.Find(root, "")
+	must(t, err)
+	made, err := NewTree(place, ignores, place.Below(Temporary+"staging"), nil)
+	must(t, err)
+	t.Cleanup(func() { made.Close() })
+	return made
+}
+
 func TestModesFollowNoLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	target := filepath.Join(outside, "file")
 	must(t, os.WriteFile(target, nil, 0o600))
 	must(t, os.Symlink(outside, filepath.Join(root, "folder")))
 	must(t, os.Symlink(target, filepath.Join(root, "link")))
-	made, err := NewTree(root, nil, filepath.Join(root, Temporary+"staging"), nil)
+	made := planted(t, root)
+	_, err := made.Scan(context.Background(), true)
 	must(t, err)
-	defer made.Close()
 	names := map[string]uint32{"folder/file": 0o777, "link": 0o777, "../" + filepath.Base(outside) + "/file": 0o777, "..": 0o777, "": 0o777}
 	refused, err := made.SetModes(names)
 	must(t, err)
@@ -101,10 +114,8 @@ func TestModesFollowNoLinks(t *testing.T) {
 func TestTransitionsFollowNoLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	must(t, os.Mkdir(filepath.Join(root, "folder"), 0o755))
-	made, err := NewTree(root, nil, filepath.Join(root, Temporary+"staging"), nil)
-	must(t, err)
-	defer made.Close()
-	_, err = made.Scan(context.Background(), true)
+	made := planted(t, root)
+	_, err := made.Scan(context.Background(), true)
 	must(t, err)
 	// Between the scan and the change, a link takes the folder's place.
 	must(t, os.Remove(filepath.Join(root, "folder")))

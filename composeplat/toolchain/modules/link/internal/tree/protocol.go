@@ -2,12 +2,15 @@ package tree
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
 	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"composeplat/link/internal/wire"
@@ -26,6 +29,22 @@ const (
 	frameFailure = 'f'
 	frameChanged = 'c'
 	frameTrouble = 'u'
+)
+
+// limits is how long the frames of a tree stream may be.
+var limits = wire.Limits{
+	frameScan: wire.MaxBulk, frameStage: wire.MaxBulk, framePart: wire.MaxPiece, framePartEnd: 0,
+	frameSupply: wire.MaxBulk, frameKeep: wire.MaxBulk, frameChange: wire.MaxBulk, frameModes: wire.MaxBulk,
+	frameFailure: wire.MaxPiece, frameChanged: 0, frameTrouble: wire.MaxPiece,
+}
+
+const (
+	// maxEntries is how many files, folders and links one message may speak of: each costs far more memory than bytes.
+	maxEntries = 1_000_000
+	// maxDepth is how deep folders may lie in each other; paths are bounded by the systems anyway.
+	maxDepth = 500
+	// maxBlock is the size of blocks that an rsync signature may have: a block is held in memory.
+	maxBlock = 64 << 10
 )
 
 type scanRequest struct {
@@ -69,9 +88,6 @@ type modesAnswer struct {
 	Refused map[string]string `json:"refused,omitempty"`
 }
 
-// The frames have their own limit, and a whole tree may be one message.
-var unlimited = protodelim.UnmarshalOptions{MaxSize: -1}
-
 // packed writes a JSON head and then messages.
 func packed[M proto.Message](head any, messages []M) ([]byte, error) {
 	var out bytes.Buffer
@@ -89,16 +105,71 @@ func packed[M proto.Message](head any, messages []M) ([]byte, error) {
 // unpack reads what packed has written: the messages until the end, or as many as most.
 func unpack[M proto.Message](from *bytes.Reader, fresh func() M, most int) ([]M, error) {
 	var messages []M
-	for most < 0 || len(messages) < most {
+	entries := 0
+	for (most < 0 || len(messages) < most) && from.Len() > 0 {
+		length, err := binary.ReadUvarint(from)
+		if err != nil || length > uint64(from.Len()) {
+			return nil, errors.New("a message is cut off")
+		}
+		raw := make([]byte, length)
+		if _, err := io.ReadFull(from, raw); err != nil {
+			return nil, err
+		}
 		message := fresh()
-		if err := unlimited.UnmarshalFrom(from, message); errors.Is(err, io.EOF) {
-			return messages, nil
-		} else if err != nil {
+		if entries += weigh(message, raw); entries > maxEntries {
+			return nil, fmt.Errorf("more than %d entries", maxEntries)
+		}
+		if err := proto.Unmarshal(raw, message); err != nil {
 			return nil, err
 		}
 		messages = append(messages, message)
 	}
 	return messages, nil
+}
+
+// weigh counts the entries in a message before it takes memory. The message itself is one; too deep is too many.
+func weigh(message proto.Message, raw []byte) int {
+	switch message.(type) {
+	case *core.Change:
+		return 1 + within(raw, 2, 3, 0)
+	case *core.Archive:
+		return 1 + within(raw, 1, 1, 0)
+	}
+	return 1
+}
+
+// within counts the entries in the fields from first to last of a message, which are entries, or hold such.
+func within(raw []byte, first, last protowire.Number, depth int) (entries int) {
+	if depth > 2*maxDepth {
+		return maxEntries + 1
+	}
+	for len(raw) > 0 && entries <= maxEntries {
+		number, kind, length := protowire.ConsumeTag(raw)
+		if length < 0 {
+			return entries
+		}
+		raw = raw[length:]
+		if kind == protowire.BytesType && number >= first && number <= last {
+			if body, length := protowire.ConsumeBytes(raw); length >= 0 {
+				entries += nested(body, number, depth)
+			}
+		}
+		if length = protowire.ConsumeFieldValue(number, kind, raw); length < 0 {
+			return entries
+		}
+		raw = raw[length:]
+	}
+	return entries
+}
+
+// contents is the field of an entry that holds its entries, each a message of a name and an entry.
+const contents, contained = 5, 2
+
+func nested(body []byte, number protowire.Number, depth int) int {
+	if number == contents {
+		return within(body, contained, contained, depth+1)
+	}
+	return 1 + within(body, contents, contents, depth+1)
 }
 
 func newChange() *core.Change        { return &core.Change{} }
@@ -119,12 +190,14 @@ func (p parts) Encode(part *rsync.Transmission) error {
 
 func (p parts) Finalize() error { return p.frames.Send(framePartEnd, nil) }
 
-// partSource reads contents from wherever frames of parts come out.
+// partSource reads contents from wherever frames of parts come out. The signatures are of the files that are written anew.
 type partSource struct {
-	next func() (byte, []byte, error)
+	next       func() (byte, []byte, error)
+	signatures []*rsync.Signature
+	file       int
 }
 
-func (p partSource) Decode(part *rsync.Transmission) error {
+func (p *partSource) Decode(part *rsync.Transmission) error {
 	kind, body, err := p.next()
 	if err != nil {
 		return err
@@ -132,7 +205,40 @@ func (p partSource) Decode(part *rsync.Transmission) error {
 	if kind != framePart {
 		return errors.New("contents end too early")
 	}
-	return proto.Unmarshal(body, part)
+	if err := proto.Unmarshal(body, part); err != nil {
+		return err
+	}
+	if err := p.check(part); err != nil {
+		return err
+	}
+	if part.Done {
+		p.file++
+	}
+	return nil
 }
 
-func (p partSource) Finalize() error { return nil }
+// check refuses blocks that the file before never had: the engine would look for each.
+func (p *partSource) check(part *rsync.Transmission) error {
+	operation := part.Operation
+	if operation == nil || len(operation.Data) > 0 || part.Done {
+		return nil
+	}
+	blocks := uint64(0)
+	if p.file < len(p.signatures) {
+		blocks = uint64(len(p.signatures[p.file].Hashes))
+	}
+	if operation.Count > blocks || operation.Start > blocks-operation.Count {
+		return errors.New("contents of blocks that there are not")
+	}
+	return nil
+}
+
+func (p *partSource) Finalize() error { return nil }
+
+// checkSignature says what is wrong with a signature, which the sender of contents works with.
+func checkSignature(signature *rsync.Signature) error {
+	if signature.BlockSize > maxBlock || signature.LastBlockSize > maxBlock {
+		return errors.New("a signature's blocks are too large")
+	}
+	return signature.EnsureValid()
+}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
@@ -16,9 +18,13 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// Remote is a Side at the other end of a stream. What comes from there is believed only as far as it is valid.
+// Remote is a Side at the other end of a stream. What comes from there is believed only as far as it is valid, and only
+// what the rules of this end let through is seen.
 type Remote struct {
-	frames  *wire.Frames
+	frames *wire.Frames
+	rules  *rules
+	// asked is the kind of frame that may answer now, if any.
+	asked   atomic.Uint32
 	answers chan answer
 	changed chan struct{}
 	view    *View
@@ -33,12 +39,35 @@ type answer struct {
 	err  error
 }
 
-func NewRemote(stream io.ReadWriteCloser) *Remote {
-	r := &Remote{
-		frames: wire.NewFrames(stream), answers: make(chan answer, 64), changed: make(chan struct{}, 1), view: &View{},
+// maxQueued is how many frames wait to be used: contents of files, which come one after another.
+const maxQueued = 4
+
+// NewRemote makes a Side of a stream. The ignores are the rules; what the other end knows of them does not count.
+func NewRemote(stream io.ReadWriteCloser, ignores []string) (*Remote, error) {
+	rules, err := newRules(ignores)
+	if err != nil {
+		return nil, err
 	}
+	r := &Remote{rules: rules, answers: make(chan answer, maxQueued), changed: make(chan struct{}, 1), view: &View{}}
+	r.frames = wire.NewFrames(stream, r.limit)
 	go r.read()
-	return r
+	return r, nil
+}
+
+// limit lets through what may come at any time, and answers to what was asked.
+func (r *Remote) limit(kind byte) (bytes uint32, expected bool) {
+	asked := byte(r.asked.Load())
+	switch kind {
+	case frameChanged, frameTrouble:
+	case frameFailure:
+		expected = asked != 0
+	case framePart, framePartEnd:
+		expected = asked == frameSupply
+	default:
+		expected = kind == asked && kind != frameSupply
+	}
+	bytes, known := limits.Of(kind)
+	return bytes, known && (expected || kind == frameChanged || kind == frameTrouble)
 }
 
 func (r *Remote) read() {
@@ -55,6 +84,9 @@ func (r *Remote) read() {
 			r.trouble = string(body)
 			r.lock.Unlock()
 		default:
+			if kind != framePart {
+				r.asked.Store(0)
+			}
 			r.answers <- answer{kind, body, err}
 			if err != nil {
 				close(r.answers)
@@ -93,6 +125,7 @@ func (r *Remote) next() (byte, []byte, error) {
 }
 
 func (r *Remote) ask(kind byte, body []byte) (*bytes.Reader, error) {
+	r.asked.Store(uint32(kind))
 	if err := r.frames.Send(kind, body); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -123,7 +156,7 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 		return nil, err
 	}
 	var head scanAnswer
-	if err := wire.Receive(in, &head); err != nil {
+	if err := wire.ReceiveHead(in, &head); err != nil {
 		return nil, lied(err)
 	}
 	changes, err := unpack(in, newChange, -1)
@@ -132,6 +165,15 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	}
 	if len(changes) == 0 && len(head.Modes) == 0 && len(head.Gone) == 0 {
 		return r.view, nil
+	}
+	for _, change := range changes {
+		if why := checkPath(change.Path); why != nil {
+			return nil, lied(why)
+		}
+		if err := change.New.EnsureValid(false); err != nil {
+			return nil, lied(err)
+		}
+		change.New = r.rules.restrict(change.Path, change.New)
 	}
 	content, err := apply(r.view.Content, changes)
 	if err != nil {
@@ -149,6 +191,22 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	return r.view, nil
 }
 
+// checkPath says what is wrong with a path: it is names, with a slash between each, or nothing.
+func checkPath(name string) error {
+	if len(name) > maxPath || strings.Count(name, "/") > maxDepth {
+		return errors.New("a path that is too long")
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if name != "" && (part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0)) {
+			return fmt.Errorf("a path that is none: %q", name)
+		}
+	}
+	return nil
+}
+
+// maxPath is the longest path that the systems take.
+const maxPath = 4096
+
 // apply puts changes that came from outside into a tree and checks what comes of it.
 func apply(content *core.Entry, changes []*core.Change) (result *core.Entry, err error) {
 	defer func() {
@@ -157,11 +215,6 @@ func apply(content *core.Entry, changes []*core.Change) (result *core.Entry, err
 			result, err = nil, errors.New("a change of what is not there")
 		}
 	}()
-	for _, change := range changes {
-		if err := change.New.EnsureValid(false); err != nil {
-			return nil, err
-		}
-	}
 	if result, err = core.Apply(content, changes); err != nil {
 		return nil, err
 	}
@@ -178,7 +231,7 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 		return nil, nil, nil, err
 	}
 	var head stageAnswer
-	if err := wire.Receive(in, &head); err != nil {
+	if err := wire.ReceiveHead(in, &head); err != nil {
 		return nil, nil, nil, lied(err)
 	}
 	signatures, err := unpack(in, newSignature, len(head.Needed))
@@ -197,7 +250,7 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 		if at <= last || at >= len(paths) {
 			return nil, nil, nil, lied(errors.New("asks for what was not offered"))
 		}
-		if err := signatures[i].EnsureValid(); err != nil {
+		if err := checkSignature(signatures[i]); err != nil {
 			return nil, nil, nil, lied(err)
 		}
 		needed[i], last = paths[at], at
@@ -229,10 +282,12 @@ func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver 
 	if err != nil {
 		return err
 	}
+	r.asked.Store(frameSupply)
 	if err := r.frames.Send(frameSupply, request); err != nil {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	if err := rsync.DecodeToReceiver(partSource{r.next}, uint64(len(paths)), receiver); err != nil {
+	source := &partSource{next: r.next, signatures: signatures}
+	if err := rsync.DecodeToReceiver(source, uint64(len(paths)), receiver); err != nil {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	if kind, _, err := r.next(); err != nil || kind != framePartEnd {
@@ -251,7 +306,7 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome
 		return nil, err
 	}
 	var head changeAnswer
-	if err := wire.Receive(in, &head); err != nil {
+	if err := wire.ReceiveHead(in, &head); err != nil {
 		return nil, lied(err)
 	}
 	if head.Results != len(changes) {
@@ -269,7 +324,7 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome
 		outcome.Results = append(outcome.Results, result.Content)
 	}
 	var nothing struct{}
-	if err := wire.Receive(in, &nothing); err != nil {
+	if err := wire.ReceiveHead(in, &nothing); err != nil {
 		return nil, lied(err)
 	}
 	if outcome.Problems, err = unpack(in, newProblem, -1); err != nil {
@@ -291,5 +346,9 @@ func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
 	if err := json.NewDecoder(in).Decode(&reply); err != nil {
 		return nil, lied(err)
 	}
+	maps.DeleteFunc(reply.Refused, func(path, _ string) bool {
+		_, asked := modes[path]
+		return !asked
+	})
 	return reply.Refused, nil
 }

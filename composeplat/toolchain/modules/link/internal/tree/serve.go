@@ -16,7 +16,7 @@ import (
 
 // Serve does with the tree what is asked over the stream, until the stream ends.
 func Serve(t *Tree, stream io.ReadWriteCloser) error {
-	s := &server{tree: t, frames: wire.NewFrames(stream)}
+	s := &server{tree: t, frames: wire.NewFrames(stream, limits.Of)}
 	ended := make(chan struct{})
 	defer close(ended)
 	defer stream.Close()
@@ -85,7 +85,7 @@ func (s *server) answer(kind byte, body []byte) error {
 
 func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 	var request scanRequest
-	if err := wire.Receive(in, &request); err != nil {
+	if err := wire.ReceiveHead(in, &request); err != nil {
 		return nil, err
 	}
 	view, err := s.tree.Scan(context.Background(), request.Full)
@@ -120,7 +120,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 
 func (s *server) stage(in *bytes.Reader) error {
 	var request stageRequest
-	if err := wire.Receive(in, &request); err != nil {
+	if err := wire.ReceiveHead(in, &request); err != nil {
 		return err
 	}
 	needed, signatures, receiver, err := s.tree.Stage(request.Paths, request.Digests)
@@ -145,7 +145,7 @@ func (s *server) stage(in *bytes.Reader) error {
 	if len(needed) == 0 {
 		return nil
 	}
-	if err := rsync.DecodeToReceiver(partSource{s.frames.Read}, uint64(len(needed)), receiver); err != nil {
+	if err := rsync.DecodeToReceiver(&partSource{next: s.frames.Read, signatures: signatures}, uint64(len(needed)), receiver); err != nil {
 		return err
 	}
 	if kind, _, err := s.frames.Read(); err != nil || kind != framePartEnd {
@@ -156,7 +156,7 @@ func (s *server) stage(in *bytes.Reader) error {
 
 func (s *server) supply(in *bytes.Reader) error {
 	var request supplyRequest
-	if err := wire.Receive(in, &request); err != nil {
+	if err := wire.ReceiveHead(in, &request); err != nil {
 		return err
 	}
 	signatures, err := unpack(in, newSignature, len(request.Paths))
@@ -168,7 +168,7 @@ func (s *server) supply(in *bytes.Reader) error {
 
 func (s *server) keep(in *bytes.Reader) ([]byte, error) {
 	var request stageRequest
-	if err := wire.Receive(in, &request); err != nil {
+	if err := wire.ReceiveHead(in, &request); err != nil {
 		return nil, err
 	}
 	had, err := s.tree.Keep(request.Paths, request.Digests)
@@ -180,7 +180,7 @@ func (s *server) keep(in *bytes.Reader) ([]byte, error) {
 
 func (s *server) change(in *bytes.Reader) ([]byte, error) {
 	var nothing struct{}
-	if err := wire.Receive(in, &nothing); err != nil {
+	if err := wire.ReceiveHead(in, &nothing); err != nil {
 		return nil, err
 	}
 	changes, err := unpack(in, newChange, -1)
@@ -210,7 +210,7 @@ func (s *server) change(in *bytes.Reader) ([]byte, error) {
 
 func (s *server) setModes(in *bytes.Reader) ([]byte, error) {
 	var modes map[string]uint32
-	if err := wire.Receive(in, &modes); err != nil {
+	if err := wire.ReceiveHead(in, &modes); err != nil {
 		return nil, err
 	}
 	refused, err := s.tree.SetModes(modes)

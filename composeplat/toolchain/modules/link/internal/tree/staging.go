@@ -7,50 +7,62 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
+
+	"composeplat/link/internal/beneath"
 )
 
 // staged keeps contents that are about to be put in place. They outlive a link that is cut, but not the process: then it
 // is begun again. The engine's own store would cost another rename for each file.
 type staged struct {
-	root string
-	lock sync.Mutex
-	open bool
-	next int
-	have map[string]string
+	place  beneath.Place
+	lock   sync.Mutex
+	folder *beneath.Folder
+	next   int
+	have   map[string]string
 }
 
-func newStaged(root string) *staged { return &staged{root: root, have: map[string]string{}} }
+func newStaged(place beneath.Place) *staged { return &staged{place: place, have: map[string]string{}} }
 
 // begin makes the folder, without what another process has left in it.
-func (s *staged) begin() error {
+func (s *staged) begin() (err error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.open {
+	if s.folder != nil {
 		return nil
 	}
-	if err := os.RemoveAll(s.root); err != nil {
+	if err := s.place.MakeFolder(0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(s.root), 0o700); err != nil {
+	if err := s.clear(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(s.root, 0o700); err != nil {
+	if err := s.place.Make(0o700); err != nil {
 		return err
 	}
-	s.open = true
-	return nil
+	s.folder, err = s.place.Open()
+	return err
+}
+
+// clear removes the folder: by its name in the one that holds it, so that a link there is removed and not followed.
+func (s *staged) clear() error {
+	above, err := s.place.Folder()
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return os.RemoveAll(above.Path() + "/" + s.place.Name())
 }
 
 // end forgets everything.
 func (s *staged) end() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.open {
-		s.open, s.next, s.have = false, 0, map[string]string{}
-		_ = os.RemoveAll(s.root)
+	if s.folder != nil {
+		s.folder.Close()
+		s.folder, s.next, s.have = nil, 0, map[string]string{}
+		_ = s.clear()
 	}
 }
 
@@ -64,8 +76,8 @@ func (s *staged) contains(path string, digest []byte) bool {
 func (s *staged) Provide(path string, digest []byte) (string, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if file := s.have[path+"\x00"+string(digest)]; file != "" {
-		return file, nil
+	if file := s.have[path+"\x00"+string(digest)]; file != "" && s.folder != nil {
+		return s.folder.Path() + "/" + file, nil
 	}
 	return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
@@ -74,20 +86,22 @@ func (s *staged) Provide(path string, digest []byte) (string, error) {
 func (s *staged) Sink(path string) (io.WriteCloser, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if !s.open {
+	if s.folder == nil {
 		return nil, errors.New("nothing is being staged")
 	}
 	s.next++
-	file, err := os.OpenFile(filepath.Join(s.root, strconv.Itoa(s.next)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	name := strconv.Itoa(s.next)
+	file, err := s.folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &sink{staged: s, path: path, file: file, hash: sha256.New()}, nil
+	return &sink{staged: s, path: path, name: name, file: file, hash: sha256.New()}, nil
 }
 
 type sink struct {
 	staged *staged
 	path   string
+	name   string
 	file   *os.File
 	hash   hash.Hash
 	failed error
@@ -103,12 +117,15 @@ func (s *sink) Write(content []byte) (int, error) {
 }
 
 func (s *sink) Close() error {
-	if err := errors.Join(s.failed, s.file.Close()); err != nil {
-		os.Remove(s.file.Name())
-		return err
-	}
+	err := errors.Join(s.failed, s.file.Close())
 	s.staged.lock.Lock()
 	defer s.staged.lock.Unlock()
-	s.staged.have[s.path+"\x00"+string(s.hash.Sum(nil))] = s.file.Name()
+	if err != nil && s.staged.folder != nil {
+		_ = s.staged.folder.Remove(s.name)
+	}
+	if err != nil {
+		return err
+	}
+	s.staged.have[s.path+"\x00"+string(s.hash.Sum(nil))] = s.name
 	return nil
 }

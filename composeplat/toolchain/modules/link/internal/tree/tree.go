@@ -10,10 +10,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +24,11 @@ import (
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore/docker"
 	"github.com/mutagen-io/mutagen/pkg/synchronization/rsync"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"composeplat/link/internal/beneath"
 )
 
 // Temporary begins every name that the engine makes for its own use: never synced, never watched.
@@ -72,7 +74,9 @@ var ErrLost = errors.New("the container is lost")
 
 // Tree is a Side on this machine.
 type Tree struct {
-	root    string
+	place beneath.Place
+	// root is what the place led to when it was last looked at; all that is done until then is done there.
+	root    *beneath.Folder
 	ignorer ignore.Ignorer
 	store   *staged
 	watch   *Watch
@@ -88,8 +92,8 @@ type Tree struct {
 	full    bool
 }
 
-// NewTree watches the folder root. Staging must be where files can be renamed from into it, for speed.
-func NewTree(root string, ignores []string, staging string, cache *core.Cache) (*Tree, error) {
+// NewTree watches the folder of a place. Staging must be where files can be renamed from into it, for speed.
+func NewTree(place beneath.Place, ignores []string, staging beneath.Place, cache *core.Cache) (*Tree, error) {
 	ignorer, err := NewIgnorer(ignores)
 	if err != nil {
 		return nil, err
@@ -102,10 +106,10 @@ func NewTree(root string, ignores []string, staging string, cache *core.Cache) (
 		cache = &core.Cache{}
 	}
 	return &Tree{
-		root:    root,
+		place:   place,
 		ignorer: ignorer,
 		store:   newStaged(staging),
-		watch:   NewWatch(root, watched),
+		watch:   NewWatch(place, watched),
 		hasher:  sha256.New(),
 		cache:   cache,
 		recheck: map[string]bool{},
@@ -130,7 +134,18 @@ func NewIgnorer(ignores []string) (ignore.Ignorer, error) {
 
 func (t *Tree) Changed() <-chan struct{} { return t.watch.Changed() }
 func (t *Tree) Trouble() string          { return t.watch.Trouble() }
-func (t *Tree) Close() error             { return t.watch.Close() }
+
+// Close ends the watching and lets go of the folder. Nothing more may be asked of the Tree then.
+func (t *Tree) Close() error {
+	t.lock.Lock()
+	defer t.lock.Unlock()
+	t.store.end()
+	if t.root != nil {
+		t.root.Close()
+		t.root = nil
+	}
+	return t.watch.Close()
+}
 
 // Cache is what the next Tree of this folder can begin with.
 func (t *Tree) Cache() *core.Cache {
@@ -149,6 +164,10 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 	}
 	t.full = t.full || all || full
 	t.blur()
+	if err := t.enter(); err != nil {
+		t.full = true
+		return nil, err
+	}
 	var baseline *core.Snapshot
 	if !t.full {
 		baseline = t.last
@@ -157,9 +176,7 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 		}
 	}
 	began := time.Now()
-	snapshot, cache, ignored, err := core.Scan(ctx, t.root, baseline, t.recheck, t.hasher, t.cache, t.ignorer, t.ignored,
-		behavior.ProbeMode_ProbeModeAssume, core.SymbolicLinkMode_SymbolicLinkModePortable,
-		core.PermissionsMode_PermissionsModePortable)
+	snapshot, cache, ignored, err := t.look(ctx, baseline)
 	if err != nil {
 		t.full = true
 		return nil, err
@@ -169,8 +186,9 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 	t.last, t.cache, t.ignored = snapshot, cache, ignored
 	// The same view as before tells the caller that nothing has changed.
 	modes := t.modes()
-	if t.view == nil || !snapshot.Content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
-		t.view = &View{Content: snapshot.Content, Modes: modes, Files: snapshot.Files, Bytes: snapshot.TotalFileSize}
+	content := checkedLinks("", snapshot.Content)
+	if t.view == nil || !content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
+		t.view = &View{Content: content, Modes: modes, Files: snapshot.Files, Bytes: snapshot.TotalFileSize}
 	}
 	ended := time.Now()
 	for path, entry := range cache.Entries {
@@ -181,6 +199,38 @@ func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 	}
 	return t.view, nil
 }
+
+// enter finds the folder of the place anew; where another one is there now, all of it is to be looked at.
+func (t *Tree) enter() error {
+	root, err := t.place.Open()
+	if errors.Is(err, fs.ErrNotExist) {
+		root, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	if root != nil && t.root != nil && root.IsSame(t.root) {
+		return root.Close()
+	}
+	if t.root != nil {
+		t.root.Close()
+	}
+	t.root, t.full = root, true
+	return nil
+}
+
+// look reads the folder by its descriptor. One that is not there has nothing in it, which is not to be empty.
+func (t *Tree) look(ctx context.Context, baseline *core.Snapshot) (*core.Snapshot, *core.Cache, ignore.IgnoreCache, error) {
+	if t.root == nil {
+		return &core.Snapshot{}, &core.Cache{}, nil, nil
+	}
+	return core.Scan(ctx, t.root.Path(), baseline, t.recheck, t.hasher, t.cache, t.ignorer, t.ignored,
+		behavior.ProbeMode_ProbeModeAssume, core.SymbolicLinkMode_SymbolicLinkModePortable,
+		core.PermissionsMode_PermissionsModePortable)
+}
+
+// errGone is why nothing can be done in a folder.
+var errGone = errors.New("the folder is not there")
 
 // blur makes the next scan read again the files whose stamps prove nothing.
 func (t *Tree) blur() {
@@ -209,8 +259,8 @@ func (t *Tree) modes() map[string]uint32 {
 	}
 	Walk("", t.last.Content, func(name string, entry *core.Entry) {
 		if name != "" && entry.Kind == core.EntryKind_Directory {
-			if info, err := os.Lstat(filepath.Join(t.root, name)); err == nil && info.IsDir() {
-				modes[name] = uint32(info.Mode().Perm())
+			if status, err := t.root.Status(name); err == nil && status.Mode&unix.S_IFMT == unix.S_IFDIR {
+				modes[name] = uint32(status.Mode) & 0o777
 			}
 		}
 	})
@@ -268,7 +318,7 @@ func (t *Tree) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signa
 	if len(needed) == 0 {
 		return nil, nil, nil, nil
 	}
-	receiver, err := rsync.NewReceiver(t.root, needed, signatures, t.store)
+	receiver, err := rsync.NewReceiver(t.root.Path(), needed, signatures, t.store)
 	return needed, signatures, receiver, err
 }
 
@@ -291,6 +341,9 @@ func (t *Tree) Keep(paths []string, digests [][]byte) ([]bool, error) {
 }
 
 func (t *Tree) open() (*core.ReverseLookupMap, *filesystem.Opener, error) {
+	if t.root == nil {
+		return nil, nil, errGone
+	}
 	own, err := t.cache.GenerateReverseLookupMap()
 	if err != nil {
 		return nil, nil, err
@@ -298,7 +351,7 @@ func (t *Tree) open() (*core.ReverseLookupMap, *filesystem.Opener, error) {
 	if err := t.store.begin(); err != nil {
 		return nil, nil, err
 	}
-	return own, filesystem.NewOpener(t.root), nil
+	return own, filesystem.NewOpener(t.root.Path()), nil
 }
 
 func (t *Tree) keep(path string, digest []byte, own *core.ReverseLookupMap, opener *filesystem.Opener) bool {
@@ -323,39 +376,59 @@ func (t *Tree) keep(path string, digest []byte, own *core.ReverseLookupMap, open
 }
 
 func (t *Tree) Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error {
-	return rsync.Transmit(t.root, paths, signatures, receiver)
+	if t.root == nil {
+		return errGone
+	}
+	return rsync.Transmit(t.root.Path(), paths, signatures, receiver)
 }
 
 // Transition makes files with the least of permissions: SetModes gives them theirs.
 func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.last == nil {
-		return nil, errors.New("nothing has been scanned")
+	if t.last == nil || t.root == nil {
+		return nil, errGone
 	}
 	ownership, err := filesystem.NewOwnershipSpecification("", "")
 	if err != nil {
 		return nil, err
 	}
-	results, problems, missing := core.Transition(ctx, t.root, changes, t.cache,
+	safe, refused := t.safe(changes)
+	results, problems, missing := core.Transition(ctx, t.root.Path(), safe, t.cache,
 		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.last.DecomposesUnicode, t.store)
 	for _, change := range changes {
 		t.recheck[change.Path] = true
 		t.recheck[parentOf(change.Path)] = true
 	}
 	t.store.end()
-	return &Outcome{Results: results, Problems: problems, Missing: missing}, nil
+	return &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}, nil
+}
+
+// safe leaves out of changes the links that would lead out of the folder, and says so of each.
+func (t *Tree) safe(changes []*core.Change) (safe []*core.Change, problems []*core.Problem) {
+	for _, change := range changes {
+		kept, out := t.staying(change.Path, change.New)
+		for _, name := range out {
+			problems = append(problems, &core.Problem{Path: name, Error: LeadsOut})
+		}
+		if len(out) > 0 {
+			change = &core.Change{Path: change.Path, Old: change.Old, New: kept}
+		}
+		safe = append(safe, change)
+	}
+	return safe, problems
 }
 
 func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	refused := map[string]string{}
-	setter := newModeSetter(t.root)
-	defer setter.close()
+	if t.root == nil {
+		return nil, errGone
+	}
 	for _, name := range slices.Sorted(maps.Keys(modes)) {
-		if err := setter.set(name, modes[name]&0o777); err != nil {
-			if !errors.Is(err, os.ErrNotExist) {
+		if err := t.root.SetMode(name, modes[name]&0o777); err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
 				refused[name] = err.Error()
 			}
 			continue

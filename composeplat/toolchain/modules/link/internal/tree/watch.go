@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/mutagen-io/mutagen/pkg/synchronization/core/ignore"
+
+	"composeplat/link/internal/beneath"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 
 // A Watch gathers the folders in which something happened, and says so after a moment of quiet.
 type Watch struct {
-	root    string
+	place   beneath.Place
 	ignorer ignore.Ignorer
 	changed chan struct{}
 	kick    chan struct{}
@@ -32,9 +34,9 @@ type Watch struct {
 }
 
 // NewWatch begins to watch. Where it can't, it says at each second that everything may have changed.
-func NewWatch(root string, ignorer ignore.Ignorer) *Watch {
+func NewWatch(place beneath.Place, ignorer ignore.Ignorer) *Watch {
 	w := &Watch{
-		root: root, ignorer: ignorer,
+		place: place, ignorer: ignorer,
 		changed: make(chan struct{}, 1), kick: make(chan struct{}, 1), ended: make(chan struct{}),
 		touched: map[string]bool{}, all: true,
 	}

@@ -3,11 +3,12 @@ package tree
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"composeplat/link/internal/beneath"
 )
 
 const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB |
@@ -54,8 +55,12 @@ func (w *Watch) blind() bool {
 
 // add watches a folder and those in it. What was made before the watch was there is found by the scan that follows.
 func (w *Watch) add(folder string) {
-	full := filepath.Join(w.root, folder)
-	watch, err := unix.InotifyAddWatch(w.descriptor, full, inotifyMask)
+	opened, err := w.open(folder)
+	if err != nil {
+		return
+	}
+	defer opened.Close()
+	watch, err := unix.InotifyAddWatch(w.descriptor, opened.Path(), inotifyMask)
 	if err != nil {
 		if errors.Is(err, unix.ENOSPC) && w.trouble == "" {
 			w.trouble = "too many folders to watch, so looks each second: raise fs.inotify.max_user_watches"
@@ -66,7 +71,7 @@ func (w *Watch) add(folder string) {
 	w.folders[int32(watch)] = folder
 	w.watches[folder] = int32(watch)
 	w.touch(folder)
-	entries, err := os.ReadDir(full)
+	entries, err := opened.Entries()
 	if err != nil {
 		return
 	}
@@ -75,6 +80,16 @@ func (w *Watch) add(folder string) {
 			w.add(name)
 		}
 	}
+}
+
+// open opens a folder below the root without following a link on the way.
+func (w *Watch) open(folder string) (*beneath.Folder, error) {
+	root, err := w.place.Open()
+	if err != nil || folder == "" {
+		return root, err
+	}
+	defer root.Close()
+	return root.Folder(folder)
 }
 
 // drop forgets a folder that is gone from where it was, with all in it.

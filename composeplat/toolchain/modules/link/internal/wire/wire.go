@@ -23,10 +23,30 @@ const (
 	Heartbeat    = 2 * time.Second
 	MostSilence  = 6 * time.Second
 	window       = 256 << 10
-	mostJSON     = 64 << 20
-	mostFrame    = 1 << 30
 	greetingTime = 15 * time.Second
 )
+
+// How long messages may be, in bytes: what the other end sends takes no more memory than that, whatever it is.
+const (
+	maxMessage = 8 << 20
+	// MaxHead is for what is read before anything is known of who sends it.
+	MaxHead = 4 << 10
+	// MaxPiece is for frames that come one after another, such as output and contents of files.
+	MaxPiece = 256 << 10
+	// MaxBulk is for frames that are answers: one of them is under way at a time.
+	MaxBulk = 128 << 20
+)
+
+// A Limit says how long a frame of a kind may be. A kind that is not expected ends the stream.
+type Limit func(kind byte) (bytes uint32, expected bool)
+
+// Limits is a Limit that is always the same.
+type Limits map[byte]uint32
+
+func (l Limits) Of(kind byte) (bytes uint32, expected bool) {
+	bytes, expected = l[kind]
+	return bytes, expected
+}
 
 // An Open heads each stream and says what it is for.
 type Open struct {
@@ -97,6 +117,12 @@ const (
 	FrameExit     = 'x'
 )
 
+// SessionLimits is how long the frames of a session stream may be.
+var SessionLimits = Limits{
+	FrameInput: MaxPiece, FrameInputEnd: 0, FrameSize: MaxHead, FrameHeard: MaxHead,
+	FrameOutput: MaxPiece, FrameErrors: MaxPiece, FrameExit: MaxHead,
+}
+
 // Link is a carrier that is cut into streams.
 type Link struct {
 	*multiplexing.Multiplexer
@@ -153,8 +179,11 @@ func Send(to io.Writer, message any) error {
 }
 
 // Receive reads what Send has written, and not a byte more.
-func Receive(from io.Reader, message any) error {
-	body, err := receive(from, mostJSON)
+func Receive(from io.Reader, message any) error { return ReceiveAtMost(from, message, maxMessage) }
+
+// ReceiveAtMost reads a message of so many bytes at most.
+func ReceiveAtMost(from io.Reader, message any, most uint32) error {
+	body, err := receive(from, most)
 	if err != nil {
 		return err
 	}
@@ -194,22 +223,28 @@ func Pack(message any, rest []byte) ([]byte, error) {
 // Unpack reads what Pack has made, and gives the bytes after the message.
 func Unpack(packed []byte, message any) (rest []byte, err error) {
 	in := bytes.NewReader(packed)
-	if err := Receive(in, message); err != nil {
+	if err := ReceiveHead(in, message); err != nil {
 		return nil, err
 	}
 	return packed[len(packed)-in.Len():], nil
 }
 
+// ReceiveHead reads the message that a frame begins with; the frame's own length bounds it.
+func ReceiveHead(from *bytes.Reader, message any) error {
+	return ReceiveAtMost(from, message, uint32(min(from.Len(), MaxBulk)))
+}
+
 // Frames reads and writes kinds with bodies; writes may come from several goroutines.
 type Frames struct {
 	stream io.ReadWriteCloser
+	limit  Limit
 	in     *bufio.Reader
 	out    *bufio.Writer
 	lock   sync.Mutex
 }
 
-func NewFrames(stream io.ReadWriteCloser) *Frames {
-	return &Frames{stream: stream, in: bufio.NewReaderSize(stream, 64<<10), out: bufio.NewWriterSize(stream, 64<<10)}
+func NewFrames(stream io.ReadWriteCloser, limit Limit) *Frames {
+	return &Frames{stream: stream, limit: limit, in: bufio.NewReaderSize(stream, 64<<10), out: bufio.NewWriterSize(stream, 64<<10)}
 }
 
 // Write leaves a frame in the buffer, to go out with the next Flush.
@@ -255,7 +290,11 @@ func (f *Frames) Read() (kind byte, body []byte, err error) {
 	if kind, err = f.in.ReadByte(); err != nil {
 		return 0, nil, err
 	}
-	body, err = receive(f.in, mostFrame)
+	most, expected := f.limit(kind)
+	if !expected {
+		return 0, nil, fmt.Errorf("a frame %q is not expected", kind)
+	}
+	body, err = receive(f.in, most)
 	return kind, body, err
 }
 

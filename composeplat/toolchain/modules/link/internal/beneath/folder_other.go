@@ -1,0 +1,35 @@
+//go:build !linux
+
+package beneath
+
+import "golang.org/x/sys/unix"
+
+const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+
+func openBeneath(folder int, names []string, flags int, mode uint32) (int, error) {
+	return openByHand(folder, names, flags, mode)
+}
+
+// Path is for what can be given a path only. Nothing here names a folder by its descriptor so that it can be gone on from:
+// the path is the one that was just resolved without links.
+func (f *Folder) Path() string { return f.path }
+
+// SetMode sets the permissions of a file or folder below this one that may be read.
+func (f *Folder) SetMode(name string, mode uint32) error {
+	if name == "" {
+		return unix.EINVAL
+	}
+	descriptor, err := f.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(descriptor)
+	var status unix.Stat_t
+	if err := unix.Fstat(descriptor, &status); err != nil {
+		return err
+	}
+	if kind := status.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
+		return unix.EINVAL
+	}
+	return unix.Fchmod(descriptor, mode)
+}

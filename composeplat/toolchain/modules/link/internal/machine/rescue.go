@@ -1,0 +1,87 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mutagen-io/mutagen/pkg/synchronization/core"
+
+	"composeplat/link/internal/beneath"
+	"composeplat/link/internal/tree"
+)
+
+// rescue saves what the plan replaces in the container, in the data folder of this machine, and tells of it once. What can't
+// be saved is not replaced in this cycle.
+func (c *cycle) rescue(made *plan) (again bool, err error) {
+	if len(made.replaced) == 0 {
+		return false, nil
+	}
+	path := filepath.Join(c.state, "replaced", time.Now().Format("20060102-150405.000"))
+	place, err := beneath.Find(path, c.state)
+	if err != nil {
+		return true, err
+	}
+	defer place.Close()
+	if err := place.Make(0o700); err != nil {
+		return true, err
+	}
+	folder, err := place.Open()
+	if err != nil {
+		return true, err
+	}
+	defer folder.Close()
+	saved, err := saveAll(c.remote, folder, made.replaced)
+	if err != nil {
+		return true, err
+	}
+	for _, one := range made.replaced {
+		if !saved[one.to] {
+			again = true
+			made.there = without(made.there, one.winner)
+		}
+	}
+	if len(saved) > 0 {
+		c.events.Tell("replaced", Event{"folder": c.number, "files": len(saved), "kept": path})
+	}
+	return again, nil
+}
+
+// saveAll saves files with what they hold, and links as files with where they lead.
+func saveAll(from tree.Side, folder *beneath.Folder, all []copied) (saved map[string]bool, err error) {
+	var paths []string
+	var digests [][]byte
+	saved = map[string]bool{}
+	for _, one := range all {
+		if one.entry.Kind == core.EntryKind_File {
+			paths, digests = append(paths, one.to), append(digests, one.entry.Digest)
+		} else if saveLink(folder, one) == nil {
+			saved[one.to] = true
+		}
+	}
+	if len(paths) == 0 {
+		return saved, nil
+	}
+	had, err := tree.Rescue(from, folder, paths, digests)
+	for i, path := range paths {
+		if err == nil && had[i] {
+			saved[path] = true
+		}
+	}
+	return saved, err
+}
+
+func saveLink(folder *beneath.Folder, link copied) error {
+	name := link.to + ".link"
+	if err := folder.MakeFolders(strings.TrimPrefix(filepath.Dir("/"+name), "/"), 0o700); err != nil {
+		return err
+	}
+	file, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(link.entry.Target + "\n")
+	return err
+}
