@@ -72,7 +72,7 @@ def test_forms_agree(project: Project) -> None:
     """YAML, JSON and files hold the same objects in the same order."""
     plan = project(SHOP).read().plan
     assert plan is not None
-    objects = [desired.manifest for desired in plan.objects]
+    objects = json.loads(json.dumps([desired.manifest for desired in plan.objects], default=str))
 
     listed = json.loads(render_json(plan))
 

@@ -15,7 +15,7 @@ import pulumi
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
-from composeplat.components.bind import bind
+from composeplat.components.bind import SALT_STAYS, Late, bind, salt_of, with_salt
 from composeplat.components.gate import Gate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
@@ -135,10 +135,9 @@ class _Maker:
         self, stack: str, plan: Plan, made: dict[str, pulumi.Resource], logins: Mapping[str, Login], *, awaits: bool
     ) -> None:
         self.stack = stack
-        self.confidential = plan.confidential
         self.made = made
         self.awaits = awaits
-        self.images: dict[str, pulumi.Input[str]] = {}
+        self.late = Late(confidential=plan.confidential)
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
         self.first: list[pulumi.Resource] = []
@@ -146,6 +145,7 @@ class _Maker:
         self.logins = logins
         self.ports = ImagePorts(logins)
         self.ports.begin(plan.objects)
+        self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
 
     def make(
         self,
@@ -158,13 +158,17 @@ class _Maker:
         needed = [*self.first, *(self.made[key] for key in desired.needs if key in self.made)]
         # Names are fixed: what is made before the old one goes would be the old one. Only the provider knows that,
         # and it is not asked where a replacement is forced from outside.
+        is_salted = desired.key in self.salted
         opts = pulumi.ResourceOptions(
-            parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None, delete_before_replace=True
-        )
-        manifest = bind(desired.manifest, self.images, self.confidential, awaits=self.awaits)
-        self.ports.put_into(manifest, desired.ports_of, self.images)
-        made = register(f"{self.stack}-{desired.key}", manifest, opts)
+            parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None, delete_before_replace=True,
+            ignore_changes=[SALT_STAYS] if is_salted else None,
+        )  # fmt: skip
+        bound = bind(desired.manifest, self.late, awaits=self.awaits)
+        self.ports.put_into(bound, desired.ports_of, self.late.images)
+        made = register(f"{self.stack}-{desired.key}", with_salt(bound) if is_salted else bound, opts)
         self.made[desired.key] = made
+        if is_salted:
+            self.late.salts[desired.key] = salt_of(made)
         return made
 
 
@@ -192,7 +196,7 @@ class ComposeService(pulumi.ComponentResource):
         self._stack, self._plan, self._maker = stack, plan, maker
 
     def add_image(self, image: ImageBuild, builder: str) -> None:
-        built = self._maker.images
+        built = self._maker.late.images
         bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, ImageOf)}
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
         # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
@@ -205,7 +209,7 @@ class ComposeService(pulumi.ComponentResource):
 
     def add_objects(self, gate: Gate | None) -> None:
         plan = self._plan
-        self.image = pulumi.Output.from_input(self._maker.images.get(plan.name, str(plan.image)))
+        self.image = pulumi.Output.from_input(self._maker.late.images.get(plan.name, str(plan.image)))
         for desired in plan.objects:
             is_workload = desired.key.startswith("workload/")
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None

@@ -100,7 +100,7 @@ def _fits(api: Api, manifest: dict[str, Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A manifest as text alone: an image that is still to be built stands under the name it will have."""
+    """A manifest as text alone: late values are what can be said of them before."""
     match value:
         case dict():
             return {key: _plain(item) for key, item in value.items()}

@@ -4,7 +4,8 @@ Owns the shape of what every door is given: rendered as YAML, registered with Pu
 Must not know Compose's keys, Pulumi or a cluster.
 
 A plan can be printed, compared and stored.
-The one late value is :class:`ImageOf`: the reference of an image that is still to be built.
+Late values stand in it for what only a deploy knows: :class:`ImageOf`, the reference of an image that is still to be
+built, and :class:`~composeplat.plan.fingerprint.Fingerprint`. As a text each is what can be said before.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError, near
 from composeplat.model import HEALTHY, STARTED, Build
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
+from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 
 Manifest = dict[str, Any]
 _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
@@ -97,6 +99,16 @@ class ServicePlan:
     def workload(self) -> tuple[str, str]:
         """Kind and name of its workload."""
         return self.workload_kind, self.cluster_name
+
+    @property
+    def fingerprint(self) -> Fingerprint | None:
+        """What on its pods tells that its variables or files changed."""
+        for desired in self.objects:
+            if desired.key.startswith("workload/"):
+                annotations = desired.manifest["spec"]["template"]["metadata"].get("annotations", {})
+                found: Fingerprint | None = annotations.get(HASH_ANNOTATION)
+                return found
+        return None
 
     def port_to_ask(self, condition: str) -> int | None:
         """The port that has to answer for a condition: without a health check, healthy means that one does."""

@@ -2,27 +2,25 @@
 
 The environment goes into a Secret as a whole: which value is confidential can't be told from outside, and a Secret is
 what Pulumi encrypts and kubectl does not print.
-A hash of it stands on the pods, so that a changed value rolls them.
+A fingerprint of it is on the pods, so that a changed value rolls them.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from dataclasses import dataclass
 
-from composeplat.model import HealthCheck, HostFile, Resources, Service
-from composeplat.names import OURS, clean
+from composeplat.model import HealthCheck, Resources, Service
+from composeplat.names import clean
 from composeplat.plan.desired import Identity, ImageOf, Manifest
+from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
 from composeplat.registries import Login
 from composeplat.values import show_cpus, show_size
-
-HASH_ANNOTATION = f"{OURS}/config-hash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,7 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
     labels = inputs.identity.pod_labels(name)
     labels.update({volume_label(volume): inputs.identity.environment for volume in inputs.shared})
     metadata: Manifest = {"labels": labels}
-    annotations = {**service.labels, **service.annotations, **_hash(service, inputs.storage.files)}
+    annotations: Manifest = {**service.labels, **service.annotations, **_fingerprint(service, inputs)}
     if annotations:
         metadata["annotations"] = dict(sorted(annotations.items()))
     return {"metadata": metadata, "spec": _pod_spec(service, inputs)}
@@ -186,13 +184,9 @@ def _probes(check: HealthCheck | None) -> Manifest:
     return made
 
 
-def _hash(service: Service, files: dict[str, HostFile]) -> dict[str, str]:
-    if not service.variables and not files:
-        return {}
-    digest = hashlib.sha256()
-    for name, value in sorted(service.variables.items()):
-        digest.update(f"{name}={value}\0".encode())
-    for key, file in sorted(files.items()):
-        digest.update(f"\0{key}\0{file.mode:o}\0{len(file.content)}\0".encode())
-        digest.update(file.content)
-    return {HASH_ANNOTATION: digest.hexdigest()[:32]}
+def _fingerprint(service: Service, inputs: PodInputs) -> Manifest:
+    name, identity = clean(service.name), inputs.identity
+    secret = f"environment/{name}" if service.variables else f"files/{name}"
+    owner = f"{identity.namespace}/{identity.environment}/{name}"
+    found = fingerprint(secret, owner, service.variables, inputs.storage.files)
+    return {HASH_ANNOTATION: found} if found else {}

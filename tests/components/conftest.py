@@ -8,3 +8,9 @@ import pytest
 @pytest.fixture(autouse=True)
 def _no_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLATFORM_IMAGE_PORTS", "false")
+
+
+@pytest.fixture(autouse=True)
+def _one_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two registrations are compared."""
+    monkeypatch.setattr("composeplat.components.bind.make_salt", lambda: "salt")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.engine.process import members
+from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -247,3 +248,37 @@ def test_files_are_nowhere(environment: Environment) -> None:
     assert mounted == second
     assert not [value for value in (first, second) if value in said]
     assert holders_of(environment, first, second) == []
+
+
+def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
+    """A weak value can't be tried by who reads pods or the state: what shows its change is keyed with a salt.
+
+    The salt lies in the Secret and, encrypted, in the state; it stays when a value changes.
+    """
+    text = HEAD + "  app: {<<: *app, environment: {PIN: '1234'}}\n  other: {<<: *app, environment: {PIN: '1234'}}\n"
+
+    def shown() -> dict[str, str]:
+        return {
+            one["metadata"]["name"]: one["spec"]["template"]["metadata"]["annotations"][HASH_ANNOTATION]
+            for one in environment.objects("apps/v1", "Deployment")
+        }
+
+    def salt() -> str:
+        secret = environment.get("v1", "Secret", "app-env")
+        assert secret is not None
+        return str(secret["metadata"]["annotations"][SALT_ANNOTATION])
+
+    environment.deploy(text).expect()
+    before, salt_before = shown(), salt()
+    rendered = environment.platform("render").expect().stdout
+    environment.platform("refresh").expect()
+    environment.platform("preview", "--expect-no-changes").expect()
+    environment.deploy(text.replace("'1234'", "'9876'", 1)).expect()
+    after = shown()
+
+    assert len(set(before.values())) == 2
+    assert salt() == salt_before
+    assert after["app"] != before["app"]
+    assert after["other"] == before["other"]
+    assert not [one for one in before.values() if one in rendered]
+    assert holders_of(environment, salt_before) == []

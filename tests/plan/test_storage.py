@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composeplat.model import MAX_HOST_BYTES
-from composeplat.plan.pods import HASH_ANNOTATION
+from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 from tests.conftest import Project, Reading
 
 AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -212,9 +212,9 @@ def test_image_without_a_registry(project: Project) -> None:
 # what rolls the pods --------------------------------------------------------------------------------------------------
 
 
-def digest(reading: Reading) -> str | None:
+def digest(reading: Reading) -> Fingerprint | None:
     metadata = reading.object("Deployment", "web")["spec"]["template"]["metadata"]
-    found: str | None = metadata.get("annotations", {}).get(HASH_ANNOTATION)
+    found: Fingerprint | None = metadata.get("annotations", {}).get(HASH_ANNOTATION)
     return found
 
 

@@ -1,0 +1,57 @@
+"""What shows on a pod that its variables or files changed, so that it is replaced, and tells nobody what they are.
+
+A plain hash would: who may read pods, and not Secrets, could try weak values until one gives it.
+So it is keyed with a random salt that lies with the values, in their Secret, and is made when that is deployed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from composeplat.model import HostFile
+from composeplat.names import OURS
+
+HASH_ANNOTATION = f"{OURS}/config-hash"
+#: On a Secret; random.
+SALT_ANNOTATION = f"{OURS}/salt"
+_LENGTH = 16
+_COST = 2**14
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Stands in a manifest for the keyed hash of what Secrets hold; ``secret`` is the one whose salt is the key."""
+
+    secret: str
+    digest: str = field(repr=False)
+
+    def keyed(self, salt: str) -> str:
+        return hmac.digest(salt.encode(), self.digest.encode(), "sha256")[:_LENGTH].hex()
+
+    def __str__(self) -> str:
+        """Without a cluster there is no salt, and the same must come of the same: it is made slow to guess instead."""
+        return _stretch(self.digest)
+
+
+@lru_cache(maxsize=1024)
+def _stretch(digest: str) -> str:
+    return hashlib.scrypt(digest.encode(), salt=HASH_ANNOTATION.encode(), n=_COST, r=8, p=1, dklen=_LENGTH).hex()
+
+
+def fingerprint(
+    secret: str, owner: str, variables: Mapping[str, str], files: Mapping[str, HostFile]
+) -> Fingerprint | None:
+    """The fingerprint of a service's variables and files, where it has any; other owners of the same have others."""
+    if not variables and not files:
+        return None
+    digest = hashlib.sha256(f"{owner}\0".encode())
+    for name, value in sorted(variables.items()):
+        digest.update(f"{name}={value}\0".encode())
+    for key, file in sorted(files.items()):
+        digest.update(f"\0{key}\0{file.mode:o}\0{len(file.content)}\0".encode())
+        digest.update(file.content)
+    return Fingerprint(secret, digest.hexdigest())

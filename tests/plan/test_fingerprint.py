@@ -1,0 +1,50 @@
+"""What rolls pods when variables or files change does not tell what they are."""
+
+from __future__ import annotations
+
+import hashlib
+
+from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
+from tests.conftest import Project
+
+WEAK = "services: {web: {image: x, environment: {PIN: '1234'}}}"
+
+
+def found_in(project: Project, text: str = WEAK, **more: str) -> Fingerprint:
+    template = project(text).read(**more).object("Deployment", "web")["spec"]["template"]
+    found: Fingerprint = template["metadata"]["annotations"][HASH_ANNOTATION]
+    return found
+
+
+def test_a_weak_value_can_t_be_tried(project: Project) -> None:
+    """What is on the pods hangs on a salt that they don't have.
+
+    It was the plain hash of the environment: whoever might read pods found a PIN by trying all.
+    """
+    found = found_in(project)
+
+    assert found.keyed("one") == found.keyed("one")
+    assert found.keyed("one") != found.keyed("another")
+    guessed = {hashlib.sha256(text.encode()).hexdigest()[:32] for text in (found.digest, "PIN=1234\0", "PIN=1234")}
+    assert guessed.isdisjoint({found.keyed(""), found.keyed("one"), str(found)})
+
+
+def test_without_a_salt_the_same_comes_of_the_same(project: Project) -> None:
+    """`render` has no salt: what it prints is the same each time, slow to guess, and not what is deployed."""
+    first, second = str(found_in(project)), str(found_in(project))
+
+    assert first == second
+    assert first != found_in(project).keyed("")
+    assert len(first) == 32
+
+
+def test_equal_values_don_t_look_equal(project: Project) -> None:
+    """Nobody sees that two environments have the same password."""
+    assert str(found_in(project, namespace="dev")) != str(found_in(project, namespace="prod"))
+
+
+def test_it_does_not_show_what_it_is_made_from(project: Project) -> None:
+    """A plan that is printed for debugging has no digest in it."""
+    found = found_in(project)
+
+    assert found.digest not in repr(found)
