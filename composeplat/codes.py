@@ -145,6 +145,17 @@ CODES: dict[str, Code] = {
         "A user or group is named that only the image knows; Kubernetes wants a number.",
         "Give the number.",
     ),
+    "pod-security": Code(
+        _E,
+        "With --pod-security restricted, a service asks for what such a namespace refuses.",
+        "Let it run as another user than root, without capabilities.",
+        many=True,
+    ),
+    "unknown-user": Code(
+        _W,
+        "With --pod-security restricted, a service names no user, and whether its image's is root is not known.",
+        "Give the user's number with 'user'.",
+    ),
     "on-failure-job": Code(
         _W,
         "restart: on-failure makes the service a Job, which ends; a server would not come back.",

@@ -1,13 +1,14 @@
-"""The ports that images name themselves (``EXPOSE``), read from their registries and remembered.
+"""The ports that images name themselves (``EXPOSE``), read from their registries and remembered; and their users.
 
 Owns the protocol of registries, as far as it is for reading, and the memory of what was read.
-Must not know what the ports are for.
+Must not know what these are for.
 What can't be read in time is left out without a word: nothing hangs on these ports.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -19,7 +20,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from email.message import Message
@@ -162,6 +163,30 @@ def _start(work: Callable[..., None], *arguments: object) -> None:
     threading.Thread(target=work, args=arguments, daemon=True).start()
 
 
+def read_users(
+    images: Iterable[str],
+    environment: Mapping[str, str],
+    logins: Mapping[str, Login] = MappingProxyType({}),
+    *,
+    within: float = WITHIN,
+) -> dict[str, str]:
+    """The users that images run as, by their names: an empty one is root, and one that can't be read is left out."""
+    found: dict[str, str] = {}
+    deadline = time.monotonic() + within
+
+    def read(image: str) -> None:
+        with contextlib.suppress(*_NO_ANSWER):
+            login_for = lambda registry: logins.get(registry) or find_login(registry, environment)  # noqa: E731 -- short
+            found[image] = _Image(image, login_for, deadline).user()
+
+    asking = [threading.Thread(target=read, args=(image,), daemon=True) for image in images]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(found)
+
+
 # reading --------------------------------------------------------------------------------------------------------------
 
 
@@ -183,11 +208,17 @@ class _Image:
         self._opener = _opener(direct=self._is_here)
 
     def ports(self) -> Ports:
+        return _read_ports(self._config().get("ExposedPorts") or {})
+
+    def user(self) -> str:
+        return str(self._config().get("User") or "")
+
+    def _config(self) -> dict[str, Any]:
         manifest = self._get(f"/manifests/{self._digest or self._tag}", _MANIFESTS)
         if "manifests" in manifest:
             manifest = self._get(f"/manifests/{_choose(manifest['manifests'])}", _MANIFESTS)
-        config = self._get(f"/blobs/{manifest['config']['digest']}", "*/*")
-        return _read_ports((config.get("config") or {}).get("ExposedPorts") or {})
+        found: dict[str, Any] = self._get(f"/blobs/{manifest['config']['digest']}", "*/*").get("config") or {}
+        return found
 
     def _get(self, path: str, kinds: str) -> dict[str, Any]:
         try:

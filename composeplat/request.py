@@ -36,6 +36,7 @@ class Request:
     gateway: str = ""
     tls_secret: str = ""
     tls_issuer: str = ""
+    pod_security: str = ""
     registry: str = ""
     publishes: bool = True
     """Whether what host volumes hold may be published; where not, one that can't be is no error."""

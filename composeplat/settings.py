@@ -25,6 +25,8 @@ class Settings:
     gateway: str = ""
     """``name`` or ``namespace/name`` of a Gateway: endpoints become HTTPRoutes instead of Ingresses."""
     tls_secret: str = ""
+    pod_security: str = ""
+    """``restricted``: pods are such as a namespace of that Pod Security level takes."""
     tls_issuer: str = ""
     """A cert-manager ClusterIssuer that makes a certificate for each endpoint."""
     registry: str = ""

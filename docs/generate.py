@@ -29,6 +29,7 @@ from composeplat.diagnostics import ComposeplatError, Diagnostic
 from composeplat.keys import ROWS, Handling, Row
 from composeplat.load import load
 from composeplat.plan import make_plan
+from composeplat.plan.security import check_image_users
 from composeplat.request import Request
 
 DOCS = Path(__file__).resolve().parent
@@ -44,6 +45,7 @@ class Example:
     shown: bool = True
     named: tuple[str, ...] = ()
     domain: str = "example.com"
+    pod_security: str = ""
 
 
 def _compose(text: str, **more: str) -> Example:
@@ -130,6 +132,8 @@ EXAMPLES: dict[str, Example] = {
     "update-policy": _compose(f"{_WEB}    labels:\n      dev.platform.com/update: on-delete\n"),
     "above-limit": _compose(f"{_WEB}    mem_limit: 64m\n    mem_reservation: 128m\n"),
     "user-name": _compose(f"{_WEB}    user: www-data\n"),
+    "pod-security": Example({"compose.yaml": f"{_WEB}    user: root\n"}, pod_security="restricted"),
+    "unknown-user": Example({"compose.yaml": _WEB}, pod_security="restricted"),
     "on-failure-job": _compose(f"{_WEB}    restart: on-failure\n"),
     "divert-off": _compose(f"{_WEB}    deploy:\n      endpoint_mode: dnsrr\n"),
     "mount-clash": _compose(
@@ -163,12 +167,13 @@ def messages_of(example: Example) -> list[tuple[str, str]]:
         folder.mkdir()
         for name, content in example.files.items():
             (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-        request = Request(files=example.named, folder=folder, domain=example.domain)
+        request = Request(files=example.named, folder=folder, domain=example.domain, pod_security=example.pod_security)
         try:
             loaded = load(request)
         except ComposeplatError as error:
             return [("no-definition", f"error: {error}\n  hint: {error.hint}")]
         make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
         return [(d.code, _line(d).replace(str(folder), "/home/ann/demo")) for d in loaded.report.sorted()]
 
 

@@ -282,7 +282,16 @@ def test_no_definition(project: Project) -> None:
 
 def test_every_code_has_a_definition() -> None:
     """The table has a row for each code, and none for a code that is gone; tests of commands have the others."""
-    elsewhere = {"foreign-object", "volume-change", "deploy-failed", "try-failed", "no-sync-path", "unbuilt-image"}
+    elsewhere = {
+        "foreign-object",
+        "volume-change",
+        "deploy-failed",
+        "try-failed",
+        "no-sync-path",
+        "unbuilt-image",
+        "pod-security",
+        "unknown-user",
+    }
     assert set(CODES) == {*CASES, *elsewhere, "no-definition"}
 
 

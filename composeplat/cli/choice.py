@@ -36,6 +36,7 @@ class Choice:
     gateway: opt.Gateway = ""
     tls_secret: opt.TlsSecret = ""
     tls_issuer: opt.TlsIssuer = ""
+    pod_security: opt.PodSecurity = ""
     registry: opt.Registry = ""
     builder: opt.Builder = ""
     pull_secret: opt.PullSecret = False
@@ -55,7 +56,7 @@ _LOOKING = (
     "file", "env_file", "allow_outside", "name", "namespace", "kubeconfig", "context", "local", "json_diagnostics",
 )  # fmt: skip
 #: What settles how objects look.
-PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "registry")
+PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "pod_security", "registry")
 READING = ("strict", "verbose")
 #: For commands that take their time.
 WORKING = ("progress", "quiet")

@@ -61,6 +61,7 @@ def render(
     gateway: opt.Gateway = "",
     tls_secret: opt.TlsSecret = "",
     tls_issuer: opt.TlsIssuer = "",
+    pod_security: opt.PodSecurity = "",
     registry: opt.Registry = "",
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder instead.")
@@ -77,7 +78,8 @@ def render(
         request = replace(
             opt.make_request(file, env_file, local=opt.is_local(local=local)),
             allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
-            gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, registry=registry,
+            gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pod_security=pod_security,
+            registry=registry,
         )  # fmt: skip
         status = run(
             request,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from composeplat.load.repository import Repository, find_repository
 from composeplat.load.variables import namespace_of
 from composeplat.names import is_dns_label
 from composeplat.plan import Plan, make_plan
+from composeplat.plan.security import check_image_users
 from composeplat.project_id import Machine, project_id
 from composeplat.publication import Publication, publications
 from composeplat.request import Request
@@ -85,12 +86,20 @@ def plan_for(
     with talk.step("reading the definition and what the namespace keeps", passing=True):
         stored, unreachable = _stored_variables(request, target)
         loaded, plan = _plan(replace(request, platform=storable(stored.values)))
+        if not looking:
+            check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
     if unreachable and not _is_hopeless(loaded, choice):
         raise unreachable
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
     confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
     return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
+
+
+def _image_users(images: Iterable[str]) -> Mapping[str, str]:
+    from composeplat.exposed import read_users  # noqa: PLC0415 -- few ask for it
+
+    return read_users(images, os.environ)
 
 
 def _show(loaded: Loaded, choice: Choice) -> bool:
@@ -138,7 +147,7 @@ def request_for(choice: Choice) -> Request:
         request, allow_outside=choice.allow_outside, name=choice.name, namespace=choice.namespace,
         domain=choice.domain, registry=choice.registry,
         ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
-        tls_issuer=choice.tls_issuer, pull_secret=choice.pull_secret,
+        tls_issuer=choice.tls_issuer, pod_security=choice.pod_security, pull_secret=choice.pull_secret,
     )  # fmt: skip
 
 

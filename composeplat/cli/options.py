@@ -58,6 +58,10 @@ TlsIssuer = Annotated[
     str,
     typer.Option("--tls-issuer", metavar="NAME", help="cert-manager ClusterIssuer for the endpoints' certificates."),
 ]
+PodSecurity = Annotated[
+    str,
+    typer.Option("--pod-security", metavar="restricted", help="Make pods that a restricted namespace admits."),
+]
 Registry = Annotated[str, typer.Option("--registry", metavar="HOST[/PATH]", help="Where built images are pushed.")]
 Kubeconfig = Annotated[
     str, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig, else KUBECONFIG or the home folder's.")

@@ -12,6 +12,7 @@ from composeplat.load import Loaded, Request, load
 from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.images import host_mounts, largest_mount
+from composeplat.plan.security import check_image_users
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 
 
@@ -29,6 +30,7 @@ def run(
     loaded = load(request)
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     _warn_of_images(loaded, plan)
+    check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
     failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
     if failed:
         return Exit.INVALID

@@ -49,7 +49,7 @@ def bind(manifest: Manifest, late: Late, *, awaits: bool) -> Manifest:
 
 def with_salt(bound: Manifest) -> Manifest:
     """Give a Secret a salt; one that it has stays, as :data:`SALT_STAYS` is among its options."""
-    annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: pulumi.Output.secret(make_salt())}
+    annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: make_salt()}
     return {**bound, "metadata": {**bound["metadata"], "annotations": annotations}}
 
 
@@ -68,7 +68,7 @@ def _bind(value: Any, late: Late) -> Any:
         case ImageOf():
             return late.images[value.service]
         case Fingerprint():
-            return pulumi.Output.unsecret(late.salts[value.secret].apply(value.keyed))
+            return late.salts[value.secret].apply(value.keyed)
         case dict():
             return {key: _bind(item, late) for key, item in value.items()}
         case list():

@@ -29,6 +29,7 @@ CONFIGURATION = {
     "gateway": "gateway",
     "tlsSecret": "tls_secret",
     "tlsIssuer": "tls_issuer",
+    "podSecurity": "pod_security",
     "builder": "builder",
 }
 

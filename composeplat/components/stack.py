@@ -21,10 +21,12 @@ from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.kinds import register
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
+from composeplat.exposed import read_users
 from composeplat.load import load_definition
 from composeplat.load.contexts import check_builds
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
+from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registries import Login, read_logins
 from composeplat.request import Request
@@ -67,6 +69,7 @@ class ComposeStack(pulumi.ComponentResource):
         gateway: str = "",
         tls_secret: str = "",
         tls_issuer: str = "",
+        pod_security: str = "",
         pull_secret: bool = False,
         allow_outside: bool = False,
         env_files: Sequence[str | Path] = (),
@@ -88,6 +91,7 @@ class ComposeStack(pulumi.ComponentResource):
                 files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
                 namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
                 gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
+                pod_security=pod_security,
                 logins=logins, allow_outside=allow_outside,
                 env_files=tuple(str(one) for one in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
@@ -235,6 +239,10 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
     try:
         loaded = load_definition(request)
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        check_image_users(
+            loaded.project, loaded.settings, loaded.origins, loaded.report,
+            lambda images: read_users(images, os.environ, request.logins),
+        )  # fmt: skip
         check_builds(plan.own_builds, loaded.origins, loaded.report)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:

@@ -146,7 +146,7 @@ class Development:
         )
         return Wanted(
             identity=self.identity, service=self.service.cluster_name, paths=self.paths, helper=helper,
-            claims=swap.claims(), size=wishes.size,
+            claims=swap.claims(), size=wishes.size, keeps_limits=swap.counts_limits(),
         )  # fmt: skip
 
     def _wait(self, swap: Swap, timeout: float) -> None:

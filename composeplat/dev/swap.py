@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat import talk
-from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import State, judge
 from composeplat.cluster.watching import Watcher
@@ -75,6 +75,15 @@ class Swap:
 
     def claims(self) -> set[str]:
         return {one["metadata"]["name"] for one in self.api.heads(kind_path("v1", CLAIM, self.namespace))}
+
+    def counts_limits(self) -> bool:
+        """Say whether the namespace may refuse containers without limits, or give them limits of its own."""
+        try:
+            kinds = ("ResourceQuota", "LimitRange")
+            return any(self.api.heads(kind_path("v1", kind, self.namespace)) for kind in kinds)
+        except ApiError:
+            # Not everyone may look, and limits that are kept are refused by none.
+            return True
 
     def _get(self, kind: str, name: str) -> Object | None:
         return self.api.find(self._path(kind, name))

@@ -34,6 +34,8 @@ _BIN, _RUN, _KEPT = "platform-bin", "platform-run", "platform-kept"
 #: What a development container has no use for: it is there to be broken.
 _LEFT_OUT = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "args")
 _GRACE = 3
+#: Nobody in particular, for images that say by a number of their own whom they run as.
+_NOBODY = 65532
 
 
 def twin_name(service: str) -> str:
@@ -86,6 +88,8 @@ class Wanted:
     claims: Collection[str] = ()
     """The claims that there are."""
     size: str = "5Gi"
+    keeps_limits: bool = False
+    """Whether the namespace counts limits: it refuses containers without any then."""
 
 
 def make_claim(wanted: Wanted) -> Manifest:
@@ -126,13 +130,36 @@ def _pod(spec: Object, workload: Object, wanted: Wanted) -> Object:
     user = {key: container[key] for key in ("image", "imagePullPolicy", "securityContext") if key in container}
     for key in _LEFT_OUT:
         container.pop(key, None)
-    (container.get("resources") or {}).pop("limits", None)
+    if not wanted.keeps_limits:
+        (container.get("resources") or {}).pop("limits", None)
+    shared = {key: container[key] for key in ("resources",) if container.get(key)}
+    confined = _confine(spec, container)
     marked = [word for path in folders for word in ("--volume", f"{SEEDS}/{folder_key(path)}")]
     container["command"] = [AGENT, "hold", "--socket", SOCKET, *marked]
     container["volumeMounts"] = _mounts(container, wanted.paths)
     spec["volumes"] = _volumes(spec, workload, wanted)
-    spec["initContainers"] = [_install(folders, wanted.helper), *(_seed(path, user) for path in folders)]
+    first = [_install(folders, wanted.helper, confined), *(_seed(path, user) for path in folders)]
+    spec["initContainers"] = [{**one, **shared} for one in first]
     return spec
+
+
+def _confine(spec: Object, container: Object) -> Object:
+    """Let the pod's user write to its volumes; gives whom the agent is installed by.
+
+    That is root, for volumes may belong to root, unless the pod must not have any: then the volumes are its group's.
+    """
+    security = spec.setdefault("securityContext", {})
+    own = {**security, **(container.get("securityContext") or {})}
+    is_restricted = bool(own.get("runAsNonRoot"))
+    user = own.get("runAsUser") or (_NOBODY if is_restricted else 0)
+    if user:
+        security.setdefault("fsGroup", own.get("runAsGroup") or user)
+        security.setdefault("fsGroupChangePolicy", "OnRootMismatch")
+    if not is_restricted:
+        return {"runAsUser": 0, "runAsNonRoot": False}
+    return {
+        "runAsUser": user, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
 
 
 def _mounts(container: Object, paths: Iterable[SyncPath]) -> list[Object]:
@@ -170,14 +197,14 @@ def _volumes(spec: Object, workload: Object, wanted: Wanted) -> list[Object]:
     ]
 
 
-def _install(folders: Iterable[SyncPath], helper: str) -> Object:
+def _install(folders: Iterable[SyncPath], helper: str, confined: Object) -> Object:
     """Bring the agent, and make the folders that anyone may write into: who the image's user is, it alone knows."""
     made = [f"{_VOLUME}/{folder_key(path)}" for path in folders]
     return {
         "name": "platform-agent",
         "image": helper,
         "command": ["/platform-agent", "install", f"{ROOT}/bin", f"{_VOLUME}/seeds", *made],
-        "securityContext": {"runAsUser": 0, "runAsNonRoot": False},
+        "securityContext": confined,
         "volumeMounts": [{"name": _BIN, "mountPath": f"{ROOT}/bin"}, {"name": _KEPT, "mountPath": _VOLUME}],
     }
 

@@ -54,6 +54,7 @@ def _configuration(settings: Settings, builder: str, cluster: str) -> dict[str, 
         "domain": settings.domain, "registry": settings.registry, "ingressClass": settings.ingress_class,
         "gateway": settings.gateway, "tlsSecret": settings.tls_secret, "tlsIssuer": settings.tls_issuer,
         "builder": builder, "cluster": cluster, "pullSecret": settings.pull_secret,
+        "podSecurity": settings.pod_security,
     }  # fmt: skip
     return {f"composeplat:{key}": value for key, value in said.items() if value}
 

@@ -144,6 +144,7 @@ def settle_settings(
         gateway=asked(request.gateway, "PLATFORM_GATEWAY"),
         tls_secret=asked(request.tls_secret, "PLATFORM_TLS_SECRET"),
         tls_issuer=asked(request.tls_issuer, "PLATFORM_TLS_ISSUER"),
+        pod_security=asked(request.pod_security, "PLATFORM_POD_SECURITY"),
         registry=(asked(request.registry, "PLATFORM_REGISTRY") or request.usual_registry).rstrip("/"),
         pull_secret=request.pull_secret or variables.flag("PLATFORM_PULL_SECRET", default=False),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
@@ -226,6 +227,7 @@ def _check_settings(settings: Settings) -> None:
         ),
         ("--tls-secret", "PLATFORM_TLS_SECRET", _absent_or_name(settings.tls_secret), "the secret's name"),
         ("--tls-issuer", "PLATFORM_TLS_ISSUER", _absent_or_name(settings.tls_issuer), "the issuer's name"),
+        ("--pod-security", "PLATFORM_POD_SECURITY", settings.pod_security in ("", "restricted"), "'restricted'"),
         ("--registry", "PLATFORM_REGISTRY", _is_registry(settings.registry), "HOST or HOST/PATH, without a scheme"),
     )
     if settings.gateway and (settings.tls_secret or settings.tls_issuer):

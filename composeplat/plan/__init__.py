@@ -27,6 +27,7 @@ from composeplat.plan.images import built_references, exposing_image, image_of, 
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
+from composeplat.plan.security import check_security
 from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
 from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
@@ -52,6 +53,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)
+        check_security(checker, service, settings)
     endpoints = plan_endpoints(checker, settings, identity)
     routed = frozenset(name for endpoint in endpoints for name, _ in endpoint.routes)
     return Plan(
@@ -84,6 +86,7 @@ def _plan_service(
     login = settings.logins.get(registry_of(str(image)))
     inputs = PodInputs(
         identity=identity,
+        settings=settings,
         image=image,
         storage=storage,
         shared=shared,

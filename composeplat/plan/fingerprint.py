@@ -2,6 +2,7 @@
 
 A plain hash would: who may read pods, and not Secrets, could try weak values until one gives it.
 So it is keyed with a random salt that lies with the values, in their Secret, and is made when that is deployed.
+It is slow to compute as well: the salt is plain in the state, whose readers may be others than the Secret's.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ class Fingerprint:
     digest: str = field(repr=False)
 
     def keyed(self, salt: str) -> str:
-        return hmac.digest(salt.encode(), self.digest.encode(), "sha256")[:_LENGTH].hex()
+        return hmac.digest(salt.encode(), _stretch(self.digest).encode(), "sha256")[:_LENGTH].hex()
 
     def __str__(self) -> str:
-        """Without a cluster there is no salt, and the same must come of the same: it is made slow to guess instead."""
+        """Without a cluster there is no salt, and the same must come of the same: it is slow to guess, and no more."""
         return _stretch(self.digest)
 
 

@@ -20,6 +20,7 @@ from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
 from composeplat.registries import Login
+from composeplat.settings import Settings
 from composeplat.values import show_cpus, show_size
 
 
@@ -28,6 +29,7 @@ class PodInputs:
     """What a pod template is made from besides its service."""
 
     identity: Identity
+    settings: Settings
     image: ImageOf | str
     storage: Storage
     shared: tuple[str, ...]
@@ -99,7 +101,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
-    spec["securityContext"] = pod_security(service)
+    spec["securityContext"] = pod_security(service, inputs.settings)
     spec["terminationGracePeriodSeconds"] = service.stop_grace_period
     return spec
 
@@ -121,7 +123,7 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
     container.update(_probes(service.health_check))
     if inputs.storage.mounts:
         container["volumeMounts"] = inputs.storage.mounts
-    security = container_security(service)
+    security = container_security(service, inputs.settings)
     if security:
         container["securityContext"] = security
     return container

@@ -1,12 +1,21 @@
 """What a service's pods may do to the machine and the cluster they run in.
 
-Owns the security contexts of pods and containers, and whose token of the cluster they get.
+Owns the security contexts of pods and containers, whose token of the cluster they get, and what of a definition
+can't be in a namespace that the Pod Security level 'restricted' holds for.
 """
 
 from __future__ import annotations
 
-from composeplat.model import Service
+from collections.abc import Callable, Iterable, Mapping
+
+from composeplat.blame import Checker, Origins
+from composeplat.diagnostics import Report
+from composeplat.model import Project, Service
 from composeplat.plan.desired import Manifest
+from composeplat.settings import Settings
+
+_REFUSED = "which a namespace with pod security 'restricted' refuses"
+_ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
 
 
 def token_of(service: Service) -> Manifest:
@@ -16,9 +25,10 @@ def token_of(service: Service) -> Manifest:
     return {"serviceAccountName": service.service_account, "automountServiceAccountToken": True}
 
 
-def pod_security(service: Service) -> Manifest:
+def pod_security(service: Service, settings: Settings) -> Manifest:
     """The security context of a service's pods."""
-    made: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
+    made: Manifest = {"runAsNonRoot": True} if settings.pod_security else {}
+    made["seccompProfile"] = {"type": "RuntimeDefault"}
     group = _volume_group(service)
     if group is not None:
         made.update(fsGroup=group, fsGroupChangePolicy="OnRootMismatch")
@@ -32,9 +42,9 @@ def _volume_group(service: Service) -> int | None:
     return service.user.gid or service.user.uid
 
 
-def container_security(service: Service) -> Manifest:
+def container_security(service: Service, settings: Settings) -> Manifest:
     """The security context of a service's container."""
-    made: Manifest = {}
+    made: Manifest = {"allowPrivilegeEscalation": False} if settings.pod_security else {}
     if service.user is not None and service.user.uid is not None:
         made["runAsUser"] = service.user.uid
     if service.user is not None and service.user.gid is not None:
@@ -42,8 +52,57 @@ def container_security(service: Service) -> Manifest:
     capabilities: Manifest = {}
     if service.cap_add:
         capabilities["add"] = list(service.cap_add)
-    if service.cap_drop:
-        capabilities["drop"] = list(service.cap_drop)
+    if service.cap_drop or settings.pod_security:
+        capabilities["drop"] = ["ALL"] if settings.pod_security else list(service.cap_drop)
     if capabilities:
         made["capabilities"] = capabilities
     return made
+
+
+# what a restricted namespace refuses ----------------------------------------------------------------------------------
+
+
+def check_security(checker: Checker, service: Service, settings: Settings) -> None:
+    """Say which service can't run in a namespace of the level 'restricted'."""
+    if not settings.pod_security:
+        return
+    path = ("services", service.name)
+    if service.user is not None and service.user.uid == 0:
+        checker.say("pod-security", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'")
+    for name in service.cap_add:
+        if name not in _ALLOWED_CAPABILITIES:
+            message = f"adds {name}, {_REFUSED}: it admits {', '.join(_ALLOWED_CAPABILITIES)} alone"
+            checker.say("pod-security", (*path, "cap_add"), message, "leave it out")
+
+
+def check_image_users(
+    project: Project,
+    settings: Settings,
+    origins: Origins,
+    report: Report,
+    users_of: Callable[[Iterable[str]], Mapping[str, str]],
+) -> None:
+    """The same for services that leave the user to their image; ``users_of`` tells those of images, as far as known."""
+    if not settings.pod_security:
+        return
+    checker = Checker(project, origins, report)
+    unsaid = [one for one in project.services.values() if one.user is None or one.user.uid is None]
+    users = users_of({one.image for one in unsaid if one.image and one.build is None})
+    for service in unsaid:
+        user = None if service.build else users.get(service.image)
+        if not checker.is_unread(service.name, "user", "image"):
+            _check_image_user(checker, service, user)
+
+
+def _check_image_user(checker: Checker, service: Service, user: str | None) -> None:
+    path = ("services", service.name)
+    name = (user or "").partition(":")[0]
+    if user is None:
+        message = "names no user, and that of its image is not known: its pods don't start if that is root"
+        checker.say("unknown-user", path, message, "give the user's number with 'user'", at_key=True)
+    elif name in ("", "0", "root"):
+        hint = "give a user that the image works with, as in `user: '1000'`, or take an image that has one"
+        checker.say("pod-security", (*path, "image"), f"runs as root, {_REFUSED}", hint)
+    elif not name.isdigit():
+        message = f"runs as '{name}', and by a name Kubernetes can't tell a user from root"
+        checker.say("pod-security", (*path, "image"), message, "give that user's number with `user`")

@@ -251,9 +251,9 @@ def test_files_are_nowhere(environment: Environment) -> None:
 
 
 def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
-    """A weak value can't be tried by who reads pods or the state: what shows its change is keyed with a salt.
+    """A weak value can't be tried by who reads pods: what shows its change is keyed with a salt that is in the Secret.
 
-    The salt lies in the Secret and, encrypted, in the state; it stays when a value changes.
+    The salt stays when a value changes, so that only what changed is rolled.
     """
     text = HEAD + "  app: {<<: *app, environment: {PIN: '1234'}}\n  other: {<<: *app, environment: {PIN: '1234'}}\n"
 
@@ -281,4 +281,3 @@ def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
     assert after["app"] != before["app"]
     assert after["other"] == before["other"]
     assert not [one for one in before.values() if one in rendered]
-    assert holders_of(environment, salt_before) == []

@@ -132,6 +132,44 @@ def test_limits_are_lifted_and_requests_stay() -> None:
     assert pod()["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
 
 
+def test_limits_stay_where_the_namespace_counts_them() -> None:
+    """A quota refuses pods of which a container, one that runs before included, has no limits."""
+    made = pod(keeps_limits=True)
+    resources = [one["resources"] for one in (*made["containers"], *made["initContainers"])]
+    assert resources == [{"limits": {"memory": "64Mi"}, "requests": {"cpu": "1"}}] * 3
+
+
+def test_volumes_belong_to_the_group_of_its_user() -> None:
+    """A user other than root can write what is synced, on storage that belongs to root too."""
+    assert pod()["securityContext"] == {"fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
+
+
+def test_a_group_that_volumes_have_stays() -> None:
+    """The service's own rule holds in development too."""
+    of = workload()
+    of["spec"]["template"]["spec"]["securityContext"] = {"fsGroup": 5}
+    assert twin(of)["spec"]["template"]["spec"]["securityContext"]["fsGroup"] == 5
+
+
+@pytest.mark.parametrize(("user", "expected"), [({"runAsUser": 1000}, 1000), ({}, 65532)], ids=["given", "images"])
+def test_a_restricted_pod_has_no_root_in_it(user: dict[str, int], expected: int) -> None:
+    """What installs the agent was root: a namespace of the level 'restricted' refused the pod."""
+    of = workload()
+    spec = of["spec"]["template"]["spec"]
+    spec["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec["containers"][0]["securityContext"] = {
+        **user, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    made = twin(of)["spec"]["template"]["spec"]
+
+    assert made["securityContext"]["fsGroup"] == expected
+    assert made["initContainers"][0]["securityContext"] == {
+        "runAsUser": expected, "runAsNonRoot": True, "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    assert made["initContainers"][1]["securityContext"] == spec["containers"][0]["securityContext"]
+
+
 def test_it_runs_the_agent() -> None:
     """The pod waits for sessions instead of running the program by itself."""
     assert pod()["containers"][0]["command"][:2] == ["/.platform/bin/platform-agent", "hold"]

@@ -33,6 +33,10 @@ func Install(folder string, others []string) error {
 		if err := os.MkdirAll(other, 0o777); err != nil {
 			return err
 		}
+		// Where it is so already, it may be another user's.
+		if info, err := os.Stat(other); err == nil && info.Mode().Perm() == 0o777 {
+			continue
+		}
 		if err := os.Chmod(other, 0o777); err != nil {
 			return err
 		}
