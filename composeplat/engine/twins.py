@@ -62,18 +62,23 @@ def scaled(kind: str, replicas: int) -> Object:
 
 def hold_back(plan: Plan, services: Collection[str]) -> Plan:
     """The plan with no pods for some services, by their cluster names."""
+    return with_replicas(plan, dict.fromkeys(services, 0))
 
-    def held(desired: Desired) -> Desired:
+
+def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
+    """The plan with other numbers of pods for some services, by their cluster names."""
+
+    def changed(desired: Desired) -> Desired:
         if desired.kind not in WORKLOADS:
             return desired
-        spec = {**desired.manifest["spec"], **scaled(desired.kind, 0)["spec"]}
+        spec = {**desired.manifest["spec"], **scaled(desired.kind, counts[desired.name])["spec"]}
         return replace(desired, manifest={**desired.manifest, "spec": spec})
 
-    changed = tuple(
-        replace(one, objects=tuple(map(held, one.objects))) if one.cluster_name in services else one
+    services = tuple(
+        replace(one, objects=tuple(map(changed, one.objects))) if one.cluster_name in counts else one
         for one in plan.services
     )
-    return replace(plan, services=changed)
+    return replace(plan, services=services)
 
 
 def original_in(service: ServicePlan) -> Original:

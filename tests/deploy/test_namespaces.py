@@ -71,3 +71,34 @@ def test_a_quota_and_a_limit_range(environment: Environment) -> None:
     (pod,) = environment.pods("web")
     containers = [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]
     assert {one["resources"]["limits"]["memory"] for one in containers} == {"128Mi"}
+
+
+def test_an_autoscaler(environment: Environment) -> None:
+    """Its number of pods stays when a deploy changes the workload, and comes back after sleep."""
+    text = f"services: {{web: {{{UNTIL_TERM}, environment: {{A: '1'}}}}}}\n"
+    environment.deploy(text).expect()
+    autoscaler = {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web", "namespace": environment.namespace},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 3, "maxReplicas": 3,
+        },
+    }  # fmt: skip
+    path = f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web"
+
+    def count() -> int:
+        return int((environment.get("apps/v1", "Deployment", "web") or {})["spec"]["replicas"])
+
+    with environment.api() as api:
+        api.apply(autoscaler)
+        api.patch(f"{path}/scale", {"spec": {"replicas": 3}})
+
+    environment.platform("preview", "--expect-no-changes").expect()
+    environment.deploy(text.replace("'1'", "'2'")).expect()
+    assert count() == 3
+    assert len(environment.pods("web")) == 3
+    environment.platform("sleep").expect()
+    assert count() == 0
+    environment.platform("wake").expect()
+    assert count() == 3

@@ -9,6 +9,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.engine import runs
 from composeplat.engine.attendant import Attendant, attending
+from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
 from composeplat.engine.checks import check
 from composeplat.engine.clearing import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
 from composeplat.engine.events import Events
@@ -20,7 +21,7 @@ from composeplat.engine.process import Ended
 from composeplat.engine.provenance import note_project, siblings_of
 from composeplat.engine.sleeping import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
+from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service, with_replicas
 from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
 
@@ -56,12 +57,13 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
             remove_volume(stack, api, plan, name)
         else:
             stack.say(f"volume {name} stays as it is: the file does not change it")
-    plan = _heed_twins(stack, api, plan, present)
+    scaled = autoscaled_replicas(api, plan, present)
+    plan = _heed_twins(stack, api, with_replicas(plan, {name: count for (_, name), count in scaled.items()}), present)
     clear_the_way(stack, api, plan, present, state)
     chosen = plan.chosen(options.services)
     asleep = _heed_sleepers(stack, api, plan, present, chosen)
     words = ["up", *runs.WITHOUT_ASKING, *words_for(plan, stack.state, present, options)]
-    if options.refresh or missing_from_cluster(state, present) or asleep or losing:
+    if options.refresh or missing_from_cluster(state, present) or asleep or losing or differs_from_state(state, scaled):
         words.append("--refresh")
     with attending(stack, api, plan, chosen, options.timeout) as attendant:
         events, ended = _run(stack, plan, words, present, attendant, options)

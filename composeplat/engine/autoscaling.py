@@ -1,0 +1,58 @@
+"""Workloads whose number of pods an autoscaler decides: a deploy leaves that number as it is.
+
+Owns which they are, and the plan with their numbers in it.
+"""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.engine.preflight import Key, Object, Present, path_of
+from composeplat.engine.sleeping import remembered
+from composeplat.engine.twins import replicas_of
+from composeplat.plan.desired import Plan
+
+_SCALED = ("Deployment", "StatefulSet")
+
+
+def autoscaled_replicas(api: Api, plan: Plan, present: Present) -> dict[Key, int]:
+    """The workloads of a plan that an autoscaler has in hand, and how many pods each is to have."""
+    ours = present.ours(plan.environment)
+    targets = [_target(one) for one in _autoscalers(api, plan.namespace)] if present.namespace else []
+    planned = {service.workload for service in plan.services}
+    found = {key: _replicas(api, plan.namespace, key) for key in targets if key in ours and key in planned}
+    # With none it is switched off, by whoever took them away.
+    return {key: count for key, count in found.items() if count}
+
+
+def _autoscalers(api: Api, namespace: str) -> list[Object]:
+    try:
+        return api.items(kind_path("autoscaling/v2", "HorizontalPodAutoscaler", namespace))
+    except ApiError as error:
+        # Not everyone may look, and not every cluster has them.
+        if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
+            return []
+        raise
+
+
+def _target(autoscaler: Object) -> Key:
+    target = autoscaler["spec"]["scaleTargetRef"]
+    return str(target["kind"]), str(target["name"])
+
+
+def _replicas(api: Api, namespace: str, key: Key) -> int:
+    live = api.find(path_of(key[0], namespace, key[1])) if key[0] in _SCALED else None
+    return 0 if live is None else remembered(live) or replicas_of({**live, "kind": key[0]})
+
+
+def differs_from_state(state: Mapping[str, Any], counts: Mapping[Key, int]) -> bool:
+    """Say whether the state knows other numbers, which would look like changes of ours."""
+    for resource in state.get("resources") or []:
+        manifest = resource.get("inputs") or {}
+        key = (str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name")))
+        if key in counts and not resource.get("delete") and replicas_of(manifest) != counts[key]:
+            return True
+    return False

@@ -1,0 +1,92 @@
+"""Which workloads an autoscaler has in hand, and how many pods a deploy leaves them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Api
+from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
+from composeplat.engine.preflight import Present
+from composeplat.engine.twins import with_replicas
+from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
+from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
+
+AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/web"
+KEY = ("Deployment", "web")
+HEAD = {"metadata": {"name": "web", "labels": Identity(environment="shop", namespace=NAMESPACE).labels("web")}}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+def plan() -> Plan:
+    manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
+    service = ServicePlan(
+        name="Web", cluster_name="web", workload_kind="Deployment", image="x",
+        objects=(Desired(key="workload/web", manifest=manifest),),
+    )  # fmt: skip
+    return Plan(environment="shop", namespace=NAMESPACE, services=(service,))
+
+
+def autoscaler(name: str = "web") -> dict[str, Any]:
+    return {"metadata": {"name": "any"}, "spec": {"scaleTargetRef": {"kind": "Deployment", "name": name}}}
+
+
+def live(replicas: int, **annotations: str) -> Answer:
+    item = {"metadata": {"name": "web", "annotations": annotations}, "spec": {"replicas": replicas}}
+    return Answer(json.dumps(item).encode())
+
+
+def counted(server: Server, found: Answer, workload: Answer) -> dict[tuple[str, str], int]:
+    server.answers = {AUTOSCALERS: found, DEPLOYMENT: workload}
+    with Api(server.access) as api:
+        return autoscaled_replicas(api, plan(), Present(heads={KEY: HEAD}))
+
+
+def test_the_number_that_an_autoscaler_chose_is_kept(server: Server) -> None:
+    """A deploy that changed a workload took it back to the file's own number."""
+    counts = counted(server, given(autoscaler()), live(5))
+
+    assert counts == {KEY: 5}
+    (workload,) = with_replicas(plan(), {"web": counts[KEY]}).services[0].objects
+    assert workload.manifest["spec"]["replicas"] == 5
+
+
+def test_what_sleeps_has_the_number_of_before(server: Server) -> None:
+    """A deploy wakes it with as many pods as the autoscaler had given it."""
+    assert counted(server, given(autoscaler()), live(0, **{"dev.platform.com/asleep": "4"})) == {KEY: 4}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(given(), id="none"),
+        pytest.param(given(autoscaler("other")), id="of-others"),
+        pytest.param(refusal(403, "forbidden"), id="not-allowed"),
+        pytest.param(refusal(404, "not found"), id="not-known"),
+    ],
+)
+def test_without_an_autoscaler_the_file_s_number_counts(found: Answer, server: Server) -> None:
+    """What someone else has scaled by hand is taken back, as before."""
+    assert counted(server, found, live(5)) == {}
+
+
+def test_one_that_is_switched_off(server: Server) -> None:
+    """A workload of no pods is scaled by nobody, and comes up as the file says."""
+    assert counted(server, given(autoscaler()), live(0)) == {}
+
+
+@pytest.mark.parametrize(("known", "expected"), [(1, True), (5, False)])
+def test_a_number_that_the_state_does_not_know(known: int, *, expected: bool) -> None:
+    """It is read first: it would look like a change."""
+    manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": known}}
+
+    assert differs_from_state({"resources": [{"inputs": manifest}]}, {KEY: 5}) is expected
