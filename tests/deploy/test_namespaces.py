@@ -44,6 +44,7 @@ def test_a_restricted_namespace(namespace: Environment) -> None:
     assert said.split() == ["1000", "hello", "c"]
     until((namespace.folder / "src/b.txt").exists)
     namespace.platform("down", "web").expect()
+    (namespace.folder / "src/b.txt").unlink()
     namespace.platform("preview", "--expect-no-changes", "--pod-security", "restricted").expect()
 
 
