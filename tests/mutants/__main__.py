@@ -21,10 +21,10 @@ from tests.mutants.copies import Copy, seconds_since
 from tests.mutants.coverage import Coverage
 
 KEPT = ROOT / ".mutants"
-_FIRST, _ALL = 20.0, 90.0
-"""How long the tests may take, by their own time, that are asked first; and all that are asked."""
-_PATIENCE = 8.0
-"""So many times as long as they take undisturbed, and a minute, may tests run before they count as hanging."""
+_BUDGETS = 2.0, 20.0, 90.0
+"""How long the tests may take, by their own time, that are asked at once: most changes are noticed by the first."""
+_PATIENCE = 3.0
+"""So many times as long as it takes undisturbed, and a while, may a test run before it counts as hanging."""
 
 
 def main() -> None:
@@ -97,20 +97,23 @@ def _run(copy: Copy, coverage: Coverage, chosen: list[tuple[str, Change]]) -> in
 def _is_noticed(copy: Copy, coverage: Coverage, name: str, change: Change) -> bool:
     tests = coverage.tests_of(name, change)
     with copy.changed(name, change):
-        for budget in (_FIRST, _ALL):
-            asked, tests, seconds = _take(coverage, tests, budget)
-            if asked and copy.is_noticed(asked, 60 + _PATIENCE * seconds):
+        for budget in _BUDGETS:
+            asked, tests = _take(coverage, tests, budget)
+            longest = 15 + _PATIENCE * max((coverage.seconds[index] for index in asked), default=0)
+            limit = 60 + longest + _PATIENCE * sum(coverage.seconds[index] for index in asked)
+            names = [coverage.names[index] for index in asked]
+            if asked and copy.is_noticed(names, longest, limit):
                 return True
     return False
 
 
-def _take(coverage: Coverage, tests: list[int], budget: float) -> tuple[list[str], list[int], float]:
-    """Take tests off the front until they fill the time; gives their names, the rest, and how long they take."""
+def _take(coverage: Coverage, tests: list[int], budget: float) -> tuple[list[int], list[int]]:
+    """Take tests off the front until they fill the time."""
     seconds, count = 0.0, 0
     while count < len(tests) and (seconds < budget or not count):
         seconds += coverage.seconds[tests[count]]
         count += 1
-    return [coverage.names[index] for index in tests[:count]], tests[count:], seconds
+    return tests[:count], tests[count:]
 
 
 def _described(copy: Copy, name: str, change: Change) -> str:

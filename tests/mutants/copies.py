@@ -35,10 +35,24 @@ def project_files() -> list[str]:
     return sorted(name for name in names if name and (ROOT / name).is_file())
 
 
+#: What runs so, and all that it starts, ends with it: code that is wrong may leave processes behind.
+_ENCLOSED = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc")
+
+
+def enclosing() -> tuple[str, ...]:
+    """What to put before a command; nothing where this machine does not let us."""
+    try:
+        tried = subprocess.run([*_ENCLOSED, "true"], capture_output=True, check=False)
+    except OSError:
+        return ()
+    return () if tried.returncode else _ENCLOSED
+
+
 class Copy:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
         self._folder = folder
+        self._enclosing = enclosing()
         digest = hashlib.sha256()
         for name in project_files():
             content = (ROOT / name).read_bytes()
@@ -68,12 +82,12 @@ class Copy:
         finally:
             start.unlink()
 
-    def is_noticed(self, tests: Sequence[str], limit: float) -> bool:
-        """Say whether any of the tests fails, or they don't come to an end."""
+    def is_noticed(self, tests: Sequence[str], longest: float, limit: float) -> bool:
+        """Say whether any of the tests fails, or takes too long, or they don't come to an end in time."""
         chosen = self._folder / "chosen"
         chosen.write_text("".join(f"{name}\n" for name in tests))
         files = dict.fromkeys(name.partition("::")[0] for name in tests)
-        words = ["-x", "-p", "tests.mutants.chosen", *files]
+        words = ["-x", f"--timeout={longest:.0f}", "-p", "tests.mutants.chosen", *files]
         return self._pytest(*words, limit=limit, MUTANTS_CHOSEN=str(chosen), PYTHONDONTWRITEBYTECODE="1") != 0
 
     @contextmanager
@@ -91,8 +105,9 @@ class Copy:
         environment = {**os.environ, "PYTHONPATH": str(self.root), **variables}
         with (self._folder / "output").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words], cwd=self.root,
-                env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                [*self._enclosing, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+                cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True,
             )  # fmt: skip
         try:
             return process.wait(limit)
