@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -162,6 +163,20 @@ def exists(path: Path) -> bool:
         return path.exists()
     except (OSError, ValueError):
         return False
+
+
+_MAX_NAMES = 1000
+
+
+def names_beside(path: Path) -> list[str]:
+    """The files of a path's kind, by their endings, that lie where it would; none where that can't be looked at."""
+    endings = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, _MAX_NAMES) if entry.name.endswith(endings)]
+    except (OSError, ValueError):
+        return []
+    return sorted(names) if path.suffix else []
 
 
 # host volumes ---------------------------------------------------------------------------------------------------------

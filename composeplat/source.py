@@ -229,6 +229,8 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
     if opened and "end of stream" in problem and "quoted scalar" in (error.context or ""):
         mark, hint = opened, "close it on its line, or put the whole value in the other kind of quotes"
         problem = f"a quote opened on line {opened.line + 1} is never closed"
+    if mark and "cannot start any token" in problem and source.line(mark.line + 1)[mark.column :].startswith("\t"):
+        problem, hint = "a tab stands where a line is indented", "indent with spaces"
     # The library counts on behind a last line without an end.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
     report.add("bad-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))

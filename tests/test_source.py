@@ -319,7 +319,7 @@ def test_tags(text: str, expected: list[str]) -> None:
         ),
         pytest.param(
             "a:\n\tb: c",
-            "compose.yaml:2:1: error: not YAML: found character that cannot start any token [bad-yaml]",
+            "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [bad-yaml]",
             id="tab",
         ),
     ],

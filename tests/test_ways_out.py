@@ -11,7 +11,7 @@ from tests.conftest import Project
 def told(project: Project, text: str, **shell: str) -> list[tuple[str, str]]:
     """The errors and warnings of a definition that has an empty folder beside it, with their hints."""
     folder = project({"compose.yaml": text}, **shell)
-    (folder.path / "empty").mkdir()
+    (folder.path / "empty").mkdir(exist_ok=True)
     found = folder.read().loaded.report.at_least(Severity.WARNING)
     return [(str(one).partition(": ")[2].rpartition(" [")[0], one.hint) for one in found]
 
@@ -147,3 +147,35 @@ def test_a_quote_that_is_never_closed(project: Project, text: str, place: tuple[
     assert place == (error.span.line, error.span.column)
     assert error.message == "not YAML: a quote opened on line 3 is never closed"
     assert error.hint == "close it on its line, or put the whole value in the other kind of quotes"
+
+
+def test_a_text_where_a_list_is_wanted(project: Project) -> None:
+    """What was meant can be written as it stands, unless a variable made it."""
+    message = "error: services.web.ports must be a list, not the text"
+
+    assert told(project, service("ports: '80:80'")) == [(f"{message} '80:80'", "write a list: ports: ['80:80']")]
+    assert told(project, service("ports: '${P}'"), P="80") == [(f"{message} '${{P}}' (after substitution)", "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        pytest.param("compse.yml", "there are: 'compose.yaml', 'prod.yml'", id="a slip"),
+        pytest.param("x.txt", "there is: 'notes.txt'", id="another kind"),
+        pytest.param("nowhere/x.yml", "", id="a folder that is not there"),
+        pytest.param("x.toml", "", id="nothing of its kind"),
+    ],
+)
+def test_a_file_that_is_not_there(project: Project, name: str, hint: str) -> None:
+    """A file named with -f that does not exist is told with those that do."""
+    folder = project({"compose.yaml": service("scale: 1"), "prod.yml": "", "notes.txt": ""})
+    (error,) = (one for one in folder.read(name).loaded.report.sorted() if one.code == "unreadable-file")
+
+    assert (error.message, error.hint) == (f"'{name}' does not exist", hint)
+
+
+def test_a_tab_that_indents(project: Project) -> None:
+    """YAML's own words for it say nothing of tabs."""
+    (error,) = project("services:\n\tweb: {image: nginx}\n").read().loaded.report.sorted()
+
+    assert (error.message, error.hint) == ("not YAML: a tab stands where a line is indented", "indent with spaces")

@@ -16,6 +16,8 @@ from composeplat.project_root import ProjectRoot
 from composeplat.request import Request
 from composeplat.source import Amount, Node, Scalar, StopReading, decode, read_nodes
 
+_MAX_NAMES = 5
+
 
 class Sources:
     def __init__(self, request: Request, report: Report) -> None:
@@ -76,7 +78,14 @@ class Sources:
     def _refuse(self, path: str, base: Path, error: files.Unreadable) -> None:
         source = self.make(path, base, "")
         code = error.code or "unreadable-file"
-        self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", error.hint)
+        hint = error.hint or (self._others_than(Path(path)) if error.missing else "")
+        self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", hint)
+
+    def _others_than(self, path: Path) -> str:
+        """Name the files that lie where one was looked for."""
+        names = files.names_beside(path)
+        listed = ", ".join(map(quoted, names[:_MAX_NAMES])) + (" …" if len(names) > _MAX_NAMES else "")
+        return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
         """Read an env file that supplies variables to the definition."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from composeplat.blame import Origins
-from composeplat.diagnostics import PathKey, Report, Span, dotted
+from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
 from composeplat.environ import Variables
 from composeplat.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.parse.remarks import remark_on
@@ -118,10 +118,16 @@ class Field:
     def items(self, want: str = "a list") -> Iterator[Field]:
         """The items of a list."""
         if not isinstance(self.node, Sequence):
-            self.wrong(want)
+            self.wrong(want, "" if want.startswith("a list of") else self._as_list())
             return
         for index, item in self.node.numbered:
             yield self.child(index, item)
+
+    def _as_list(self) -> str:
+        """Write a text as the list of one that it may have been meant to be."""
+        if not isinstance(self.node, Scalar) or self.is_null or self.node.is_substituted:
+            return ""
+        return f"write a list: {self.path[-1]}: [{quoted(self.node.text)}]"
 
     def items_or_one(self) -> Iterator[Field]:
         """The items of a list, or the one text that stands for a list of one."""

@@ -71,7 +71,7 @@ REFUSED = {
     ),
     "a tab that indents": (
         b"services:\n\tweb: {image: nginx}\n",
-        "compose.yaml:2:1: error: not YAML: found character that cannot start any token [bad-yaml]",
+        "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [bad-yaml]",
     ),
     "nothing": (
         b"",
