@@ -7,7 +7,7 @@ import signal
 import sys
 
 from composeplat.cli.choice import Choice
-from composeplat.cli.operating import plan_for
+from composeplat.cli.operating import plan_for, stack_for
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.watching import of_environment
 from composeplat.dev.running import Command, choose_pod, run_command
@@ -20,6 +20,11 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
         return int(Exit.INVALID)
     plan = planned.plan
     plan.chosen((service,))
+    notice = stack_for(planned).notice_of_other_project()
+    if notice:
+        raise ComposeplatError(
+            notice, f"if it is meant all the same: platform exec --name {plan.environment} {service} …"
+        )
     found = next(one for one in plan.services if one.name == service)
     with Api(planned.target.access) as api:
         pods = api.items(kind_path("v1", "Pod", plan.namespace) + of_environment(plan.environment))

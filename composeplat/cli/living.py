@@ -14,7 +14,7 @@ from typing import Any
 from composeplat import talk
 from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, table
-from composeplat.cli.operating import Planned, plan_for
+from composeplat.cli.operating import Planned, plan_for, stack_for
 from composeplat.cluster.addresses import Address, find_addresses
 from composeplat.cluster.api import Api
 from composeplat.cluster.status import Wanted
@@ -78,6 +78,9 @@ def find_living(choice: Choice, services: Sequence[str]) -> Living | None:
     if planned is None:
         return None
     planned.plan.chosen(services)
+    notice = stack_for(planned).notice_of_other_project()
+    if notice:
+        talk.note(notice)
     known = [service.name for service in planned.plan.services]
     return Living(planned, tuple(name for name in known if not services or name in services))
 

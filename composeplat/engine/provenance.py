@@ -10,6 +10,7 @@ folders 'app' would otherwise delete each other's services.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,6 +108,17 @@ def check_record(api: Api, claim: Claim | None, environment: str, namespace: str
             f"say that it is meant, with --name {environment}, or be allowed to see its record",
         ) from None
     check_project(recorded(head), claim, environment, namespace, command=command)
+
+
+def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: str) -> str:
+    """For who only looks: say whose environment it is, if it is another project's; empty where that can't be told."""
+    if claim is None or not claim.name_from_folder:
+        return ""
+    with contextlib.suppress(ApiError):
+        known = recorded(api.find(_path(environment, namespace)))
+        if known is not None and known.key != claim.project.key:
+            return f"environment '{environment}' was made from another project, {known.description}"
+    return ""
 
 
 def note_project(api: Api, present: Present, claim: Claim, environment: str, namespace: str) -> str:

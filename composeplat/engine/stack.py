@@ -22,7 +22,7 @@ from composeplat.engine.monitor import Listener
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
 from composeplat.engine.process import Interrupted, Interrupts
-from composeplat.engine.provenance import Claim, check_record
+from composeplat.engine.provenance import Claim, check_record, notice_of_other
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
 
@@ -100,6 +100,11 @@ class Stack:
         with contextlib.ExitStack() as opened:
             api = api or opened.enter_context(Api(self.target.access))
             check_record(api, self.claim, self.environment_name, self.namespace, command=command)
+
+    def notice_of_other_project(self) -> str:
+        """What to tell who only looks at an environment that was made from another project."""
+        with Api(self.target.access) as api:
+            return notice_of_other(api, self.claim, self.environment_name, self.namespace)
 
     def check_cluster(self) -> None:
         """A state of another cluster must not be used on this one: what was there would be looked for here."""

@@ -73,6 +73,14 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
         assert "this one is b/app on " in refused.stderr, words
         assert "--name" in refused.stderr, words
         assert "--take-over" in refused.stderr, words
+    for words in (["status"], ["logs"], ["endpoints"]):
+        seen = platform(environment, second, *words)
+        assert "environment 'app' was made from another project, a/app on " in seen.stderr, words
+    # What stands behind the service is the command's.
+    ran = platform(environment, second, "exec", "--namespace", environment.namespace, "other", "true").expect(1)
+    assert "was made from another project, a/app on " in ran.stderr
+    assert "platform exec --name app other" in ran.stderr
+    assert "another project" not in platform(environment, first, "status").expect().stderr
     assert environment.names() == {"Deployment/web", "Service/web"}
     assert environment.started_at("web") == before
     assert record(environment).startswith("a/app on ")
