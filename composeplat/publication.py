@@ -14,6 +14,7 @@ from pathlib import Path
 
 from composeplat import files
 from composeplat.diagnostics import PathKey, quoted
+from composeplat.environ import SHELL
 from composeplat.load import Loaded
 from composeplat.model import HOST, Service
 from composeplat.plan.desired import ImageBuild, Plan
@@ -27,7 +28,7 @@ _CACHE_REFERENCE = re.compile(r"(?:^|,)ref=([^,]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToCluster:
-    """Files that become Secrets of a namespace."""
+    """Files and variables that become Secrets of a namespace."""
 
     context: str
     namespace: str
@@ -35,12 +36,15 @@ class ToCluster:
     bytes: int = 0
     sources: tuple[str, ...] = ()
     env_files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    """Those of the shell that the definition names."""
 
     @property
     def data(self) -> dict[str, object]:
         return {
             "event": "publish", "to": "cluster", "name": self.context, "namespace": self.namespace,
             "files": self.files, "bytes": self.bytes, "sources": list(self.sources), "env_files": list(self.env_files),
+            "variables": list(self.variables),
         }  # fmt: skip
 
     @property
@@ -50,6 +54,8 @@ class ToCluster:
             parts.append(f"{_counted(self.files, 'file')} of {_names(self.sources)} ({_size(self.bytes)})")
         if self.env_files:
             parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_names(self.env_files)}")
+        if self.variables:
+            parts.append(f"variables of the shell: {_names(self.variables)}")
         return f"sends to cluster '{self.context}', namespace {self.namespace}: {'; '.join(parts)}"
 
 
@@ -123,9 +129,9 @@ def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]
     sent = ToCluster(
         context=context, namespace=plan.namespace, files=sum(one.count for one in contents),
         bytes=sum(one.size for one in contents), sources=tuple(name for _, name in sources.values()),
-        env_files=tuple(env_files),
+        env_files=tuple(env_files), variables=tuple(use.name for use in loaded.uses if use.layer == SHELL),
     )  # fmt: skip
-    if sent.files or sent.env_files:
+    if sent.files or sent.env_files or sent.variables:
         yield sent
 
 

@@ -43,7 +43,10 @@ def told(project: Project, *services: str, **more: Any) -> list[str]:
 def test_all_of_it(project: Project) -> None:
     """Files and env files go to a namespace of a cluster, images to registries: their own, of tags and of caches."""
     assert told(project) == [
-        "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env files './web.env', '${F}'",
+        (
+            "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env files './web.env',"
+            " '${F}'; variables of the shell: 'F'"
+        ),
         "sends to registry registry.example.com: images team/demo-api, of './api'; team/demo-large, of './many'",
         "sends to registry other.example.com: image api:1, of './api'",
         "sends to registry cache.example.com: image api, of './api'",
@@ -53,9 +56,23 @@ def test_all_of_it(project: Project) -> None:
 def test_some_services(project: Project) -> None:
     """Of services that are not deployed nothing is listed, nor are images where none is built."""
     assert told(project, "web", builds=False) == [
-        "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env file './web.env'"
+        (
+            "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env file './web.env';"
+            " variables of the shell: 'F'"
+        )
     ]
-    assert told(project, "large", builds=False) == []
+
+
+def test_variables_of_the_shell(project: Project) -> None:
+    """Every variable of the shell that the file names is listed, with or without a dollar sign; those of others not."""
+    text = "services: {web: {image: 'nginx:${TAG}', environment: {MINE_TOO: , OWN: $MINE, NOT_SET: }}}"
+    folder = project({"compose.yaml": text, ".env": "MINE=1"}, TAG="1", MINE_TOO="never-shown", OTHER="1")
+    reading = folder.read(namespace="demo")
+    assert reading.plan is not None
+
+    (sent,) = publications(reading.loaded, reading.plan, context="prod")
+
+    assert sent.text == "sends to cluster 'prod', namespace demo: variables of the shell: 'TAG', 'MINE_TOO'"
 
 
 def test_nothing_of_this_machine(project: Project) -> None:
@@ -101,6 +118,7 @@ def test_for_programs(project: Project) -> None:
         {
             "event": "publish", "to": "cluster", "name": "prod", "namespace": "demo", "files": 3, "bytes": 10,
             "sources": ["./conf", "./motd"], "env_files": ["./web.env"],
+            "variables": ["F"],
         },
         {
             "event": "publish", "to": "registry", "name": "registry.example.com",

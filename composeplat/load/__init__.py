@@ -74,7 +74,8 @@ def load(request: Request) -> Loaded:
     project = Project(services={}, volumes={})
     # Where a file could not be read as a whole, checking the rest would blame the wrong places.
     if reading.complete:
-        ctx = Context(reading.report, reading.variables, origins, reading.variables.lookup("HOME") or "")
+        home = reading.variables.lookup("HOME") or ""
+        ctx = Context(reading.report, reading.variables, origins, home, uses=reading.uses)
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)

@@ -88,7 +88,7 @@ def _args(section: Section) -> dict[str, str]:
     whole = section.get("args")
     args: dict[str, str] = {}
     for name, place, value in whole.pairs() if whole else ():
-        found = place.ctx.variables.lookup(name) if value is None else value
+        found = place.ctx.variable(name) if value is None else value
         if found is not None:
             args[name] = found
     return args
@@ -145,7 +145,7 @@ def _read_secret(item: Field) -> BuildSecret | None:
     if isinstance(file, Scalar) and file.text:
         return BuildSecret(name=name, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text))
     if isinstance(variable, Scalar) and variable.text:
-        return BuildSecret(name=name, variable=variable.text, value=item.ctx.variables.lookup(variable.text))
+        return BuildSecret(name=name, variable=variable.text, value=item.ctx.variable(variable.text))
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
     place.say("bad-value", message, "a build reads a secret from a file or a variable of this machine")
     return None

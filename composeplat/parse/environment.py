@@ -24,7 +24,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
                 f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
             )
             continue
-        variables[name] = place.ctx.variables.lookup(name) if value is None else value
+        variables[name] = place.ctx.variable(name) if value is None else value
     return variables
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from composeplat.blame import Origins
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
-from composeplat.environ import Variables
+from composeplat.environ import Uses, Variables
 from composeplat.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.parse.remarks import remark_on
 from composeplat.source import Mapping, Node, Scalar, Sequence, kind_of
@@ -40,6 +40,12 @@ class Context:
     """How many ports have been read: a short range names many."""
     secrets: dict[str, Node] = field(default_factory=dict)
     """What the top level declares for builds, by name."""
+    uses: Uses = field(default_factory=Uses)
+
+    def variable(self, name: str) -> str | None:
+        """Give a variable that the definition names without a ``$``, as ``environment`` can, and note that it does."""
+        self.uses.add(name, self.variables, default=None, required=False)
+        return self.variables.lookup(name)
 
 
 @dataclass(slots=True)
