@@ -1,0 +1,38 @@
+"""The program that links this machine to a container: it ends when it is asked to, however early that is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from composeplat.dev.link import Link, Place, Session
+from composeplat.engine.process import Interrupted
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> Link:
+    """A link whose program would go on for a minute."""
+    program = tmp_path / "link"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o755)
+    place = Place(namespace="team", selector="a=b", container="web", state=tmp_path, kubeconfig="")
+    return Link(program, place, (), Session())
+
+
+@pytest.mark.timeout(30)
+def test_asked_to_end_before_it_began(link: Link) -> None:
+    """A SIGTERM that came just before the program was started was lost."""
+    link.end()
+
+    assert link.run(os.environ, print) == 128 + 15
+
+
+@pytest.mark.timeout(30)
+def test_interrupted_before_it_began(link: Link) -> None:
+    """So was a Ctrl-C: it is the program's in the container, and there was none."""
+    link.interrupt()
+
+    with pytest.raises(Interrupted):
+        link.run(os.environ, print)
