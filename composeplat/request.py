@@ -39,7 +39,7 @@ class Request:
     pod_security: str = ""
     registry: str = ""
     publishes: bool = True
-    """Whether what host volumes hold may be published; where not, one that can't be is no error."""
+    """Whether what host volumes and env files hold may be published; where not, one that can't be is no error."""
     pull_secret: bool = False
     """Whether pods are given the user's logins for the registries they pull from."""
     logins: Mapping[str, Login] = field(default_factory=dict, repr=False)

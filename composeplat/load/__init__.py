@@ -79,7 +79,8 @@ def load(request: Request) -> Loaded:
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)
-        check_builds_inside(project, origins, reading.report, reading.root)
+        if reading.publishes:
+            check_builds_inside(project, origins, reading.report, reading.root)
     settings = reading.settings
     if settings.pull_secret:
         settings = replace(settings, logins=_find_logins(project, settings, request))

@@ -46,7 +46,7 @@ class Content(Checker):
             if isinstance(found, EnvLines):
                 values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
                 merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
-            elif found is not None and (file.required or not found.missing):
+            elif found is not None and (file.required or not found.missing) and self.reading.publishes:
                 path = ("services", service.name, "env_files", index)
                 hint = "create it, or write the long form with required: false" if found.missing else found.hint
                 code = found.code or "unreadable-file"

@@ -178,6 +178,18 @@ def test_what_is_found_by_itself(
     assert folder.read(allow_outside=True).messages == []
 
 
+def test_who_only_looks(project: Project, beside: Path) -> None:
+    """To look at an environment, or to take it down, no file outside is opened, and none stands in the way."""
+    text = "services: {web: {image: x, env_file: %s/a.env, volumes: ['%s:/d']}, api: {build: %s}}"
+    folder = project(text.replace("%s", str(beside)))
+
+    reading = folder.read(publishes=False)
+
+    assert reading.messages == []
+    assert "do-not-publish" not in repr(reading)
+    assert folder.read().codes == ["outside-project"] * 3
+
+
 def test_what_the_user_names(project: Project, beside: Path) -> None:
     """Files that the user names may lie anywhere: with an option, or in a variable of the shell."""
     folder = project({"compose.yaml": WEB})
