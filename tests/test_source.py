@@ -343,6 +343,13 @@ def test_size() -> None:
     assert message.endswith(f"error: the definition has more than {MAX_NODES} nodes [too-large]")
 
 
+def test_an_alias_is_a_node() -> None:
+    """However short what it stands for, an alias counts as a node that is written."""
+    (message,) = stopped("[&a x," + "*a ," * MAX_NODES + "]")
+
+    assert message.endswith(f"error: the definition has more than {MAX_NODES} nodes [too-large]")
+
+
 # bytes ----------------------------------------------------------------------------------------------------------------
 
 

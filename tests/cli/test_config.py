@@ -253,3 +253,9 @@ def test_usage(project: Project, words: tuple[str, ...], expected: str) -> None:
     outcome = run_here("config", *words, folder=project(SHOP).path)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)
+
+
+@pytest.mark.parametrize(("words", "image"), [((), "demo-app"), (("--local",), "localhost:5000/demo-app")])
+def test_for_which_cluster(project: Project, words: tuple[str, ...], image: str) -> None:
+    """What is built is named for the registry of the local cluster where that is meant, and only there."""
+    assert shown(project({"compose.yaml": "services: {app: {build: .}}"}), "--images", *words) == f"{image}\n"

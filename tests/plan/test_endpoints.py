@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.plan.endpoints import NOT_HTTP
 from tests.conftest import Project
 
 MOST_RULES = 16
@@ -173,3 +174,26 @@ def test_an_error_elsewhere_hides_no_route(project: Project) -> None:
     text = "services: {web: {image: nginx, scale: two}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 
     assert project(text).read().codes == ["bad-value", "unknown-port"]
+
+
+#: What is registered for a port, and speaks no HTTP.
+REGISTERED = {
+    "AMQP": (5671, 5672), "DNS": (53, 853), "FTP": (21,), "IMAP": (143, 993), "IRC": (6667,), "Kafka": (9092,),
+    "Kerberos": (88,), "LDAP": (389, 636), "MQTT": (1883, 8883), "NATS": (4222,), "POP3": (110, 995), "RDP": (3389,),
+    "SMTP": (25, 465, 587), "SSH": (22, 2222), "Telnet": (23,), "VNC": (5900,), "ZooKeeper": (2181,),
+    "memcached": (11211,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoken", "ports"), REGISTERED.items(), ids=REGISTERED)
+def test_ports_that_speak_no_http(project: Project, spoken: str, ports: tuple[int, ...]) -> None:
+    """A port that usually speaks something else is made public, with a warning that names what."""
+    for port in ports:
+        (message,) = project(f"services: {{web: {{image: a, ports: ['{port}:{port}']}}}}").read().messages
+        assert spoken in message
+        assert message.endswith(" [not-http]")
+
+
+def test_each_port_that_speaks_no_http_has_a_case() -> None:
+    """The table above is whole."""
+    assert {port for ports in REGISTERED.values() for port in ports} == set(NOT_HTTP)
