@@ -61,6 +61,23 @@ def closes(line: int, column: int, path: str, circle: str) -> str:
             ],
             id="of thirty",
         ),
+        pytest.param(
+            services(**{f"s{i}": f"s{(i + 1) % 11}" for i in range(11)}),
+            [closes(12, 36, "services.s10.depends_on[0]", f"{' -> '.join(f's{i}' for i in range(11))} -> s0")],
+            id="of eleven",
+        ),
+        pytest.param(
+            services(**{f"s{i}": f"s{(i + 1) % 12}" for i in range(12)}),
+            [
+                closes(
+                    13,
+                    36,
+                    "services.s11.depends_on[0]",
+                    "s0 -> s1 -> s2 -> s3 -> s4 -> s5 -> s6 -> s7 -> … -> s10 -> s11 -> s0",
+                )
+            ],
+            id="of twelve",
+        ),
         pytest.param(services(a="b, c", b="d", c="d", d=""), [], id="none: two ways to one service"),
     ],
 )

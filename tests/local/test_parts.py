@@ -64,6 +64,15 @@ def test_files_hold_no_blanks() -> None:
     assert json.loads(files[LAYOUT.etc / "kubelet.yaml"])["cgroupRoot"] == "/composeplat"
 
 
+def test_whom_the_kubelet_answers() -> None:
+    """Nobody without a name, and only what the API server allows."""
+    kubelet = json.loads(make_files(LAYOUT, PROGRAMS, "T")[LAYOUT.etc / "kubelet.yaml"])
+
+    assert kubelet["authentication"]["anonymous"] == {"enabled": False}
+    assert kubelet["authentication"]["webhook"] == {"enabled": True}
+    assert kubelet["authorization"] == {"mode": "Webhook"}
+
+
 def test_a_second_cluster_has_its_own_places() -> None:
     """A cluster in another folder shares neither sockets nor cgroup with the usual one."""
     usual, other = make_layout({"HOME": "/h"}), make_layout({"HOME": "/h", "COMPOSEPLAT_CLUSTER": "/x"})
