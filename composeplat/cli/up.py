@@ -156,7 +156,8 @@ def _is_linked(planned: Planned, development: Development, service: Service, cho
     for index, mount in enumerate(service.mounts):
         if mount.kind == HOST and mount.source in linked:
             place = ("services", service.name, "mounts", index)
-            shown, link = loaded.origins.shown(*place, "source"), quoted(linked[mount.source])
+            shown = loaded.origins.shown(*place, "source")
+            link = quoted(os.path.relpath(linked[mount.source], loaded.folder))
             message = f"mounts a host path that is a link, or lies behind one, which 'up' does not follow: {shown}"
             checker.say("refused-path", place, message, f"mount what the link {link} leads to by its own path")
     return show_report(report, as_json=choice.json_diagnostics)

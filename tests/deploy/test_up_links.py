@@ -81,3 +81,20 @@ def test_links_of_a_container(environment: Environment, outside: Path, target: s
     environment.platform("destroy", "--volumes", "--yes").expect()
     assert time.monotonic() - began < 60
     assert state(outside) == before
+
+
+def test_a_host_path_that_is_a_link_is_not_synced(environment: Environment) -> None:
+    """What a container replaced by a link was synced by the next session, wherever in the project the link led."""
+    environment.write("FROM busybox:1.37\n", "Dockerfile")
+    environment.write("x", "other/file")
+    (environment.folder / "sub").symlink_to("other")
+    environment.write("services:\n  web:\n    build: .\n    volumes:\n      - ./sub:/app\n")
+
+    ran = environment.platform("up", "web", "--", "true").expect(3)
+
+    assert (
+        "compose.yaml:5:9: error: services.web.volumes[0] mounts a host path that is a link, or lies behind one,"
+        " which 'up' does not follow: './sub:/app' [refused-path]\n"
+    ) in ran.stderr
+    assert "mount what the link 'sub' leads to by its own path" in ran.stderr
+    assert environment.names() == set()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,6 +87,20 @@ func (c *cycle) problem(side, path string, err error) {
 	c.found = append(c.found, problem{side, path, err.Error()})
 }
 
+// maxProblems is how many problems of one side are told: a container can make as many as it likes.
+const maxProblems = 200
+
+func (c *cycle) problemsOf(side string, content *core.Entry) {
+	all := content.Problems()
+	slices.SortFunc(all, func(one, other *core.Problem) int { return strings.Compare(one.Path, other.Path) })
+	for _, one := range all[:min(len(all), maxProblems)] {
+		c.problem(side, one.Path, errors.New(one.Error))
+	}
+	if len(all) > maxProblems {
+		c.problem(side, "", fmt.Errorf("%d more files and links can't be synced", len(all)-maxProblems))
+	}
+}
+
 type done struct {
 	first       bool
 	here, there int
@@ -104,9 +120,7 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	}
 	c.settled = views{}
 	for side, view := range map[string]*tree.View{"local": seen.here, "container": seen.there} {
-		for _, one := range view.Content.Problems() {
-			c.problem(side, one.Path, errors.New(one.Error))
-		}
+		c.problemsOf(side, view.Content)
 	}
 	if c.intent != nil && c.base != nil {
 		content := honored(c.base.content, c.intent.there, seen.there.Content)

@@ -147,6 +147,22 @@ func TestLinksThatClimbAreRefused(t *testing.T) {
 	equal[any](t, "a/climbs", w.all("solved")[0]["path"])
 }
 
+// A container can make problems without end; so many are told, and how many more there are.
+func TestSoManyProblemsAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for number := range maxProblems + 50 {
+		must(t, os.Symlink("/etc/passwd", w.there(fmt.Sprint(number))))
+	}
+	w.startSynced()
+	w.eventually("problems", func() bool { return w.count("problem") == maxProblems+1 })
+	found := false
+	for _, event := range w.all("problem") {
+		found = found || event["why"] == "50 more files and links can't be synced"
+	}
+	equal(t, true, found)
+}
+
 func TestConflictKeepsBoth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
