@@ -29,7 +29,7 @@ from composeplat.engine.target import Target
 from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
 from composeplat.machine import ProcessId
 from composeplat.toolchain.cache import Cache
-from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER
+from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT
 from tests.engine.fakes import fake
 
@@ -155,7 +155,7 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
 def programs(tmp_path: Path) -> dict[str, str]:
     """Variables that lead to programs which are there already."""
     environment = {"PATH": f"{tmp_path}/bin:{os.defpath}", "COMPOSEPLAT_CACHE": str(tmp_path / "cache")}
-    fake(tmp_path / "bin" / "pulumi", "print('v3.300.1')")
+    fake(tmp_path / "bin" / "pulumi", f"print('v{PULUMI.version}')")
     for tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER):
         fake(Cache(tmp_path / "cache").place(tool), "")
     return environment
