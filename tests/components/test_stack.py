@@ -591,7 +591,10 @@ def test_no_definition(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is not there ends the program with its name."""
     monkeypatch.chdir(folder.path)
 
-    assert ended(folder, file="none.yaml") == ["none.yaml:1:1: error: 'none.yaml' does not exist [unreadable-file]"]
+    assert ended(folder, file="none.yaml") == [
+        "none.yaml:1:1: error: 'none.yaml' does not exist [unreadable-file]",
+        "  hint: there is: 'compose.yaml'",
+    ]
 
 
 def test_no_definition_anywhere(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
