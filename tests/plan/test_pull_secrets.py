@@ -6,6 +6,7 @@ import base64
 import json
 from typing import Any
 
+from composeplat.plan import Plan
 from tests.conftest import Project
 
 TEXT = """\
@@ -35,6 +36,14 @@ def test_made_for_whom_it_is_needed(project: Project) -> None:
     assert pods["Deployment/web"]["imagePullSecrets"] == [{"name": "web-pull"}]
     assert "imagePullSecrets" not in pods["Deployment/db"]
     assert "Secret/db-pull" not in made
+
+
+def test_what_is_confidential_is_not_written_out() -> None:
+    """A plan that finds its way into a traceback has none of what it knows to be confidential in it."""
+    plan = Plan(environment="demo", namespace="team").with_confidential(("hunter2",))
+
+    assert plan.confidential == ("hunter2",)
+    assert "hunter2" not in repr(plan)
 
 
 def test_only_when_asked(project: Project) -> None:
