@@ -262,5 +262,17 @@ func (f *Folder) StaysInside(folder, target string) bool {
 	return true
 }
 
+// checkHasMode refuses what is neither a file nor a folder: nothing else is given permissions.
+func checkHasMode(descriptor int) error {
+	var status unix.Stat_t
+	if err := unix.Fstat(descriptor, &status); err != nil {
+		return err
+	}
+	if kind := status.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
+		return unix.EINVAL
+	}
+	return nil
+}
+
 // descriptorPath names the very file of a descriptor.
 func descriptorPath(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }

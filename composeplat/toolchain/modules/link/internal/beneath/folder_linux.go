@@ -46,12 +46,8 @@ func (f *Folder) SetMode(name string, mode uint32) error {
 		return err
 	}
 	defer unix.Close(descriptor)
-	var status unix.Stat_t
-	if err := unix.Fstat(descriptor, &status); err != nil {
+	if err := checkHasMode(descriptor); err != nil {
 		return err
-	}
-	if kind := status.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
-		return unix.EINVAL
 	}
 	// A descriptor of a path has no fchmod; through /proc it names the very file that was opened.
 	return unix.Chmod(descriptorPath(descriptor), mode)

@@ -24,12 +24,8 @@ func (f *Folder) SetMode(name string, mode uint32) error {
 		return err
 	}
 	defer unix.Close(descriptor)
-	var status unix.Stat_t
-	if err := unix.Fstat(descriptor, &status); err != nil {
+	if err := checkHasMode(descriptor); err != nil {
 		return err
-	}
-	if kind := status.Mode & unix.S_IFMT; kind != unix.S_IFREG && kind != unix.S_IFDIR {
-		return unix.EINVAL
 	}
 	return unix.Fchmod(descriptor, mode)
 }
