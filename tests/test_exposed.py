@@ -251,3 +251,12 @@ def test_side_by_side(registry: Registry, tmp_path: Path) -> None:
     asked = [exposed.ask(f"{registry.host}/{name}") for name in names]
 
     assert [one.result() for one in asked] == [((80, "tcp"),)] * 5
+
+
+def test_what_was_pushed_is_known(registry: Registry, tmp_path: Path) -> None:
+    """The ports of an image that was just pushed are not asked for."""
+    name = f"{registry.host}/app"
+    Exposed(tmp_path / "ports", {"HOME": str(tmp_path)}).remember(name, ((80, "tcp"),))
+
+    assert ports(tmp_path, name) == ((80, "tcp"),)
+    assert registry.asked == []

@@ -10,7 +10,7 @@ import pytest
 from composeplat.diagnostics import Report, Source
 from composeplat.merge import merge, settle
 from composeplat.source import Mapping, Node, read_nodes, to_plain
-from tests.conftest import lines
+from tests.conftest import Project, lines
 
 
 def node(text: str, name: str) -> Node:
@@ -194,3 +194,17 @@ def test_the_inputs_stay_as_they_are() -> None:
 
     assert to_plain(base) == {"a": {"b": [1]}}
     assert to_plain(over) == {"a": {"b": [2], "c": 3}}
+
+
+def test_values_that_were_substituted(project: Project) -> None:
+    """A variable's value is merged, and what is written without one stays as it is written."""
+    folder = project(
+        {
+            "a.yaml": "services: {web: {image: x, environment: {A: '$TAG', B: 1.0, C: '$$5'}}}",
+            "b.yaml": "services: {web: {environment: {D: '${TAG}!', E: 010}}}",
+        },
+        TAG="one",
+    )
+    web = folder.read("a.yaml", "b.yaml").loaded.project.services["web"]
+
+    assert dict(web.environment) == {"A": "one", "B": "1.0", "C": "$5", "D": "one!", "E": "010"}

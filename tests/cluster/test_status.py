@@ -64,6 +64,20 @@ def test_the_last_problem_of_what_runs_again(end: Object, words: str) -> None:
     assert (row.state, row.problem) == ("ready", words)
 
 
+def test_the_last_of_several_ends() -> None:
+    """Of several containers that have ended it is the one that did so last."""
+    first = {"terminated": {"exitCode": 1, "finishedAt": "2025-06-01T12:00:00Z"}}
+    later = {"terminated": {"exitCode": 2, "finishedAt": "2025-06-01T12:05:00Z"}}
+    workload = deployment()
+    owner = replica_set(workload)
+    pods = [
+        pod(owner, suffix, state=running(), ready=True, restarts=1, last=last)
+        for suffix, last in (("aaaaa", first), ("bbbbb", later), ("ccccc", first))
+    ]
+    (row,) = status_rows([WEB], snapshot(workload, owner, *pods), NOW)
+    assert row.problem == "ended with exit status 2, 5m ago"
+
+
 def test_a_service_that_sleeps() -> None:
     """One that is scaled to nothing is not called ready."""
     (row,) = status_rows([WEB], snapshot(deployment(replicas=0)), NOW)
