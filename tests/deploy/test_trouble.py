@@ -687,7 +687,7 @@ def test_full_disk(environment: Environment, left: int) -> None:
     data = data_of(environment)
     data.mkdir()
     environment.write(SMALL)
-    with apart(f"mount -t tmpfs -o size=2m tmpfs {data}") as before:
+    with apart(f"mount -t tmpfs -o size=2m,mode=700 tmpfs {data}") as before:
         platform(environment, before, "deploy").expect()
         environment.write(SMALL.replace("A: b", "A: c"))
         fill = f"cd {data}; cat /dev/zero > fill; truncate -s -{left}k fill; cat state/*/.pulumi/stacks/env/*.json"
