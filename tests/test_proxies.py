@@ -91,6 +91,7 @@ def test_variables(variables: dict[str, str], expected: str) -> None:
         ("example.com:443", "api.example.com", False),
         ("10.0.0.1", "10.0.0.1", True),
         ("10.0.0.0/8", "10.9.8.7", True),
+        ("10.9.0.1/16", "10.9.8.7", True),
         ("10.0.0.0/8", "11.0.0.1", False),
         ("10.0.0.0/8", "api.example.com", False),
         ("10.0.0.0/nonsense", "10.0.0.1", False),
