@@ -116,7 +116,8 @@ def _python(script: str, folder: Folder, *words: str) -> subprocess.CompletedPro
     return subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=folder.path,
-        env={"PYTHONPATH": str(ROOT)},
+        # What Python compiles as it imports is nothing that the program opens.
+        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=True,
