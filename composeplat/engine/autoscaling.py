@@ -12,7 +12,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.engine.preflight import Key, Object, Present, path_of
 from composeplat.engine.sleeping import remembered
-from composeplat.engine.twins import replicas_of
+from composeplat.engine.twins import replicas_of, with_replicas
 from composeplat.plan.desired import Plan
 
 _SCALED = ("Deployment", "StatefulSet")
@@ -46,6 +46,11 @@ def _target(autoscaler: Object) -> Key:
 def _replicas(api: Api, namespace: str, key: Key) -> int:
     live = api.find(path_of(key[0], namespace, key[1])) if key[0] in _SCALED else None
     return 0 if live is None else remembered(live) or replicas_of({**live, "kind": key[0]})
+
+
+def with_autoscaled(plan: Plan, counts: Mapping[Key, int]) -> Plan:
+    """The plan with the numbers that autoscalers have chosen."""
+    return with_replicas(plan, {name: count for (_, name), count in counts.items()})
 
 
 def differs_from_state(state: Mapping[str, Any], counts: Mapping[Key, int]) -> bool:

@@ -9,7 +9,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.engine import runs
 from composeplat.engine.attendant import Attendant, attending
-from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
+from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.clearing import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
 from composeplat.engine.events import Events
@@ -21,7 +21,7 @@ from composeplat.engine.process import Ended
 from composeplat.engine.provenance import note_project, siblings_of
 from composeplat.engine.sleeping import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service, with_replicas
+from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
 from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
 
@@ -58,7 +58,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
         else:
             stack.say(f"volume {name} stays as it is: the file does not change it")
     scaled = autoscaled_replicas(api, plan, present)
-    plan = _heed_twins(stack, api, with_replicas(plan, {name: count for (_, name), count in scaled.items()}), present)
+    plan = _heed_twins(stack, api, with_autoscaled(plan, scaled), present)
     clear_the_way(stack, api, plan, present, state)
     chosen = plan.chosen(options.services)
     asleep = _heed_sleepers(stack, api, plan, present, chosen)

@@ -8,7 +8,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.engine import runs
-from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
+from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
 from composeplat.engine.outcomes import Options, Outcome
 from composeplat.engine.preflight import (
@@ -21,7 +21,7 @@ from composeplat.engine.preflight import (
 from composeplat.engine.provenance import siblings_of
 from composeplat.engine.sleeping import services_of, sleepers_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import held_back_in, hold_back, twins_by_service, with_replicas
+from composeplat.engine.twins import held_back_in, hold_back, twins_by_service
 from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
 
@@ -43,7 +43,7 @@ def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
             if missing_from_cluster(state, present) or differs_from_state(state, scaled):
                 words.append("--refresh")
             twins = twins_by_service(present.heads, plan.environment)
-            wanted = with_replicas(plan, {name: count for (_, name), count in scaled.items()})
+            wanted = with_autoscaled(plan, scaled)
             shown = as_shown(api, hold_back(wanted, held_back_in(state, twins)), losing)
             events, ended = runs.run_program(stack, shown, words, plan.chosen(options.services))
     stack.stop_if_interrupted()
