@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.machine import system_machine_id
@@ -126,14 +127,20 @@ def find_backend(environment: Mapping[str, str], home: Home, cluster: str) -> Ba
         folder = home.state(cluster)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
-    local = Path(os.path.expanduser(url.removeprefix("file://"))) if url.startswith("file://") else None
-    if local is not None and not local.is_absolute():
+        return Backend(f"file://{folder}", {**_file_variables(folder, ""), **passphrase}, folder)
+    if url.startswith("file://"):
+        path, _, query = url.removeprefix("file://").partition("?")
         # Pulumi is run in a folder of ours.
-        local = Path(os.path.normpath(local.absolute()))
-        url = f"file://{local}"
+        local = Path(os.path.normpath(Path(os.path.expanduser(path)).absolute()))
+        return Backend(f"file://{local}", {**_file_variables(local, query), **token, **passphrase}, local)
     address = {"PULUMI_BACKEND_URL": url} if url else {}
-    return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase}, local)
+    return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
+
+
+def _file_variables(folder: Path, query: str) -> dict[str, str]:
+    """The address of a folder of state, without the metadata files that a kill may leave empty beside each file."""
+    options = {"metadata": "skip", **dict(parse_qsl(query, keep_blank_values=True))}
+    return {"PULUMI_BACKEND_URL": f"file://{folder}?{urlencode(options)}"}
 
 
 def _knows_passphrase(environment: Mapping[str, str]) -> bool:

@@ -156,6 +156,7 @@ class Workspace:
         path = self.state_file
         if path is None or not path.exists():
             return
+        self._remove_broken_metadata(path)
         copies = self.folder / "states"
         copies.mkdir(exist_ok=True)
         known = sorted(copies.glob("*.json"))
@@ -169,6 +170,17 @@ class Workspace:
             write_private(copies / f"{time.time_ns()}.json", content)
             for old in known[: -_KEPT_STATES + 1]:
                 old.unlink(missing_ok=True)
+
+    @staticmethod
+    def _remove_broken_metadata(state: Path) -> None:
+        """Remove a metadata file that can't be read: Pulumi writes it in place, fails on it, and needs none."""
+        for metadata in (state.with_name(f"{state.name}.attrs"), state.parents[2] / "meta.yaml.attrs"):
+            try:
+                json.loads(metadata.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue
+            except ValueError:
+                metadata.unlink(missing_ok=True)
 
     def _restore(self, path: Path, copies: list[Path]) -> None:
         broken = path.with_name(f"{path.name}.broken")
@@ -314,7 +326,7 @@ def explain(output: str) -> ComposeplatError:
     if is_locked_out(text) or "ConcurrentUpdate" in text:
         holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
         who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
-        locks = re.findall(r"file://(/\S+\.json)", text)
+        locks = [folder + path for folder, path in re.findall(r"file://(/[^\s?]*)(?:\?[^\s/]*)?(/\S+\.json)", text)]
         way_out = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
         return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {way_out}")
     if (failure := _explain_cluster(text)) is not None:

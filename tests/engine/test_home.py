@@ -297,7 +297,7 @@ def test_a_backend_of_our_own(tmp_path: Path) -> None:
     backend = find_backend({"HOME": str(tmp_path)}, home, "uid")
 
     variables = {
-        "PULUMI_BACKEND_URL": f"file://{folder}",
+        "PULUMI_BACKEND_URL": f"file://{folder}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase"),
     }
     assert Backend(f"file://{folder}", variables, folder) == backend
@@ -305,22 +305,32 @@ def test_a_backend_of_our_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "url", "folder"),
+    ("url", "given", "folder"),
     [
-        pytest.param({"PULUMI_BACKEND_URL": "s3://bucket"}, "s3://bucket", None, id="a-bucket"),
-        pytest.param({"PULUMI_BACKEND_URL": CLOUD}, CLOUD, None, id="a-service"),
-        pytest.param({"PULUMI_BACKEND_URL": "file:///state"}, "file:///state", Path("/state"), id="files"),
+        pytest.param("s3://bucket", "s3://bucket", None, id="a-bucket"),
+        pytest.param(CLOUD, CLOUD, None, id="a-service"),
+        pytest.param("file:///state", "file:///state?metadata=skip", Path("/state"), id="files"),
+        pytest.param(
+            "file:///state?no_tmp_dir=true",
+            "file:///state?metadata=skip&no_tmp_dir=true",
+            Path("/state"),
+            id="files-with-an-option",
+        ),
+        pytest.param("file:///state?metadata=", "file:///state?metadata=", Path("/state"), id="files-with-metadata"),
     ],
 )
-def test_backend_that_is_set(tmp_path: Path, environment: Mapping[str, str], url: str, folder: Path | None) -> None:
-    """What the user set is the backend, whatever they are logged in to; of files the folder is known."""
+def test_backend_that_is_set(tmp_path: Path, url: str, given: str, folder: Path | None) -> None:
+    """The backend is the one that the user set, whatever they are logged in to; of files the folder is known.
+
+    Pulumi is told to write no metadata beside its files: a kill left such a file empty, and no deploy could begin.
+    """
     log_in(tmp_path / ".pulumi", "gs://other", {"gs://other": "token"})
 
-    backend = find_backend({**environment, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({"PULUMI_BACKEND_URL": url, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
 
     passphrase = str(tmp_path / "data" / "passphrase")
-    assert (url, folder) == (backend.url, backend.folder)
-    assert backend.variables == {"PULUMI_BACKEND_URL": url, "PULUMI_CONFIG_PASSPHRASE_FILE": passphrase}
+    assert (url.partition("?")[0], folder) == (backend.url, backend.folder)
+    assert backend.variables == {"PULUMI_BACKEND_URL": given, "PULUMI_CONFIG_PASSPHRASE_FILE": passphrase}
     assert not (tmp_path / "data" / "state").exists()
 
 
@@ -331,7 +341,7 @@ def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     backend = find_backend({"PULUMI_BACKEND_URL": "file://./state", "HOME": "/home"}, Home(tmp_path / "data"), "uid")
 
     assert (f"file://{tmp_path}/state", tmp_path / "state") == (backend.url, backend.folder)
-    assert backend.variables["PULUMI_BACKEND_URL"] == backend.url
+    assert backend.variables["PULUMI_BACKEND_URL"] == f"{backend.url}?metadata=skip"
 
 
 @pytest.mark.parametrize(

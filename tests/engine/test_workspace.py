@@ -378,6 +378,25 @@ def test_a_state_that_can_not_be_read(space: Workspace, broken: bytes) -> None:
     assert state.with_name("team.json.broken").read_bytes() == broken
 
 
+@pytest.mark.parametrize(
+    ("metadata", "stays"),
+    [("", False), ('{"user.cac', False), ('{"md5": "eA=="}', True)],
+    ids=["empty", "cut", "sound"],
+)
+def test_metadata_that_can_not_be_read(space: Workspace, metadata: str, *, stays: bool) -> None:
+    """A metadata file that a kill cut off is removed: Pulumi would fail with "failed to load checkpoint: EOF"."""
+    state = write_state(space, "a")
+    files = [state.with_name("team.json.attrs"), state.parents[2] / "meta.yaml.attrs"]
+    for path in files:
+        path.write_text(metadata)
+
+    lock_once(space)
+
+    assert [path.exists() for path in files] == [stays, stays]
+    assert urns(space) == ["a"]
+    assert not space.was_cut_off
+
+
 def test_a_broken_state_without_a_copy(space: Workspace) -> None:
     """Where there is no copy, a spoiled state is put aside, and the stack is one that was never made."""
     state = write_state(space)
@@ -602,10 +621,10 @@ HERE = f"{getpass.getuser()}@{socket.gethostname()}"
 LOCKED_AT = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC).timestamp()
 
 
-def locked(*holders: str) -> str:
+def locked(*holders: str, query: str = "?metadata=skip") -> str:
     """What Pulumi says of a stack that others hold."""
     told = [
-        f"  file:///state/.pulumi/locks/organization/shop/team/{number}.json: created by {holder}"
+        f"  file:///state{query}/.pulumi/locks/organization/shop/team/{number}.json: created by {holder}"
         " at 2026-11-21T12:00:00Z"
         for number, holder in enumerate(holders)
     ]
