@@ -201,7 +201,7 @@ def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
         "KUBECONFIG": "/k",
         "PATH": f"{tmp_path}/bin:{programs['PATH']}",
         "PULUMI_AUTOMATION_API": "true",
-        "PULUMI_BACKEND_URL": f"file://{data}/state/uid-1",
+        "PULUMI_BACKEND_URL": f"file://{data}/state/uid-1?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": f"{data}/passphrase",
         "PULUMI_DEBUG_COMMANDS": "true",
         "PULUMI_HOME": f"{data}/pulumi",
