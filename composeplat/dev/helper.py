@@ -22,7 +22,7 @@ from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, BUILDX, agent_for, architecture
 
-NOTICES = AGENT.folder / "NOTICES"
+NOTICES = AGENT.module / "NOTICES"
 _DOCKERFILE = """\
 FROM scratch
 ARG TARGETARCH

@@ -106,7 +106,7 @@ def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> N
     command = [str(go.path), "build", "-ldflags", tool.flags, "-o", str(target), tool.package]
     try:
         done = subprocess.run(
-            command, cwd=tool.folder, env=settings, capture_output=True, text=True, errors="replace", check=False
+            command, cwd=tool.module, env=settings, capture_output=True, text=True, errors="replace", check=False
         )
     except OSError as error:
         raise MissingPiece(f"can't run {go.path}: {error.strerror}") from None

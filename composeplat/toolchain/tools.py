@@ -1,6 +1,7 @@
 """The table of programs, with their pins: what each is, how it is built, which version it is.
 
-Adding a program is a row here and a folder in ``modules/``.
+Adding a program is a row here and a Go module: of other people's programs in ``modules/``, which pins their versions;
+of our own beside the room that runs it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
-MODULES = Path(str(files("composeplat.toolchain") / "modules"))
-CHECKSUMS = MODULES.parent / "checksums.txt"
+_PACKAGE = Path(str(files("composeplat")))
+MODULES = _PACKAGE / "toolchain" / "modules"
+CHECKSUMS = _PACKAGE / "toolchain" / "checksums.txt"
 
 
 def architecture() -> str:
@@ -26,8 +28,8 @@ class Tool:
     name: str
     """The program's file name."""
     version: str
-    module: str
-    """The folder in ``modules/``."""
+    module: Path
+    """The folder of the Go module that it is built from."""
     package: str
     stamp: str = ""
     """The Go variable that holds the program's version: without it, it calls itself something else."""
@@ -48,10 +50,6 @@ class Tool:
     """How long a first build takes on two cores."""
 
     @property
-    def folder(self) -> Path:
-        return MODULES / self.module
-
-    @property
     def flags(self) -> str:
         stamps = ((self.stamp, self.stamped),) if self.stamp else ()
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in (*stamps, *self.more_stamps))])
@@ -65,16 +63,16 @@ class Tool:
         """A hash of all that decides what is built: cached programs of other pins are left alone."""
         system = f" {self.goos}/{self.goarch}" if self.goos else ""
         digest = hashlib.sha256(f"{self.package} {self.flags} {self.cgo}{system}".encode())
-        for path in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+        for path in sorted(path for path in self.module.rglob("*") if path.is_file()):
             if not path.name.endswith("_test.go"):
-                digest.update(str(path.relative_to(self.folder)).encode() + path.read_bytes())
+                digest.update(str(path.relative_to(self.module)).encode() + path.read_bytes())
         return digest.hexdigest()[:12]
 
 
 PULUMI = Tool(
     name="pulumi",
     version="3.259.0",
-    module="pulumi",
+    module=MODULES / "pulumi",
     package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
     stamp="github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",
     cgo=True,
@@ -85,7 +83,7 @@ PULUMI = Tool(
 KUBERNETES_PROVIDER = Tool(
     name="pulumi-resource-kubernetes",
     version="4.25.0",
-    module="pulumi-kubernetes",
+    module=MODULES / "pulumi-kubernetes",
     package=".",
     stamp="github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version",
     cgo=True,
@@ -95,7 +93,7 @@ KUBERNETES_PROVIDER = Tool(
 DOCKER_BUILD_PROVIDER = Tool(
     name="pulumi-resource-docker-build",
     version="0.0.22",
-    module="pulumi-docker-build",
+    module=MODULES / "pulumi-docker-build",
     package="github.com/pulumi/pulumi-docker-build/provider/cmd/pulumi-resource-docker-build",
     stamp="github.com/pulumi/pulumi-docker-build/provider.Version",
     cgo=True,
@@ -105,7 +103,7 @@ DOCKER_BUILD_PROVIDER = Tool(
 BUILDKITD = Tool(
     name="buildkitd",
     version="0.31.1",
-    module="buildkit",
+    module=MODULES / "buildkit",
     package="github.com/moby/buildkit/cmd/buildkitd",
     stamp="github.com/moby/buildkit/version.Version",
     ask=("--version",),
@@ -116,7 +114,7 @@ BUILDKITD = Tool(
 BUILDX = Tool(
     name="buildx",
     version="0.35.0",
-    module="buildkit",
+    module=MODULES / "buildkit",
     package="github.com/docker/buildx/cmd/buildx",
     stamp="github.com/docker/buildx/version.Version",
     ask=("version",),
@@ -126,7 +124,7 @@ BUILDX = Tool(
 KUBE = Tool(
     name="kube",
     version="1.35.4",
-    module="kubernetes",
+    module=MODULES / "kubernetes",
     package=".",
     stamp="k8s.io/component-base/version.gitVersion",
     more_stamps=(
@@ -138,27 +136,29 @@ KUBE = Tool(
 COREDNS = Tool(
     name="coredns",
     version="1.14.1",
-    module="coredns",
+    module=MODULES / "coredns",
     package="github.com/coredns/coredns",
     ask=("-version",),
     minutes=4,
 )
-KWOK = Tool(name="kwok", version="0.8.0", module="kwok", package="sigs.k8s.io/kwok/cmd/kwok", minutes=1.5)
+KWOK = Tool(name="kwok", version="0.8.0", module=MODULES / "kwok", package="sigs.k8s.io/kwok/cmd/kwok", minutes=1.5)
 
 REGISTRY = Tool(
     name="registry",
     version="3.0.0",
-    module="registry",
+    module=MODULES / "registry",
     package="github.com/distribution/distribution/v3/cmd/registry",
     stamp="github.com/distribution/distribution/v3/version.version",
     minutes=2,
 )
-FRONTDOOR = Tool(name="frontdoor", version="0.1.0", module="frontdoor", package=".", minutes=0.2)
-LINK = Tool(name="platform-link", version="0.1.0", module="link", package="./platform-link", minutes=2)
+FRONTDOOR = Tool(name="frontdoor", version="0.1.0", module=_PACKAGE / "local" / "frontdoor", package=".", minutes=0.2)
+LINK = Tool(
+    name="platform-link", version="0.1.0", module=_PACKAGE / "dev" / "link", package="./platform-link", minutes=2
+)
 AGENT = Tool(
     name="platform-agent",
     version="0.1.0",
-    module="link",
+    module=_PACKAGE / "dev" / "link",
     package="./agent",
     goos="linux",
     goarch=architecture(),

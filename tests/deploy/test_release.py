@@ -68,7 +68,12 @@ def test_wheel_has_the_whole_package(release: Release) -> None:
     held = {name for name in release.wheel if not name.startswith(INFO)}
 
     assert {name for name in files if not name.endswith(".pyc")} == held
-    assert {"composeplat/py.typed", "composeplat/toolchain/modules/link/go.mod", "composeplat/cli/app.py"} <= held
+    assert {
+        "composeplat/py.typed",
+        "composeplat/dev/link/go.mod",
+        "composeplat/local/frontdoor/go.mod",
+        "composeplat/cli/app.py",
+    } <= held
 
 
 def test_wheel_holds_nothing_else(release: Release) -> None:

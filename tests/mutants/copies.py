@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 from tests.mutants.changes import Change
 
 #: Tests that take too long to follow, or look at more than the product's code.
-_LEFT_OUT = ("tests/fuzz", "tests/mutants", "tests/bad_input/test_bombs.py", "tests/toolchain/test_link.py")
+_LEFT_OUT = ("tests/fuzz", "tests/mutants", "tests/bad_input/test_bombs.py", "tests/golang")
 _START = """
 from pathlib import Path
 from tests.mutants.lines import follow_process

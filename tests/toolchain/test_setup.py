@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,27 +149,14 @@ def test_a_killed_build_is_begun_anew(tmp_path: Path) -> None:
     assert toolchain.need(FRONTDOOR).path.stat().st_size > 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFrom(Tool):
-    """A program whose pins lie elsewhere."""
-
-    pins: Path
-
-    @property
-    def folder(self) -> Path:
-        return self.pins
-
-
 def test_a_wrong_pin(tmp_path: Path) -> None:
     """A pin that is in no module's list of versions is named, in one sentence."""
-    shutil.copytree(FRONTDOOR.folder, tmp_path / "pins")
+    shutil.copytree(FRONTDOOR.module, tmp_path / "pins")
     with (tmp_path / "pins" / "go.mod").open("a") as stream:
         stream.write("\nrequire golang.org/x/sys v0.0.1\n")
     source = (tmp_path / "pins" / "pause.go").read_text()
     (tmp_path / "pins" / "pause.go").write_text(source.replace('"syscall"', '"syscall"\n\t_ "golang.org/x/sys/unix"'))
-    tool = ToolFrom(
-        pins=tmp_path / "pins", name="frontdoor", version="9.9.9", module="frontdoor", package=".", minutes=0.1
-    )
+    tool = replace(FRONTDOOR, version="9.9.9", module=tmp_path / "pins")
 
     with pytest.raises(MissingPiece, match=r"building frontdoor 9\.9\.9 failed: a pin is wrong \(") as caught:
         Toolchain(environment(tmp_path)).need(tool)

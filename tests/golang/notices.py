@@ -1,4 +1,4 @@
-"""The notices of the libraries in the agent, out of their own files: ``python -m tests.toolchain.notices`` writes them.
+"""The notices of the libraries in the agent, out of their own files: ``python -m tests.golang.notices`` writes them.
 
 They are kept with the module, as the helper image is also built where Go has no sources of them any more.
 """
@@ -6,16 +6,13 @@ They are kept with the module, as the helper image is also built where Go has no
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from composeplat.dev.helper import NOTICES
-from composeplat.toolchain.cache import Cache, cache_folder
-from composeplat.toolchain.golang import need_go
 from composeplat.toolchain.tools import AGENT
+from tests.golang.modules import go
 
 _FILES = ("LICENSE*", "LICENCE*", "COPYING*", "NOTICE*", "PATENTS*")
 _TERMS = ("TERMS AND CONDITIONS", "Permission is hereby granted", "Redistribution and use")
@@ -71,18 +68,8 @@ def _packages() -> Iterator[dict[str, Any]]:
 
 
 def _go(*args: str) -> str:
-    program = need_go(os.environ, Cache(cache_folder(os.environ))).path
-    settings = {
-        **os.environ,
-        "GOOS": "linux",
-        "GOARCH": "amd64",
-        "CGO_ENABLED": "0",
-        "GOTOOLCHAIN": "local",
-        "GOWORK": "off",
-    }
-    done = subprocess.run(
-        [str(program), *args], cwd=AGENT.folder, env=settings, capture_output=True, text=True, check=True
-    )
+    done = go(AGENT.module, *args, GOOS="linux", GOARCH="amd64")
+    done.check_returncode()
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The programs of ours that are written in Go hold their own tests."""
+"""The Go modules of our own pass their own tests and `go vet`; the licenses of what is in the agent are kept."""
 
 from __future__ import annotations
 
@@ -13,32 +13,23 @@ from pathlib import Path
 import pytest
 
 from composeplat.dev.helper import NOTICES
-from composeplat.toolchain.cache import Cache, cache_folder
-from composeplat.toolchain.golang import need_go
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, Tool
-from tests.toolchain.notices import make_notices
-
-
-def go(tool: Tool, *words: str) -> subprocess.CompletedProcess[str]:
-    program = need_go(os.environ, Cache(cache_folder(os.environ))).path
-    settings = {**os.environ, "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
-    return subprocess.run(
-        [str(program), *words], cwd=tool.folder, env=settings, capture_output=True, text=True, check=False
-    )
+from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK
+from tests.golang.modules import MODULES, go
+from tests.golang.notices import make_notices
 
 
 @pytest.mark.timeout(600)
 def test_the_link() -> None:
     """Syncing, sessions, forwards and the lies of a container: the module's own tests pass."""
-    done = go(LINK, "test", "./...")
+    done = go(LINK.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.timeout(300)
 def test_the_front_door() -> None:
     """Routes, certificates, pipes and whom the local cluster's door lets in: the module's own tests pass."""
-    done = go(FRONTDOOR, "test", "./...")
+    done = go(FRONTDOOR.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -46,7 +37,9 @@ def test_the_front_door() -> None:
 @pytest.mark.timeout(900)
 def test_hostile_agents_for_long() -> None:
     """Whatever an agent says, any tree, any path, any message: nothing outside the synced folder is opened."""
-    done = go(LINK, "test", "-run", "^$", "-fuzz", "FuzzAHostileAgent", "-fuzztime", "180s", "./internal/machine")
+    done = go(
+        LINK.module, "test", "-run", "^$", "-fuzz", "FuzzAHostileAgent", "-fuzztime", "180s", "./internal/machine"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -54,15 +47,15 @@ def test_hostile_agents_for_long() -> None:
 def test_the_notices_of_the_agent() -> None:
     """The helper image had libraries in it without their licenses; it has those of what is really in the agent."""
     notices = NOTICES.read_text(encoding="utf-8")
-    assert notices == make_notices(), "run: python -m tests.toolchain.notices"
+    assert notices == make_notices(), "run: python -m tests.golang.notices"
     assert all(name in notices for name in ("mutagen-io/mutagen", "golang.org/x/sys", "creack/pty", "protobuf", "MIT"))
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("tool", [LINK, FRONTDOOR], ids=lambda tool: tool.name)
-def test_go_vet(tool: Tool) -> None:
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_go_vet(module: Path) -> None:
     """There is nothing that `go vet` objects to."""
-    vetted = go(tool, "vet", "./...")
+    vetted = go(module, "vet", "./...")
     assert vetted.returncode == 0, vetted.stderr
 
 

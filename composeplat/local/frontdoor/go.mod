@@ -1,0 +1,3 @@
+module composeplat/frontdoor
+
+go 1.26

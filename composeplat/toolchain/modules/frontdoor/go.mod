@@ -1,3 +1,0 @@
-module composeplat/toolchain/frontdoor
-
-go 1.26

@@ -1,0 +1,1 @@
+"""The programs of this project that are written in Go."""
