@@ -18,7 +18,7 @@ FILES = {
 services:
   migrate:
     build: .
-    command: sh -c 'echo reading; cat /sql/init.sql'
+    command: sh -c 'exec 2>&1; echo reading; cat /sql/init.sql'
     restart: on-failure
     deploy: {{restart_policy: {{max_attempts: 1}}}}
     volumes:
