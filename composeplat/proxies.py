@@ -31,8 +31,12 @@ class Proxy:
     """The value of the ``Proxy-Authorization`` header."""
 
     @property
+    def netloc(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
     def address(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"http://{self.netloc}"
 
 
 def parse_proxy(url: str, named_by: str) -> Proxy:
@@ -65,6 +69,12 @@ def find_proxy(environment: Mapping[str, str], scheme: str, host: str, port: int
     if not found or _is_here(host) or any(_covers(entry, host, port) for entry in listed.split(",")):
         return None
     return parse_proxy(environment[found], f"the environment variable {found}")
+
+
+def find_proxy_for(environment: Mapping[str, str], url: str) -> Proxy | None:
+    parts = urlsplit(url)
+    port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    return find_proxy(environment, parts.scheme, parts.hostname or "", port)
 
 
 def _is_here(host: str) -> bool:

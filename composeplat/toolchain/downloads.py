@@ -2,7 +2,8 @@
 
 Owns their addresses, their pinned checksums, and how a program is taken out of an archive.
 Only a release with a pinned checksum is asked for, and only one that has it is kept: nothing of another is run.
-A host that does not answer at once is passed over without a word; then the program is built.
+A host that does not answer at once is passed over without a word; then the program is built. A proxy that wants a
+login, or can't be used, is told.
 ``COMPOSEPLAT_DOWNLOADS=off`` builds every program.
 """
 
@@ -23,6 +24,8 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from composeplat.diagnostics import MissingPiece
+from composeplat.proxies import find_proxy_for
 from composeplat.toolchain.tools import Tool
 
 SWITCH = "COMPOSEPLAT_DOWNLOADS"
@@ -47,13 +50,14 @@ def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
     if not url or not pinned_checksum(tool.checksums, archive_name(url)):
         return False
     parts = urllib.parse.urlsplit(url)
-    return _answers(f"{parts.scheme}://{parts.netloc}/")
+    proxies = tuple((name, value) for name, value in environment.items() if name.upper().endswith("_PROXY"))
+    return _answers(f"{parts.scheme}://{parts.netloc}/", proxies)
 
 
-def download(tool: Tool, folder: Path) -> None:
+def download(tool: Tool, folder: Path, environment: Mapping[str, str]) -> None:
     """Put a program of the pinned release into a folder, or raise and leave the folder empty."""
     url = address(tool)
-    content = get(url)
+    content = get(url, environment)
     found, pinned = checksum(content), pinned_checksum(tool.checksums, archive_name(url))
     if found != pinned:
         raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
@@ -65,19 +69,59 @@ def download(tool: Tool, folder: Path) -> None:
         raise BadDownload(f"does not run on this machine: {url}")
 
 
-def get(url: str) -> bytes:
-    """Give what lies at an address."""
+def get(url: str, environment: Mapping[str, str]) -> bytes:
+    """Give what lies at an address, through the proxy that the environment names for it."""
     try:
-        with urllib.request.urlopen(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
+        with _opener(environment).open(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
             content: bytes = answer.read(_MAX_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise BadDownload(f"can't be downloaded from {url}: {error}") from None
-    except _BROKEN as error:
-        raise BadDownload(f"can't be downloaded from {url}: {error}") from None
+    except (*_BROKEN, MissingPiece) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise BadDownload(f"can't be downloaded from {url}: {_reason(error, url, environment)}") from error
     if len(content) > _MAX_BYTES:
         raise BadDownload(f"is larger than {_MAX_BYTES // 1024**2} MiB: {url}")
     return content
+
+
+def _reason(error: Exception, url: str, environment: Mapping[str, str]) -> str:
+    if isinstance(error, MissingPiece):
+        return f"{error}: {error.hint}"
+    proxy = find_proxy_for(environment, url)
+    if proxy is None or not _is_login_wanted(error):
+        return str(error)
+    wants = "refuses the login that its URL has" if proxy.authorization else "wants a login"
+    return f"the proxy {proxy.address} {wants}: put user and password into its URL, http://user:password@host:port"
+
+
+def _is_login_wanted(error: Exception) -> bool:
+    """Say whether a proxy answered 407; of a tunnel the library has its answer in words alone."""
+    wanted = http.client.PROXY_AUTHENTICATION_REQUIRED
+    return getattr(error, "code", 0) == wanted or f"Tunnel connection failed: {wanted:d}" in str(error)
+
+
+class _ThroughProxies(urllib.request.BaseHandler):
+    """Leads every request through the proxy that is named for its address: that of a redirect too."""
+
+    handler_order = 100
+    """In front of the library's own, which write the header ``Host`` by where the request goes."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
+        proxy = find_proxy_for(self._environment, request.full_url)
+        if proxy is not None:
+            request.set_proxy(proxy.netloc, "http")
+            if proxy.authorization:
+                request.add_unredirected_header("Proxy-authorization", proxy.authorization)
+        return request
+
+    https_request = http_request
+
+
+def _opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
+    """What opens addresses. The library's own proxies are those of the process's environment, and are left out."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _ThroughProxies(environment))
 
 
 def address(tool: Tool, system: str = "", machine: str = "") -> str:
@@ -109,15 +153,19 @@ def read_checksums(path: Path) -> dict[str, str]:
 
 
 @functools.cache
-def _answers(url: str) -> bool:
+def _answers(url: str, proxies: tuple[tuple[str, str], ...]) -> bool:
+    request = urllib.request.Request(url, method="HEAD")
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=_ANSWER_TIMEOUT_S):
+        with _opener(dict(proxies)).open(request, timeout=_ANSWER_TIMEOUT_S):
             return True
     except urllib.error.HTTPError as error:
         error.close()
         return True
-    except OSError:
-        return False
+    except MissingPiece:
+        # What is wrong with the proxy is said where the download fails.
+        return True
+    except OSError as error:
+        return _is_login_wanted(error)
 
 
 def _program_in(content: bytes, url: str, name: str) -> bytes:

@@ -7,7 +7,8 @@ A checksum that is there already never changes: a release that has another one n
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from composeplat import talk
@@ -24,14 +25,14 @@ from composeplat.toolchain.downloads import (
 from composeplat.toolchain.tools import CHECKSUMS, TOOLS, Tool
 
 
-def pin(tools: Iterable[Tool], path: Path) -> list[str]:
+def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> list[str]:
     """Pin every release of some tools; gives what went wrong, and then changes nothing."""
     known = read_checksums(path)
     pinned: dict[str, str] = {}
     problems: list[str] = []
     for url, tool in _releases(tools).items():
         try:
-            found = checksum(get(url))
+            found = checksum(get(url, environment))
         except BadDownload as error:
             problems.append(f"{tool.name} {tool.version} {error}")
             continue
@@ -60,7 +61,7 @@ def _text(path: Path, pinned: dict[str, str]) -> str:
 
 
 def main() -> None:
-    problems = pin(TOOLS, CHECKSUMS)
+    problems = pin(TOOLS, CHECKSUMS, os.environ)
     if problems:
         raise SystemExit("\n".join(["nothing was pinned:", *problems]))
 

@@ -107,7 +107,7 @@ class Toolchain:
                 talk.step(f"downloading {name} from its makers"),
                 self.cache.aside(self.cache.place(tool)) as aside,
             ):
-                download(tool, aside)
+                download(tool, aside, self.environment)
         except BadDownload as error:
             talk.note(f"{name} {error}; it is built instead")
             return False

@@ -6,17 +6,20 @@ Downloads were trusted as far as a certificate goes: whatever came was run.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import io
 import os
+import socket
 import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from http.server import HTTPServer, SimpleHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -32,7 +35,11 @@ from composeplat.toolchain.downloads import (
 from composeplat.toolchain.pin import pin
 from composeplat.toolchain.setup import BUILT, CACHED, DOWNLOADED, Toolchain
 from composeplat.toolchain.tools import BUILDX, CHECKSUMS, FRONTDOOR, PULUMI, TOOLS, Tool
+from tests.cluster.objects import Answer, Server
+from tests.test_proxies import Tunnel, behind, keys, tunnel
 from tests.toolchain.test_setup import environment
+
+__all__ = ["behind", "keys", "tunnel"]
 
 PROGRAM = b"#!/bin/sh\necho the program\n"
 HEAD = "# Pins.\n"
@@ -156,7 +163,7 @@ def test_what_can_not_be_used(tmp_path: Path, maker: Maker, name: str, content: 
     folder.mkdir()
 
     with pytest.raises(BadDownload) as caught:
-        download(tool, folder)
+        download(tool, folder, {})
 
     assert str(caught.value).startswith(reason.format(base=maker.base))
     assert list(folder.iterdir()) == []
@@ -197,6 +204,194 @@ def test_pins_are_of_the_pinned_versions() -> None:
     assert all(len(bytes.fromhex(one)) == 32 for one in pins.values())
 
 
+# through a proxy ------------------------------------------------------------------------------------------------------
+
+BEHIND = "releases.behind.invalid"
+"""A name that no resolver knows: what is asked for by it was asked of the proxy."""
+LOGIN = "Basic bWU6c2VjcmV0"
+WANTS = "put user and password into its URL, http://user:password@host:port"
+
+
+@dataclass
+class HttpProxy:
+    """A proxy on loopback for plain HTTP, which finds every name on this machine."""
+
+    address: str
+    asked: list[str]
+    wanted: list[str]
+    """The logins that it takes; none takes all."""
+    sends_on_to: str = ""
+    """Where all who ask are sent on to."""
+
+
+@pytest.fixture
+def proxy() -> Iterator[HttpProxy]:
+    made = HttpProxy("", [], [])
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.asked.append(f"{self.command} {self.path}")
+            if made.wanted and self.headers.get("Proxy-Authorization") not in made.wanted:
+                self.send_error(407)
+                return
+            if made.sends_on_to:
+                self.send_response(302)
+                self.send_header("Location", made.sends_on_to)
+                self.end_headers()
+                return
+            parts = urlsplit(self.path)
+            server = http.client.HTTPConnection("127.0.0.1", parts.port or 80, timeout=10)
+            server.request(self.command, parts.path, headers={"Host": self.headers["Host"]})
+            answer = server.getresponse()
+            self.send_response(answer.status)
+            self.end_headers()
+            self.wfile.write(answer.read())
+            server.close()
+
+        do_HEAD = do_GET  # noqa: N815 -- the library's name
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    made.address = f"127.0.0.1:{server.server_address[1]}"
+    yield made
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def proxied(tmp_path: Path, name: str, url: str) -> dict[str, str]:
+    """The machine's environment with one proxy."""
+    clean = {key: value for key, value in environment(tmp_path).items() if not key.upper().endswith("_PROXY")}
+    return {**clean, name: url}
+
+
+def released(maker: Maker) -> Tool:
+    """A pinned release whose address leads to the maker through a proxy alone."""
+    tool = maker.tool("it", pinned=PROGRAM)
+    return replace(tool, download=tool.download.replace("127.0.0.1", BEHIND))
+
+
+@pytest.mark.parametrize("login", ["", "me:secret@"])
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
+def test_a_download_through_a_proxy(
+    tmp_path: Path, maker: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch, login: str, name: str
+) -> None:
+    """The proxy that the environment names is asked, with the login of its URL; the process's own does not count."""
+    proxy.wanted = [LOGIN] if login else []
+    tool, named = released(maker), proxied(tmp_path, name, f"http://{login}{proxy.address}")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "*")
+
+    found = Toolchain(named).need(tool)
+
+    assert found.origin == DOWNLOADED
+    server = tool.download.removesuffix("/it")
+    assert proxy.asked == [f"HEAD {server}/", f"GET {server}/it"]
+    assert maker.asked == ["/", "/it"]
+
+
+def test_what_is_downloaded_past_a_proxy(
+    tmp_path: Path, maker: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that ``NO_PROXY`` lists is asked directly, and so is this machine."""
+    monkeypatch.setattr(socket, "getaddrinfo", resolving(BEHIND))
+    here, elsewhere = maker.tool("here", pinned=PROGRAM), released(maker)
+    around = {"HTTP_PROXY": f"http://{proxy.address}", "NO_PROXY": f"example.com,{BEHIND}"}
+
+    for tool in (here, elsewhere):
+        assert can_download(tool, around)
+        download(tool, tmp_path, around)
+
+    assert proxy.asked == []
+    assert maker.asked == ["/", "/here", "/", "/it"]
+    assert can_download(elsewhere, {**around, "NO_PROXY": "example.com"})
+    assert len(proxy.asked) == 1
+
+
+def resolving(name: str) -> Callable[..., object]:
+    """What finds addresses, and for one more name this machine."""
+    find = socket.getaddrinfo
+    return lambda host, *rest, **more: find("127.0.0.1" if host == name else host, *rest, **more)
+
+
+def test_a_redirect_goes_past_a_proxy(maker: Maker, proxy: HttpProxy, tmp_path: Path) -> None:
+    """Where a maker sends us on, the proxy is chosen anew, by the address that leads to: this machine needs none."""
+    tool = released(maker)
+    proxy.sends_on_to = f"{maker.base}/it"
+
+    download(tool, tmp_path, {"HTTP_PROXY": proxy.address})
+
+    assert proxy.asked == [f"GET {tool.download}"]
+    assert maker.asked == ["/it"]
+
+
+@pytest.mark.parametrize(
+    ("login", "wants"),
+    [
+        pytest.param("", "wants a login", id="none"),
+        pytest.param("me:wrong-secret@", "refuses the login that its URL has", id="a-wrong-one"),
+    ],
+)
+def test_a_proxy_that_wants_a_login(
+    tmp_path: Path, maker: Maker, proxy: HttpProxy, capsys: pytest.CaptureFixture[str], login: str, wants: str
+) -> None:
+    """A proxy that answers 407 is told with what to do, never with a password; then the program is built."""
+    proxy.wanted = [LOGIN]
+    tool = released(maker)
+
+    found = Toolchain(proxied(tmp_path, "HTTP_PROXY", f"http://{login}{proxy.address}")).need(tool)
+
+    assert found.origin == BUILT
+    said = capsys.readouterr().err
+    assert (
+        f"frontdoor 0.1.0 can't be downloaded from {tool.download}: the proxy http://{proxy.address} {wants}: {WANTS};"
+        " it is built instead\n"
+    ) in said
+    assert "secret" not in said
+
+
+def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For HTTPS a proxy makes a tunnel: it gets the login, and where it wants one that is told too."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(keys / "server.crt"))
+    tunnel.wanted = LOGIN
+    behind.answers = {"/it": Answer(PROGRAM)}
+    pins = tmp_path / "pins"
+    pins.write_text(f"{hashlib.sha256(PROGRAM).hexdigest()}  it\n")
+    name = f"api.behind.invalid:{behind.port}"
+    tool = replace(FRONTDOOR, download=f"https://{name}/it", ask=(), checksums=pins)
+    without, with_login = (
+        {"HTTPS_PROXY": f"http://{login}127.0.0.1:{tunnel.port}", "HTTP_PROXY": "http://127.0.0.1:9"}
+        for login in ("", "me:secret@")
+    )
+
+    assert can_download(tool, without)
+    with pytest.raises(BadDownload) as caught:
+        download(tool, tmp_path, without)
+    assert str(caught.value) == (
+        f"can't be downloaded from {tool.download}: the proxy {without['HTTPS_PROXY']} wants a login: {WANTS}"
+    )
+    assert behind.asked == []
+    download(tool, tmp_path, with_login)
+    assert (tmp_path / "frontdoor").read_bytes() == PROGRAM
+    assert tunnel.asked == [f"CONNECT {name}"] * 3
+    assert not can_download(tool, {"HTTPS_PROXY": "http://127.0.0.1:9"})
+
+
+def test_a_proxy_of_another_kind(tmp_path: Path, maker: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+    """A proxy that can't be used is told by the variable that names it, and the program is built."""
+    found = Toolchain(proxied(tmp_path, "HTTP_PROXY", "socks5://127.0.0.1:9")).need(released(maker))
+
+    assert found.origin == BUILT
+    assert (
+        ": the environment variable HTTP_PROXY names a proxy of the kind 'socks5', which is not supported:"
+        " use an http:// proxy; it is built instead\n"
+    ) in capsys.readouterr().err
+
+
 # pinning --------------------------------------------------------------------------------------------------------------
 
 
@@ -207,7 +402,7 @@ def test_pinning(maker: Maker) -> None:
         (maker.folder / name).write_bytes(name.encode())
     tool = replace(BUILDX, download=f"{maker.base}/buildx-{{system}}-{{machine}}")
 
-    assert pin([tool, FRONTDOOR], maker.pins) == []
+    assert pin([tool, FRONTDOOR], maker.pins, {}) == []
 
     lines = [f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in names]
     assert maker.pins.read_text() == "".join([HEAD, *lines])
@@ -219,7 +414,7 @@ def test_a_release_that_was_replaced(maker: Maker) -> None:
     tool = maker.tool("it", pinned=b"as it was")
     before = maker.pins.read_text()
 
-    (problem,) = pin([tool], maker.pins)
+    (problem,) = pin([tool], maker.pins, {})
 
     assert problem.startswith("it is pinned with another checksum: ")
     assert maker.pins.read_text() == before
@@ -227,7 +422,7 @@ def test_a_release_that_was_replaced(maker: Maker) -> None:
 
 def test_a_release_that_is_not_there(maker: Maker) -> None:
     """Where one release can't be had nothing is pinned."""
-    (problem,) = pin([maker.tool("none", None)], maker.pins)
+    (problem,) = pin([maker.tool("none", None)], maker.pins, {})
 
     assert problem == f"frontdoor 0.1.0 can't be downloaded from {maker.base}/none: HTTP Error 404: File not found"
     assert maker.pins.read_text() == HEAD
