@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-FIX = "--allow-outside"
+OPTION = "--allow-outside"
 VARIABLE = "PLATFORM_ALLOW_OUTSIDE"
 
 
@@ -24,6 +24,8 @@ class ProjectRoot:
     """Without links."""
     allow_outside: bool = False
     """Whether files anywhere may be named: the user has said so."""
+    option: str = OPTION
+    """How the user says so: a program has no command line."""
 
     def allows(self, path: str | os.PathLike[str]) -> bool:
         """Say whether a path may be opened; it need not exist, and is not opened for this."""
@@ -31,7 +33,7 @@ class ProjectRoot:
 
     @property
     def fix(self) -> str:
-        return f"the project is '{self.path}': move the file there, or allow it with {FIX}"
+        return f"the project is '{self.path}': move the file there, or allow it with {self.option}"
 
 
 def is_inside(root: str, path: str) -> bool:

@@ -22,6 +22,8 @@ class Request:
     env_files: tuple[str, ...] = ()
     allow_outside: bool = False
     """Whether the definition may name files outside the project."""
+    outside_option: str = ""
+    """How the caller would say so, where that is not by the command line's option; messages name it."""
     shell: Mapping[str, str] = field(default_factory=dict)
     platform: Mapping[str, str] = field(default_factory=dict)
     name: str = ""

@@ -37,6 +37,7 @@ VOLUME = "composeplat:index:Volume"
 ENDPOINTS = "composeplat:index:EndpointSet"
 
 _TIMEOUT = 300.0
+_OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
 #: Any type of the package, to ask for the provider of all of them.
 _OF_KUBERNETES = "kubernetes:core/v1:Namespace"
 
@@ -92,7 +93,7 @@ class ComposeStack(pulumi.ComponentResource):
                 namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
                 gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
                 pod_security=pod_security,
-                logins=logins, allow_outside=allow_outside,
+                logins=logins, allow_outside=allow_outside, outside_option=_OUTSIDE_OPTION,
                 env_files=tuple(str(one) for one in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
             )  # fmt: skip

@@ -13,7 +13,7 @@ from composeplat.environ import VOLUME_AFFINITY, WAKE_IN_ORDER, Uses, Variables
 from composeplat.interpolate import interpolate_scalar
 from composeplat.load.sources import Sources
 from composeplat.names import is_dns_label, is_dns_name, make_label
-from composeplat.project_root import VARIABLE, ProjectRoot, find_project_root
+from composeplat.project_root import OPTION, VARIABLE, ProjectRoot, find_project_root
 from composeplat.request import Request
 from composeplat.settings import Settings
 from composeplat.source import Mapping as MappingNode
@@ -90,7 +90,8 @@ def project_root(request: Request, folder: Path) -> ProjectRoot:
     Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
     """
     allowed = request.allow_outside or Variables.of(request.shell).flag(VARIABLE, default=False)
-    return ProjectRoot(find_project_root(folder, request.shell.get("HOME", "")), allow_outside=allowed)
+    path = find_project_root(folder, request.shell.get("HOME", ""))
+    return ProjectRoot(path, allow_outside=allowed, option=request.outside_option or OPTION)
 
 
 def definition_root(request: Request, variables: Variables, folder: Path) -> ProjectRoot | None:

@@ -21,6 +21,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
 from composeplat.components.gate import Gate
+from composeplat.components.program import declare_configured
 from composeplat.components.stack import ComposeStack
 from composeplat.plan import Plan
 from tests.conftest import Folder, Project
@@ -585,6 +586,50 @@ def test_an_invalid_plan(folder: Folder) -> None:
         "compose.yaml:12:13: error: endpoints[0] leads to port '99', which service 'web' does not have [unknown-port]",
         "  hint: it has 80, 8080; add the port to the service's 'ports' or 'expose'",
     ]
+
+
+OUTSIDE = "services: {web: {image: x, env_file: ../a.env, volumes: ['../a.env:/etc/a']}}"
+
+
+def test_files_outside_the_project(folder: Folder) -> None:
+    """A program refuses them at their place, and what allows them is said as a program and a stack write it."""
+    folder.write({"compose.yaml": OUTSIDE})
+    (folder.path.parent / "a.env").write_text("KEY=do-not-publish\n")
+
+    fix = (
+        "  hint: the project is '.': move the file there, or allow it with allow_outside=True"
+        " (in a stack's configuration: composeplat:allowOutside)"
+    )
+    assert "\n".join(ended(folder)).replace(str(folder.path), ".") == (
+        "compose.yaml:1:38: error: services.web.env_file names a file that is outside the project: '../a.env'"
+        f" [outside-project]\n{fix}\n"
+        "compose.yaml:1:58: error: services.web.volumes[0] mounts a host path that is outside the project:"
+        f" '../a.env:/etc/a' [outside-project]\n{fix}"
+    )
+    allowed = run(lambda: stack(folder, allow_outside=True))
+    assert {name for kind, name in allowed.names if kind.endswith(":Secret")} == {
+        "shop-environment/web", "shop-files/web",
+    }  # fmt: skip
+
+
+def test_files_outside_the_project_by_configuration(folder: Folder) -> None:
+    """Plain Pulumi takes leave from the stack's configuration."""
+    folder.write({"compose.yaml": OUTSIDE})
+    (folder.path.parent / "a.env").write_text("KEY=do-not-publish\n")
+
+    def declare(**more: str) -> Registered:
+        settings = {"file": "compose.yaml", "cluster": "here", **more}
+
+        def program() -> None:
+            pulumi.runtime.set_all_config({f"composeplat:{key}": value for key, value in settings.items()})
+            declare_configured(folder.path)
+
+        return run(program, preview=True)
+
+    for refused in ({}, {"allowOutside": "false"}):
+        with pytest.raises(pulumi.RunError, match="outside-project"):
+            declare(**refused)
+    assert declare(allowOutside="true").request("Secret", "environment/web")
 
 
 def test_no_definition(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

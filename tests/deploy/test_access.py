@@ -39,18 +39,20 @@ def account_of(environment: Environment) -> Path:
 
 
 ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
+RESOURCES = [
+    "pods", "pods/log", "events", "services", "configmaps", "secrets", "persistentvolumeclaims", "deployments", "jobs",
+    "replicasets", "statefulsets", "ingresses", "endpointslices", "serviceaccounts",
+]  # fmt: skip
 WITH_SECRET = TEXT.replace("stop_grace_period: 0", "stop_grace_period: 0, environment: {A: '1'}")
 
 
-def restrict(environment: Environment, verbs: list[str]) -> Path:
-    """The kubeconfig of an account that may do everything in its namespace, but only so much with Secrets."""
+def restrict(environment: Environment, verbs: list[str], resource: str = "secrets") -> Path:
+    """The kubeconfig of an account that may do everything in its namespace, but only so much with one resource."""
     config = account_of(environment)
     rules = [
-        {"apiGroups": ["", "apps", "batch", "networking.k8s.io", "discovery.k8s.io"], "verbs": ALL, "resources": [
-            "pods", "pods/log", "events", "services", "configmaps", "persistentvolumeclaims", "deployments", "jobs",
-            "replicasets", "statefulsets", "ingresses", "endpointslices", "serviceaccounts",
-        ]},
-        {"apiGroups": [""], "verbs": verbs, "resources": ["secrets"]},
+        {"apiGroups": ["", "apps", "batch", "networking.k8s.io", "discovery.k8s.io"], "verbs": ALL,
+         "resources": [one for one in RESOURCES if one != resource]},
+        *([{"apiGroups": [""], "verbs": verbs, "resources": [resource]}] if verbs else []),
     ]  # fmt: skip
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": rules}
     place = environment.folder / "role.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.deploy.test_up import SH, Up
 
 #: What a Helm release `shop` of chart `redis` gives its pods; so were ours found by.
 HELM = {"app.kubernetes.io/name": "redis", "app.kubernetes.io/instance": "shop", "app.kubernetes.io/managed-by": "Helm"}
@@ -37,6 +38,20 @@ def addresses(environment: Environment, service: str) -> set[str]:
     return {str(found["targetRef"]["name"]) for one in own for found in one.get("endpoints") or []}
 
 
+def install(environment: Environment) -> set[str]:
+    """Install the release; gives the names of its pods, which run."""
+    with environment.api() as api:
+        for manifest in release(environment.namespace):
+            api.apply(manifest)
+    running = until(
+        lambda: {
+            name for one in environment.pods() if (name := one["metadata"]["name"]).startswith("shop-redis")
+            and one["status"]["phase"] == "Running"
+        }
+    )  # fmt: skip
+    return set(running)
+
+
 def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
     """Environment `shop` with a service `redis`, beside the release `shop` of chart `redis`.
 
@@ -44,15 +59,7 @@ def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
     """
     environment.name = "shop"
     environment.deploy(SHOP).expect()
-    with environment.api() as api:
-        for manifest in release(environment.namespace):
-            api.apply(manifest)
-    theirs = until(
-        lambda: {
-            name for one in environment.pods() if (name := one["metadata"]["name"]).startswith("shop-redis")
-            and one["status"]["phase"] == "Running"
-        }
-    )  # fmt: skip
+    theirs = install(environment)
     ours = {one["metadata"]["name"] for one in environment.pods()} - theirs
 
     assert until(lambda: addresses(environment, "shop-redis-master")) == theirs
@@ -65,3 +72,36 @@ def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
     environment.platform("destroy", "--yes").expect()
     assert {one["metadata"]["name"] for one in environment.pods()} == theirs
     assert {"Deployment/shop-redis-master", "Service/shop-redis-master"} == environment.names()
+
+
+def test_development_beside_a_helm_release(environment: Environment) -> None:
+    """Under `platform up` too: the development container is reached by our Service alone, and reaches their pods not.
+
+    Neither Deployment counts the other's pods as its own, and `status` and `logs` show ours alone.
+    """
+    environment.name = "shop"
+    environment.write("one\n", "src/a.txt")
+    environment.deploy(SHOP.replace("expose:", "volumes: ['./src:/src'], expose:")).expect()
+    theirs = install(environment)
+    up = Up(environment, "redis", *SH)
+    up.prompt()
+    twin = {one["metadata"]["name"] for one in environment.pods()} - theirs
+
+    assert len(twin) == 1
+    assert until(lambda: addresses(environment, "redis") == twin)
+    assert addresses(environment, "shop-redis-master") == theirs
+    assert {name: pods_of(environment, name) for name in ("shop-redis-master", "redis-platform-up")} == {
+        "shop-redis-master": theirs, "redis-platform-up": twin,
+    }  # fmt: skip
+    (row,) = environment.platform("status", "--json").expect().json["services"]
+    assert set(row["pods"]) == twin
+    assert "of-helm" not in environment.platform("logs").expect().stdout
+    assert up.leave() == 0
+
+
+def pods_of(environment: Environment, deployment: str) -> set[str]:
+    """The pods that a Deployment's selector finds in the namespace, whosever they are."""
+    found = environment.get("apps/v1", "Deployment", deployment)
+    assert found is not None
+    wanted = found["spec"]["selector"]["matchLabels"].items()
+    return {one["metadata"]["name"] for one in environment.pods() if wanted <= one["metadata"]["labels"].items()}

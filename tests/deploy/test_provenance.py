@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
+from tests.deploy.test_access import restrict
 from tests.test_repository import repository
 
 APP = f"{{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}"
@@ -169,3 +170,33 @@ def test_an_environment_without_a_record(environment: Environment) -> None:
 
     assert record(environment).startswith("b/app on ")
     platform(environment, first, "deploy").expect(1)
+
+
+def test_an_account_that_may_not_see_the_record(environment: Environment) -> None:
+    """Who may not read ConfigMaps can't tell whose environment it is: status 4, and that a name given is enough."""
+    account = str(restrict(environment, [], "configmaps"))
+    place = folder(environment, "app")
+    platform(environment, place, "deploy").expect()
+    before = environment.started_at("web")
+
+    for words in (["destroy"], ["sleep"], ["refresh"], ["up", "web"]):
+        refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
+        assert refused.stderr.endswith(
+            "error: whether environment 'app' was made from this project can't be told: you may not get configmaps in"
+            f" namespace '{environment.namespace}'\n"
+            "  hint: say that it is meant, with --name app, or be allowed to see its record\n"
+        ), words
+    for words in (["deploy"], ["preview"]):
+        refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
+        assert (
+            f"error: whether ConfigMap 'platform-project.app' is in namespace '{environment.namespace}' already"
+            " can't be told: you may neither list nor get configmaps there\n  hint: let whoever deploys see them: "
+        ) in refused.stderr, words
+    assert "another project" not in platform(environment, place, "status", "--kubeconfig", account).expect().stderr
+    assert environment.started_at("web") == before
+
+    platform(environment, place, "deploy", "--name", "app", "--kubeconfig", account).expect()
+    platform(environment, place, "destroy", "--name", "app", "--kubeconfig", account).expect()
+    assert environment.names() == set()
+    # Who may not see the record can't forget it either.
+    assert record(environment)
