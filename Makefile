@@ -32,7 +32,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-check: env ## look at the format, the rules, the types and the layers
+check: env ## check the format, the rules, the types and the layers, of the Go modules too
 	@echo "check: ruff format"
 	@$(BIN)/ruff format --check .
 	@echo "check: ruff"
@@ -41,6 +41,8 @@ check: env ## look at the format, the rules, the types and the layers
 	@$(BIN)/mypy
 	@echo "check: lint-imports"
 	@$(BIN)/lint-imports --no-logo
+	@echo "check: gofmt, go vet, staticcheck"
+	@$(BIN)/python -m tests.golang.lint
 
 test: check setup extras ## check, then run every test, the local cluster's too
 	@echo "test: pytest"

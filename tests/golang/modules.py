@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,8 +16,17 @@ MODULES = (LINK.module, FRONTDOOR.module)
 
 def go(module: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run Go in a module, with the versions that are pinned there."""
+    return run_with_go(module, "go", *args, **variables)
+
+
+def run_with_go(module: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program that finds the project's Go on its PATH."""
     program = need_go(os.environ, Cache(cache_folder(os.environ))).path
+    path = os.pathsep.join((str(program.parent), os.environ.get("PATH", "")))
     settings = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", **variables}
+    environment = {**os.environ, "PATH": path, **settings}
+    # Found by the PATH that it is given, and not by that of this process.
+    found = shutil.which(command[0], path=path) or command[0]
     return subprocess.run(
-        [str(program), *args], cwd=module, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+        [found, *command[1:]], cwd=module, env=environment, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The Go modules of our own pass their own tests and `go vet`; the licenses of what is in the agent are kept."""
+"""The Go modules of our own pass their own tests; the licenses of what is in the agent are kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from composeplat.dev.helper import NOTICES
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK
-from tests.golang.modules import MODULES, go
+from tests.golang.modules import go
 from tests.golang.notices import make_notices
 
 
@@ -49,14 +49,6 @@ def test_the_notices_of_the_agent() -> None:
     notices = NOTICES.read_text(encoding="utf-8")
     assert notices == make_notices(), "run: python -m tests.golang.notices"
     assert all(name in notices for name in ("mutagen-io/mutagen", "golang.org/x/sys", "creack/pty", "protobuf", "MIT"))
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_go_vet(module: Path) -> None:
-    """There is nothing that `go vet` objects to."""
-    vetted = go(module, "vet", "./...")
-    assert vetted.returncode == 0, vetted.stderr
 
 
 @pytest.mark.timeout(120)

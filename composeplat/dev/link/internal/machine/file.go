@@ -102,7 +102,6 @@ type matching struct {
 	base        fileBase
 	here, there single.State
 	first       bool
-	stuck       string
 }
 
 func (m *matching) turn() error {

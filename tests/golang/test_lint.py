@@ -1,0 +1,56 @@
+"""The lint of Go finds what is wrong, remembers what is right, and looks again when a source changes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from composeplat.toolchain.cache import Cache
+from composeplat.toolchain.tools import FRONTDOOR
+from tests.golang import lint as linting
+from tests.golang.lint import lint
+
+_UNUSED = "\nfunc unused() {}\n"
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a module, which is linted as the module is."""
+    copy = tmp_path / "module"
+    shutil.copytree(FRONTDOOR.module, copy)
+    monkeypatch.setattr(linting, "MODULES", (copy,))
+    return copy
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+@pytest.mark.timeout(300)
+def test_findings_of_each_linter(tmp_path: Path, module: Path) -> None:
+    """gofmt, go vet and staticcheck each say what they find, again in each run."""
+    append(module / "main.go", '\nfunc  vetted() { fmt.Printf("%d", "text") }\n')
+    cache = Cache(tmp_path / "cache")
+    first = lint(module, cache)
+
+    assert "main.go: not formatted: run gofmt -w" in first
+    assert any("fmt.Printf format %d has arg" in finding for finding in first)
+    assert any("func vetted is unused (U1000)" in finding for finding in first)
+    assert lint(module, cache) == first
+
+
+@pytest.mark.timeout(300)
+def test_a_module_that_passed_is_not_linted_again(
+    tmp_path: Path, module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Go isn't started for sources that passed; a source that changed is linted."""
+    cache = Cache(tmp_path / "cache")
+    assert lint(module, cache) == []
+    with monkeypatch.context() as without_go:
+        without_go.setattr(linting, "_findings", lambda module: pytest.fail(f"{module} is linted again"))
+        assert lint(module, cache) == []
+
+    append(module / "main.go", _UNUSED)
+    assert [finding.partition(": ")[2] for finding in lint(module, cache)] == ["func unused is unused (U1000)"]
