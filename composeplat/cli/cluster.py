@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.choice import working
 from composeplat.cli.console import show_result, table, tell
 from composeplat.cli.funnel import funnel
 from composeplat.cli.guide import Guided
 from composeplat.diagnostics import Exit
 
-app = typer.Typer(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
+app = App(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
 
 ApiPort = Annotated[
     int,

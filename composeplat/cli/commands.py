@@ -15,13 +15,14 @@ import typer
 from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing, working
 from composeplat.cli.console import show_result
 from composeplat.cli.funnel import funnel
 from composeplat.cli.guide import Guided
 from composeplat.cli.scripts import Shell, script_for
 
-app = typer.Typer(
+app = App(
     name="platform",
     cls=Guided,
     help="Run a Docker Compose file on Kubernetes through Pulumi.",

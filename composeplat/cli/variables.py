@@ -10,12 +10,13 @@ from typing import Annotated, Self
 import typer
 
 from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import show_result, table, tell
 from composeplat.cli.funnel import funnel
 from composeplat.cli.guide import Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
-app = typer.Typer(cls=Guided, no_args_is_help=True, help="Keep variables in a namespace, for all who deploy there.")
+app = App(cls=Guided, no_args_is_help=True, help="Keep variables in a namespace, for all who deploy there.")
 
 _MASKED = "********"
 

@@ -106,7 +106,7 @@ def check_record(api: Api, claim: Claim | None, environment: str, namespace: str
             f"whether environment '{environment}' was made from this project can't be told: you may not get configmaps"
             f" in namespace '{namespace}'",
             f"say that it is meant, with --name {environment}, or be allowed to see its record",
-        ) from None
+        ) from error
     check_project(recorded(head), claim, environment, namespace, command=command)
 
 

@@ -165,7 +165,9 @@ class Plan:
             return frozenset(known)
         unknown = [name for name in names if name not in known]
         if unknown:
-            hints = [near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
+            is_file = unknown[0].endswith((".yaml", ".yml"))
+            file = f"a Compose file is named by an option: --file {unknown[0]};" if is_file else ""
+            hints = [file or near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
             raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
         chosen = set(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:

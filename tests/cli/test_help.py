@@ -176,3 +176,66 @@ def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, words: str, expect
 
     assert (outcome.stdout, outcome.status) == ("", 2)
     assert outcome.stderr.splitlines()[-1] == f"Error: {expected}"
+
+
+# arguments that no command takes --------------------------------------------------------------------------------------
+
+
+def reads_files(command: str) -> bool:
+    return any(one.name == "file" for one in GROUP.commands[command].params) if " " not in command else False
+
+
+def takes_arguments(command: str) -> bool:
+    return any(one.param_type_name == "argument" for one in GROUP.commands[command].params)
+
+
+READING = [command for command in COMMANDS if reads_files(command)]
+
+
+@pytest.mark.parametrize("command", [command for command in READING if not takes_arguments(command)])
+def test_a_compose_file_without_its_option(command: str, tmp_path: Path) -> None:
+    """A Compose file that stands by itself is refused, and the whole command is said that was meant."""
+    needed = ["-o", "x"] if command == "eject" else []
+
+    outcome = run_here(command, *needed, "my own.yml", "x", folder=tmp_path)
+
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert outcome.stderr.endswith(
+        "\nError: Got unexpected arguments 'my own.yml', 'x'\n"
+        f"  hint: name a Compose file with -f: platform {command} -f 'my own.yml'\n"
+    )
+
+
+def test_which_commands_take_a_compose_file_for_a_service() -> None:
+    """The others take services, and say it of the service that there is none of: a new command belongs to either."""
+    assert sorted(command for command in READING if takes_arguments(command)) == [
+        "build", "deploy", "down", "events", "exec", "logs", "open", "preview", "status", "up",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint"),
+    [
+        pytest.param("compose", " -f compose", id="a file that is there"),
+        pytest.param("-", " -f -", id="standard input"),
+        pytest.param("web", "", id="no file"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_what_counts_as_a_compose_file(argument: str, hint: str, tmp_path: Path) -> None:
+    """A file by its ending, or as it is there; of anything else it is only said that it is not expected."""
+    (tmp_path / "compose").write_text("")
+
+    outcome = run_here("render", argument, folder=tmp_path)
+
+    assert outcome.status == 2
+    assert f"Error: Got unexpected argument '{argument}'\n" in outcome.stderr
+    assert outcome.stderr.endswith(f"-f: platform render{hint}\n" if hint else f"'{argument}'\n")
+
+
+def test_a_command_that_reads_no_compose_file(tmp_path: Path) -> None:
+    """No option is advised that a command does not have, and no control character is shown."""
+    outcome = run_here("setup", "foo.yml\x1b", folder=tmp_path)
+
+    assert outcome.status == 2
+    assert outcome.stderr.endswith("Error: Got unexpected argument 'foo.yml\\x1b'\n")

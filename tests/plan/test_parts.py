@@ -62,6 +62,15 @@ def test_an_unknown_service(plan: Plan) -> None:
     assert caught.value.hint == "did you mean 'web'? services are: api, db, other, web"
 
 
+def test_a_compose_file_for_a_service(plan: Plan) -> None:
+    """A Compose file that was named without its option is told how to be."""
+    with pytest.raises(ComposeplatError, match=r"there is no service 'web\.yml'") as caught:
+        plan.chosen(["web.yml"])
+    assert caught.value.hint == (
+        "a Compose file is named by an option: --file web.yml; services are: api, db, other, web"
+    )
+
+
 def test_for_a_build_alone(plan: Plan) -> None:
     """What is left for a build is its images and the names of all else, without an object."""
     part = plan.images_alone
