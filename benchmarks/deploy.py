@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.local.choice import local_cluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, KUBE, PULUMI
 

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.local.base_images import push_busybox
-from composeplat.local.choice import local_cluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
 

@@ -11,7 +11,7 @@ The errors, as a tree::
       MissingPiece              exit 4   something needed is not there (a cluster, a tool)
 
 Values of variables never come into a message: whoever writes one quotes a scalar by what stands in the file
-(:attr:`composeplat.source.Scalar.written`), not by what became of it.
+(:attr:`composeplat.compose.nodes.Scalar.written`), not by what became of it.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from composeplat import files
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import HOST, Service
+from composeplat.compose.variables import SHELL
 from composeplat.diagnostics import PathKey, quoted
-from composeplat.environ import SHELL
-from composeplat.load import Loaded
-from composeplat.model import HOST, Service
 from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.plan.images import carries_content_in_image, host_mounts
-from composeplat.project_root import is_inside, resolve
-from composeplat.registries import qualified, registry_of
+from composeplat.registry.credentials import qualified, registry_of
+from composeplat.system import files
+from composeplat.system.project_root import is_inside, resolve
 
 MAX_NAMES = 5
 _CACHE_REFERENCE = re.compile(r"(?:^|,)ref=([^,]+)")

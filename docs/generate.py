@@ -23,14 +23,14 @@ from typing import Any
 import typer.main
 
 from composeplat.cli.commands import app
-from composeplat.cli.guide import GUIDES, SECTIONS
+from composeplat.cli.help_text import GUIDES, SECTIONS
 from composeplat.codes import CODES
+from composeplat.compose.keys import ROWS, Handling, Row
+from composeplat.compose.load import load
+from composeplat.compose.request import Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic
-from composeplat.keys import ROWS, Handling, Row
-from composeplat.load import load
 from composeplat.plan import make_plan
 from composeplat.plan.security import check_image_users
-from composeplat.request import Request
 
 DOCS = Path(__file__).resolve().parent
 GRAMMAR = DOCS.parent / "composeplat" / "cli" / "grammar.json"

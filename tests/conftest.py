@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.load import Loaded, Request, load
 from composeplat.diagnostics import Diagnostic, Severity
-from composeplat.load import Loaded, Request, load
 from composeplat.plan import Plan, make_plan
 from tests import left_out
 

@@ -52,7 +52,7 @@ def test_public_names_of_a_fresh_process(project: Project) -> None:
     script = f"""
 from pathlib import Path
 from composeplat import {names}
-import composeplat.load, composeplat.plan, composeplat.render, composeplat.request
+import composeplat.compose.load, composeplat.plan, composeplat.render, composeplat.compose.request
 from composeplat import {names}
 print(*(callable(one) for one in ({names})))
 print(load_definition(Request(folder=Path.cwd())).project.services["web"].image)
@@ -198,14 +198,14 @@ def test_what_pure_stages_open(project: Project) -> None:
     folder = project(SHOP)
     script = f"""{WATCH}
 from pathlib import Path
-from composeplat.blame import Origins
-from composeplat.check import check_project
+from composeplat.compose.origins import Origins
+from composeplat.compose.check import check_project
 from composeplat.diagnostics import Report
-from composeplat.load import read, load
-from composeplat.parse import Context, parse_project
+from composeplat.compose.load import read, load
+from composeplat.compose.parse import Context, parse_project
 from composeplat.plan import make_plan
 from composeplat.render import render_files, render_json, render_yaml
-from composeplat.request import Request
+from composeplat.compose.request import Request
 
 request = Request(folder=Path.cwd(), domain="example.com")
 loaded = load(request)

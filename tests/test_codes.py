@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from composeplat.codes import CODES
-from composeplat.load import NoDefinition
-from composeplat.model import MAX_HOST_BYTES
-from composeplat.source import MAX_NODES
+from composeplat.compose.load import NoDefinition
+from composeplat.compose.model import MAX_HOST_BYTES
+from composeplat.compose.nodes import MAX_NODES
 from tests.conftest import Project
 
 WEB = "services: {web: {image: nginx}}"

@@ -27,15 +27,15 @@ import pytest
 import typer.main
 import yaml
 
-from composeplat import files
 from composeplat.cli.app import app
 from composeplat.cli.console import as_data
 from composeplat.codes import CODES
+from composeplat.compose.load.documents import MAX_INCLUDES
+from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
+from composeplat.compose.nodes import MAX_DEPTH, MAX_NODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
-from composeplat.load.documents import MAX_INCLUDES
-from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.plan.endpoints import NEVER_PUBLIC
-from composeplat.source import MAX_DEPTH, MAX_NODES
+from composeplat.system import files
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
 from tests.page_commands import RUN, read_steps, unmarked

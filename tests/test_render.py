@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from composeplat.compose.nodes import read_nodes, to_plain
 from composeplat.diagnostics import Report, Source
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml, to_yaml
-from composeplat.source import read_nodes, to_plain
 from tests.conftest import ROOT, Project
 
 

@@ -51,7 +51,7 @@ def main() -> None:
 
 def _run_command() -> Any:
     """Run the command that the process was called with; gives the status."""
-    from composeplat.cli.presses import Presses  # noqa: PLC0415 -- for a command alone
+    from composeplat.cli.interrupts import Presses  # noqa: PLC0415 -- for a command alone
 
     presses = Presses()
     presses.listen()

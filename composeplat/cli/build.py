@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result
-from composeplat.cli.operating import (
+from composeplat.cli.operations import (
     outcome_document,
     plan_for,
     show_document,
@@ -14,6 +13,7 @@ from composeplat.cli.operating import (
     stack_for,
     tell_published,
 )
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
@@ -26,7 +26,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     if planned is None:
         return Exit.INVALID
     try:
-        with talk.work(f"building for {planned.where}"):
+        with progress.work(f"building for {planned.where}"):
             images = planned.plan.images_for(services) if services else planned.plan.images
             tell_published(planned, to_registries(planned.loaded, images))
             outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
@@ -41,5 +41,5 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
         show_result("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
     count = len([change for change in outcome.changes if change.kind == IMAGE])
     words = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
-    talk.conclude(f"{words}, {outcome.seconds:.1f} s")
+    progress.conclude(f"{words}, {outcome.seconds:.1f} s")
     return Exit.DONE

@@ -10,10 +10,10 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.choice import working
 from composeplat.cli.console import show_result, table, tell
-from composeplat.cli.funnel import funnel
-from composeplat.cli.guide import Guided
+from composeplat.cli.errors import funnel
+from composeplat.cli.help_text import Guided
+from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit
 
 app = App(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
@@ -65,14 +65,14 @@ def start(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat import talk  # noqa: PLC0415 -- commands load what they need
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.progress import conclude  # noqa: PLC0415 -- commands load what they need
 
     with working(progress):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(os.environ, ports={k: v for k, v in ports.items() if v}, simulated=simulated)
         started = cluster.start()
-        talk.conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
+        conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         show_result(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 
 
@@ -85,21 +85,21 @@ def stop(
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat import talk  # noqa: PLC0415 -- commands load what they need
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- the same
+    from composeplat.progress import conclude  # noqa: PLC0415 -- commands load what they need
 
     with working(progress):
         cluster = local_cluster(os.environ, simulated=int(simulated))
         was_running = cluster.stop()
         if delete_data:
             cluster.delete()
-        talk.conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
+        conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
 
 
 @app.command()
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Say whether the local cluster runs, and how its parts are."""
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- commands load what they need
 
     with funnel():
         cluster = local_cluster(os.environ, simulated=int(simulated))

@@ -1,7 +1,7 @@
 """The commands of ``platform`` and their options.
 
 Owns which options a command has, their order and their words.
-What the help of a command ends with, and how the commands are listed, stands in :mod:`composeplat.cli.guide`.
+What the help of a command ends with, and how the commands are listed, stands in :mod:`composeplat.cli.help_text`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.choice import PLANNING, READING, WORKING, Choice, choosing, working
 from composeplat.cli.console import show_result
-from composeplat.cli.funnel import funnel
-from composeplat.cli.guide import Guided
+from composeplat.cli.errors import funnel
+from composeplat.cli.help_text import Guided
 from composeplat.cli.scripts import Shell, script_for
+from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing, working
 
 app = App(
     name="platform",
@@ -194,7 +194,7 @@ def deploy(
 ) -> int:
     """Make the cluster what the Compose file says, and print the addresses."""
     if dry_run:
-        from composeplat.cli.operating import request_for  # noqa: PLC0415 -- commands load what they need
+        from composeplat.cli.operations import request_for  # noqa: PLC0415 -- commands load what they need
         from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
 
         return render_run(
@@ -435,7 +435,7 @@ def sleep(
     as_json: opt.Json = False,
 ) -> int:
     """Scale an environment to nothing, and remember what it was."""
-    from composeplat.cli.sleeping import sleep as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleep import sleep as run  # noqa: PLC0415 -- commands load what they need
 
     return run(choice, wait=wait, timeout=timeout, as_json=as_json)
 
@@ -449,7 +449,7 @@ def wake(
     as_json: opt.Json = False,
 ) -> int:
     """Give an environment that sleeps its pods back."""
-    from composeplat.cli.sleeping import wake as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleep import wake as run  # noqa: PLC0415 -- commands load what they need
 
     return run(choice, wait=wait, timeout=timeout, as_json=as_json)
 

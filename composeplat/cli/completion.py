@@ -226,8 +226,8 @@ def _path(word: str) -> str:
 
 def _names_alone(section: str, named: list[str]) -> list[str] | None:
     """The names, where the files' own keys are all there is to know; else nothing is said."""
-    from composeplat import files  # noqa: PLC0415 -- only where a definition is wanted
-    from composeplat.source import Amount, Mapping  # noqa: PLC0415 -- the same
+    from composeplat.compose.nodes import Amount, Mapping  # noqa: PLC0415 -- the same
+    from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
 
     if not named:
         if any(os.environ.get(name) for name in ("COMPOSE_FILE", "COMPOSE_ENV_FILES")):
@@ -254,9 +254,9 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
 
 def _read(path: Path, amount: Any) -> list[Any]:
     """A file's documents; of one that is no YAML what stands above the mistake."""
-    from composeplat import files  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.compose.nodes import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
     from composeplat.diagnostics import Report, Source  # noqa: PLC0415 -- the same
-    from composeplat.source import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
+    from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
 
     try:
         content = files.read_bytes(path, limit=_MOST_BYTES)
@@ -277,9 +277,9 @@ def _read(path: Path, amount: Any) -> list[Any]:
 
 def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[str]:
     """The names as a command would read them."""
-    from composeplat.load import read  # noqa: PLC0415 -- only where a definition is wanted
-    from composeplat.request import Request  # noqa: PLC0415 -- the same
-    from composeplat.source import Mapping  # noqa: PLC0415 -- the same
+    from composeplat.compose.load import read  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
+    from composeplat.compose.request import Request  # noqa: PLC0415 -- the same
 
     request = Request(files=tuple(files), env_files=tuple(env_files), folder=Path.cwd(), shell=dict(os.environ))
     document = read(request).document

@@ -8,11 +8,11 @@ from enum import Enum
 from typing import Any
 
 from composeplat.cli.console import show_report, show_result, table
+from composeplat.compose.load import Loaded, Request, load, read
+from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
-from composeplat.load import Loaded, Request, load, read
 from composeplat.plan import make_plan
 from composeplat.render import to_yaml
-from composeplat.resolved import plain_definition, resolved_definition, variable_rows
 
 
 class View(Enum):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result
-from composeplat.cli.operating import (
+from composeplat.cli.operations import (
     Mask,
     Planned,
     failed_words,
@@ -18,6 +17,7 @@ from composeplat.cli.operating import (
     tell_deployed,
 )
 from composeplat.cli.preview import change_rows
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import deploy as operation
 from composeplat.engine.outcomes import Options, Outcome, Refused
@@ -33,7 +33,7 @@ def run(choice: Choice, options: Options, *, as_json: bool) -> Exit:
 def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool) -> Exit:
     """Deploy what has been read and planned already."""
     try:
-        with talk.work(f"deploying {planned.where}"):
+        with progress.work(f"deploying {planned.where}"):
             tell_deployed(planned, options.services, builds=options.build is not False)
             outcome = operation.deploy(stack_for(planned), planned.plan, options)
     except Refused as refused:
@@ -42,9 +42,9 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
     show_document(_result(outcome, planned), planned, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
-        talk.conclude(f"{failed_words(outcome)}; what else was done is noted")
+        progress.conclude(f"{failed_words(outcome)}; what else was done is noted")
         return Exit.FAILED
-    talk.conclude(mask.clean(_summary(outcome, planned.where)))
+    progress.conclude(mask.clean(_summary(outcome, planned.where)))
     if not as_json:
         show_result("".join(f"{printable(url)}\n" for url in outcome.urls))
     return Exit.DONE

@@ -6,9 +6,9 @@ import sys
 
 import typer
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
-from composeplat.cli.operating import document, plan_for, show_document, stack_for
+from composeplat import progress
+from composeplat.cli.operations import document, plan_for, show_document, stack_for
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.operations import destroy as operation
 
@@ -21,7 +21,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     where = planned.where
     if volumes and not yes:
         _confirm(plan.environment, where)
-    with talk.work(f"taking {where} down"):
+    with progress.work(f"taking {where} down"):
         outcome = operation.destroy(stack_for(planned), planned.plan, volumes=volumes, wait=wait)
     deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
     seconds = round(outcome.seconds, 1)
@@ -30,11 +30,11 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     )
     show_document(data, planned, as_json=as_json)
     if deleted:
-        talk.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
+        progress.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
     else:
-        talk.conclude(f"there is nothing of {where} to delete")
+        progress.conclude(f"there is nothing of {where} to delete")
     for name in outcome.kept:
-        talk.conclude(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them")
+        progress.conclude(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them")
     return Exit.DONE
 
 

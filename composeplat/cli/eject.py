@@ -6,12 +6,12 @@ import json
 import os
 from pathlib import Path
 
-from composeplat.cli.choice import Choice
 from composeplat.cli.console import show_result, tell
-from composeplat.cli.operating import plan_for, request_for
+from composeplat.cli.operations import plan_for, request_for
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.ejecting import ejected_files
+from composeplat.engine.eject import ejected_files
 from composeplat.engine.workspace import Workspace
 
 

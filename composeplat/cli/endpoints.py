@@ -7,13 +7,13 @@ import sys
 import webbrowser
 from collections.abc import Iterable, Mapping
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result
-from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import document, to_json
-from composeplat.cluster.addresses import Address
+from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.operations import document, to_json
+from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
+from composeplat.cluster.endpoints import Address
 from composeplat.diagnostics import ComposeplatError, Exit
 
 
@@ -30,7 +30,7 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
         # An address that is cut leads nowhere: the other columns go before it.
         show_result(_fitting([head, *cells], terminal_width()))
     else:
-        talk.conclude(f"{living.environment} has no endpoints in namespace {living.namespace}")
+        progress.conclude(f"{living.environment} has no endpoints in namespace {living.namespace}")
     return Exit.DONE
 
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import Mask, document, to_json
+from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.operations import Mask, document, to_json
+from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import Happening, read_events
 from composeplat.cluster.status import age
@@ -32,7 +32,7 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     if as_json:
         show_result(to_json(mask.clean_data(events_document(living.environment, living.namespace, found))))
     elif not found:
-        talk.conclude(f"there are no events of {living.environment} in namespace {living.namespace}")
+        progress.conclude(f"there are no events of {living.environment} in namespace {living.namespace}")
     else:
         color = wants_color(sys.stdout)
         show_result(mask.clean(events_table(found, datetime.now(UTC), width=terminal_width(), color=color)))

@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 
-from composeplat.cli.choice import Choice
-from composeplat.cli.operating import plan_for, stack_for
+from composeplat.cli.operations import plan_for, stack_for
+from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.watching import of_environment
-from composeplat.dev.running import Command, choose_pod, run_command
+from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
 
 

@@ -12,19 +12,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.left_out import left_out_lines
-from composeplat.cli.living import Living, find_living
-from composeplat.cli.operating import Mask
+from composeplat.cli.environment_view import Living, find_living
+from composeplat.cli.omitted_volumes import left_out_lines
+from composeplat.cli.operations import Mask
+from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, service_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import Watcher, of_environment
+from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit
-from composeplat.values import BadValue, parse_duration, whole_seconds
 
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 #: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
@@ -69,11 +69,11 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
             pods = [pod for pod in snapshot.pods if service_of(pod) in names]
             _print(read_logs(api, living.namespace, pods, asked), printer)
         for line in _endings(living, snapshot):
-            talk.conclude(printer.mask.clean(line))
+            progress.conclude(printer.mask.clean(line))
         return Exit.DONE
     follower = Follower(
         access=access, namespace=living.namespace, pods=lambda api: _pods(api, living), asked=asked,
-        note=talk.note,
+        note=progress.note,
     )  # fmt: skip
     try:
         _print(follower.lines(), printer)

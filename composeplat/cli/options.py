@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from composeplat.compose.request import Request
+from composeplat.compose.variables import Variables
 from composeplat.diagnostics import ComposeplatError
-from composeplat.environ import Variables
-from composeplat.request import Request
 
 
 class ProgressMode(StrEnum):
@@ -127,7 +127,7 @@ def _for_local_cluster(request: Request) -> Request:
 
     The user's own kubeconfig is not asked for anything, its namespace neither.
     """
-    from composeplat.local.choice import local_cluster  # noqa: PLC0415 -- only where it is meant
+    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- only where it is meant
     from composeplat.local.layout import DOMAIN  # noqa: PLC0415 -- the same
 
     registry = f"localhost:{local_cluster(os.environ).layout.doors.registry}"

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.operating import Mask, document, plan_for, show_document, show_refusal, stack_for, tell_deployed
+from composeplat.cli.operations import Mask, document, plan_for, show_document, show_refusal, stack_for, tell_deployed
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
 from composeplat.engine.operations import preview as operation
@@ -27,7 +27,7 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
     if planned is None:
         return Exit.INVALID
     try:
-        with talk.work(f"comparing the file with {planned.where}"):
+        with progress.work(f"comparing the file with {planned.where}"):
             tell_deployed(planned, options.services)
             outcome = operation.preview(stack_for(planned), planned.plan, options)
     except Refused as refused:
@@ -42,7 +42,7 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
     show_document(data, planned, as_json=as_json)
     if not as_json:
         show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
-    talk.conclude(mask.clean(_end(changes, outcome)))
+    progress.conclude(mask.clean(_end(changes, outcome)))
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result
-from composeplat.cli.operating import Mask, document, plan_for, show_document, stack_for
+from composeplat.cli.operations import Mask, document, plan_for, show_document, stack_for
 from composeplat.cli.preview import change_rows
+from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import refresh as operation
 
@@ -15,7 +15,7 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
     planned = plan_for(choice, looking=True)
     if planned is None:
         return Exit.INVALID
-    with talk.work(f"looking at {planned.where}"):
+    with progress.work(f"looking at {planned.where}"):
         outcome = operation.refresh(stack_for(planned), preview_only=preview)
     mask = Mask(planned.plan.confidential)
     rows = change_rows(outcome.changes, planned.plan)
@@ -29,7 +29,7 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
         why = f": {'; '.join(map(str, reasons))}" if isinstance(reasons, list) and reasons else ""
         show_result(mask.clean(f"{row['kind']} {printable(str(row['name']))} {what}{printable(why)}\n"))
     told = f"{len(rows)} objects are otherwise than deployed" if rows else "nothing was changed behind our back"
-    talk.conclude(f"{told}, {outcome.seconds:.1f} s")
+    progress.conclude(f"{told}, {outcome.seconds:.1f} s")
     if rows and not preview:
-        talk.conclude("the state now says so; 'platform deploy' makes them again what the file says")
+        progress.conclude("the state now says so; 'platform deploy' makes them again what the file says")
     return Exit.DONE

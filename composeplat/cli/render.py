@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from composeplat import files
 from composeplat.cli.console import show_report, show_result, tell
+from composeplat.compose.load import Loaded, Request, load
+from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
-from composeplat.load import Loaded, Request, load
-from composeplat.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.plan.security import check_image_users
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
+from composeplat.system import files
 
 
 def run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.cli.console import show_result, table, tell
 from composeplat.diagnostics import Exit, printable
 from composeplat.local.packages import install_packages, missing_packages
@@ -37,6 +37,6 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     found = toolchain.need_all(tools)
     for one in found.values():
         if one.origin == CACHED and (passed_over := toolchain.passed_over(one.tool)):
-            talk.note(passed_over)
-    talk.conclude(f"{len(found)} programs are ready")
+            progress.note(passed_over)
+    progress.conclude(f"{len(found)} programs are ready")
     return Exit.DONE

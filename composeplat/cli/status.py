@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from composeplat import talk
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.left_out import left_out_line, left_out_rows
-from composeplat.cli.living import Living, find_living, fit_table, terminal_width
-from composeplat.cli.operating import Mask, document, to_json
+from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
+from composeplat.cli.operations import Mask, document, to_json
+from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.causes import Cause
+from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.status import Row, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher, last_lines
 from composeplat.diagnostics import Exit, printable
@@ -45,7 +45,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             except ApiError as error:
                 if not shown or error.status:
                     raise
-                talk.note(f"{error}; trying again")
+                progress.note(f"{error}; trying again")
                 time.sleep(_EVERY)
                 continue
             now = datetime.now(UTC)

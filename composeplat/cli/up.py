@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import click
 import typer
 
-from composeplat import talk
-from composeplat.blame import Checker
-from composeplat.cli.choice import Choice
+from composeplat import progress
 from composeplat.cli.console import raw_terminal, show_report, tell
 from composeplat.cli.deploy import deploy
-from composeplat.cli.operating import Mask, Planned, plan_for, stack_for, tell_published
-from composeplat.dev.development import Development, Wishes
+from composeplat.cli.operations import Mask, Planned, plan_for, stack_for, tell_published
+from composeplat.cli.selection import Choice
+from composeplat.compose.load.boundary import check_synced_inside
+from composeplat.compose.model import HOST, Service
+from composeplat.compose.origins import Checker
 from composeplat.dev.link import Event, Session
-from composeplat.dev.paths import link_in, sync_paths
+from composeplat.dev.session import Development, Wishes
+from composeplat.dev.sync_paths import link_in, sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import note_given_back
 from composeplat.engine.outcomes import Options
-from composeplat.load.boundary import check_synced_inside
-from composeplat.model import HOST, Service
 from composeplat.plan.desired import ServicePlan
 from composeplat.publication import synced
 
@@ -203,12 +203,12 @@ class Speaker:
         self._lost = False
 
     def say(self, text: str) -> None:
-        talk.note(self._mask.clean(text))
+        progress.note(self._mask.clean(text))
 
     def event(self, event: Event) -> None:
         was_lost, self._lost = self._lost, event.get("event") == "lost"
         words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
-        talk.tell(talk.Happened(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
+        progress.tell(progress.Happened(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
 
 
 _WEIGHTY = ("conflict", "guard", "failed", "problem", "replaced")
@@ -257,5 +257,5 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     speaker = Speaker(Mask(planned.plan.confidential))
     development = development_for(planned, service, speaker)
     if not give_back(development, planned, volumes=volumes, say=speaker.say):
-        talk.conclude(f"{service.name} is not under development")
+        progress.conclude(f"{service.name} is not under development")
     return Exit.DONE

@@ -12,8 +12,8 @@ import typer
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import show_result, table, tell
-from composeplat.cli.funnel import funnel
-from composeplat.cli.guide import Guided
+from composeplat.cli.errors import funnel
+from composeplat.cli.help_text import Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
 app = App(cls=Guided, no_args_is_help=True, help="Keep variables in a namespace, for all who deploy there.")
@@ -34,7 +34,7 @@ def set_one(
 ) -> None:
     """Set a variable. The value comes from standard input, or, where it is no secret, as NAME=VALUE."""
     from composeplat.cluster.variables import set_variable  # noqa: PLC0415 -- commands load what they need
-    from composeplat.environ import looks_secret  # noqa: PLC0415 -- the same
+    from composeplat.compose.variables import looks_secret  # noqa: PLC0415 -- the same
 
     with funnel():
         name, given, text = variable.partition("=")
@@ -89,7 +89,7 @@ def list_all(
     as_json: opt.Json = False,
 ) -> None:
     """Print the variables of a namespace; the values of secret ones are hidden."""
-    from composeplat.cli.operating import to_json  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.operations import to_json  # noqa: PLC0415 -- commands load what they need
     from composeplat.cluster.variables import SECRET_NAME, list_variables  # noqa: PLC0415 -- the same
 
     with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
@@ -123,8 +123,8 @@ class _Place:
 
     def __init__(self, namespace: str, kubeconfig: str, context: str, *, local: bool) -> None:
         from composeplat.cluster.api import Api  # noqa: PLC0415 -- commands load what they need
+        from composeplat.compose.load.variables import namespace_of  # noqa: PLC0415 -- the same
         from composeplat.engine.target import find_target  # noqa: PLC0415 -- the same
-        from composeplat.load.variables import namespace_of  # noqa: PLC0415 -- the same
         from composeplat.names import is_dns_label  # noqa: PLC0415 -- the same
 
         local = opt.is_local(local=local, kubeconfig=kubeconfig, context=context)
@@ -147,7 +147,7 @@ class _Place:
 
 
 def _check_name(name: str) -> None:
-    from composeplat.environ import NOT_STORED, is_variable_name  # noqa: PLC0415 -- commands load what they need
+    from composeplat.compose.variables import NOT_STORED, is_variable_name  # noqa: PLC0415 -- commands load what they need
 
     if not is_variable_name(name):
         raise _UsageError(

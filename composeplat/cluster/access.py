@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from composeplat.cluster.credentials import CredentialSource, fixed
-from composeplat.proxies import Proxy
+from composeplat.system.proxies import Proxy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from composeplat.cluster.causes import Cause, cause_of_making, cause_of_pod, shorten, times
+from composeplat.cluster.failure_causes import Cause, cause_of_making, cause_of_pod, shorten, times
 from composeplat.cluster.jobs import cause_of_job, cause_of_retry
 from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
@@ -28,7 +28,7 @@ from composeplat.cluster.snapshot import (
     runs,
     unscheduled,
 )
-from composeplat.model import COMPLETED, HEALTHY, STARTED
+from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 
 
 class State(IntEnum):

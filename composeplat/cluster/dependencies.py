@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import Standing, State, is_met
+from composeplat.cluster.failure_causes import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,13 @@
 """What the tries of a Job say: how the last one ended, how many there were, and whether there is another.
 
-Pure. Apart from :mod:`~composeplat.cluster.causes`, as a Job's failed pods stay, each with its own end and log.
+Pure. Apart from :mod:`~composeplat.cluster.failure_causes`, as a Job's failed pods stay, each with its own end and log.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from composeplat.cluster.causes import Cause, describe_end
+from composeplat.cluster.failure_causes import Cause, describe_end
 from composeplat.cluster.snapshot import Object, first_container, last_end
 
 _DEFAULT_BACKOFF_LIMIT = 6

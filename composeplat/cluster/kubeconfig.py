@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from composeplat import files
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential, CredentialSource
+from composeplat.compose.nodes import StopReading, decode, read_nodes, to_plain
 from composeplat.diagnostics import MissingPiece, Report, Source
-from composeplat.proxies import find_proxy, parse_proxy
-from composeplat.source import StopReading, decode, read_nodes, to_plain
+from composeplat.system import files
+from composeplat.system.proxies import find_proxy, parse_proxy
 
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"

@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object, service_of
-from composeplat.cluster.threads import start_thread
+from composeplat.system.threads import start_thread
 
 _LOOKED_EVERY = 0.5
 _AGAIN_AFTER = 0.5

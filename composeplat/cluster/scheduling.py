@@ -1,6 +1,6 @@
 """How long a pod may be without a node before that is a failure: an autoscaler may be adding one.
 
-Pure. Apart from :mod:`~composeplat.cluster.causes`, as each autoscaler has its own events and its own pace.
+Pure. Apart from :mod:`~composeplat.cluster.failure_causes`, as each autoscaler has its own events and its own pace.
 """
 
 from __future__ import annotations

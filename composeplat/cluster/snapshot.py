@@ -1,7 +1,8 @@
 """What a namespace held at one moment, and how its objects are read.
 
 Pure. Owns how pods, their containers and their owners are found in what the API server gives.
-Must not judge what it reads: that is :mod:`~composeplat.cluster.causes`' and :mod:`~composeplat.cluster.conditions`'.
+Must not judge what it reads: that is :mod:`~composeplat.cluster.failure_causes` and
+:mod:`~composeplat.cluster.conditions` do.
 """
 
 from __future__ import annotations

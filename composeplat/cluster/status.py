@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import State, judge, show_outdated
+from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, containers_of
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

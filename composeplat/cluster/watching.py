@@ -16,8 +16,8 @@ from urllib.parse import quote
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Snapshot, unscheduled
-from composeplat.cluster.threads import start_thread
 from composeplat.names import ENVIRONMENT_LABEL
+from composeplat.system.threads import start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 _EVERY = 0.4

@@ -19,11 +19,11 @@ from typing import Any
 
 import pulumi
 
-from composeplat import files
-from composeplat.files import MAX_BUILD_SECRET
-from composeplat.model import Build, BuildSecret
+from composeplat.compose.model import Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
-from composeplat.registries import Login, qualified
+from composeplat.registry.credentials import Login, qualified
+from composeplat.system import files
+from composeplat.system.files import MAX_BUILD_SECRET
 from composeplat.toolchain.cache import cache_folder
 
 #: Host content that was not deployed for so long is laid out anew when it is.

@@ -13,11 +13,11 @@ from typing import Any
 
 import pulumi
 
-from composeplat.environ import Variables
-from composeplat.exposed import Exposed, Ports
+from composeplat.compose.variables import Variables
 from composeplat.plan.desired import Desired, ImageOf, Manifest
 from composeplat.plan.services import with_image_ports
-from composeplat.registries import Login
+from composeplat.registry.credentials import Login
+from composeplat.registry.exposed_ports import Exposed, Ports
 from composeplat.toolchain.cache import cache_folder
 
 #: Where it is false, no registry is asked.

@@ -15,7 +15,7 @@ import pulumi
 
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
-from composeplat.components.gate import Gate
+from composeplat.components.dependency_gate import Gate
 from composeplat.components.stack import ComposeStack
 from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.desired import Plan

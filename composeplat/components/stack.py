@@ -13,23 +13,23 @@ from pathlib import Path
 import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
-from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
-from composeplat.components.bind import SALT_STAYS, Late, bind, salt_of, with_salt
-from composeplat.components.gate import Gate
+from composeplat.components.dependency_gate import Gate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
-from composeplat.components.kinds import register
+from composeplat.components.manifests import SALT_STAYS, Late, bind, salt_of, with_salt
+from composeplat.components.resource_types import register
+from composeplat.compose.load import load_definition
+from composeplat.compose.load.contexts import check_builds
+from composeplat.compose.request import Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
-from composeplat.exposed import read_users
-from composeplat.load import load_definition
-from composeplat.load.contexts import check_builds
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
-from composeplat.registries import Login, read_logins
-from composeplat.request import Request
+from composeplat.registry.credentials import Login, read_logins
+from composeplat.registry.exposed_ports import read_users
+from composeplat.system.deadline import Patience
 
 STACK = "composeplat:index:ComposeStack"
 SERVICE = "composeplat:index:Service"

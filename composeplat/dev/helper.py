@@ -16,8 +16,8 @@ from pathlib import Path
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.backend import Home
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.home import Home
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import AGENT, BUILDX, agent_for, architecture

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from composeplat.dev.twin import AGENT, SOCKET
-from composeplat.engine.home import write_private
-from composeplat.engine.process import Interrupted
-from composeplat.sync import SyncPath
+from composeplat.dev.dev_workload import AGENT, SOCKET
+from composeplat.dev.sync_rules import SyncPath
+from composeplat.engine.backend import write_private
+from composeplat.engine.pulumi_process import Interrupted
 
 Event = dict[str, Any]
 _LOOPBACK = "127.0.0.1"

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import State, judge
+from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import Watcher
-from composeplat.dev.twin import (
+from composeplat.dev.dev_workload import (
     HELD_BY,
     Object,
     Wanted,
@@ -30,9 +30,9 @@ from composeplat.dev.twin import (
     twin_name,
 )
 from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.dev_workloads import Original, is_twin, replicas_of, scaled
 from composeplat.engine.preflight import CLAIM, is_ours, path_of
-from composeplat.engine.sleeping import forget_scaling
-from composeplat.engine.twins import Original, is_twin, replicas_of, scaled
+from composeplat.engine.scaling import forget_scaling
 
 _GONE_WITHIN = 120.0
 _ENOUGH = 0.2
@@ -119,7 +119,7 @@ class Swap:
     def _until_away(self, uid: str, what: str) -> None:
         """Wait for the pods of one: two programs on one volume could spoil it."""
         deadline = time.monotonic() + _GONE_WITHIN
-        with talk.step(f"{self.name}: waiting for the end of {what}", passing=True):
+        with progress.step(f"{self.name}: waiting for the end of {what}", passing=True):
             while time.monotonic() < deadline:
                 if not self._pods_of(uid):
                     return

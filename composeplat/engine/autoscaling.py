@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.engine.dev_workloads import replicas_of, with_replicas
 from composeplat.engine.preflight import Key, Object, Present, path_of
-from composeplat.engine.sleeping import remembered
-from composeplat.engine.twins import replicas_of, with_replicas
+from composeplat.engine.scaling import remembered
 from composeplat.plan.desired import Plan
 
 _SCALED = ("Deployment", "StatefulSet")

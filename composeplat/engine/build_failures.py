@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composeplat.model import Build
-from composeplat.registries import registry_of
+from composeplat.compose.model import Build
+from composeplat.registry.credentials import registry_of
 
 #: So many of a step's last lines are kept.
 _LINES = 20

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.home import Home, write_private, writing
+from composeplat.engine.backend import Home, write_private, writing
 from composeplat.engine.target import Target
 from composeplat.local.layout import make_layout
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
+from composeplat.compose.load.contexts import check_builds
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
+from composeplat.engine.live_state import look
 from composeplat.engine.outcomes import Options, Refused
 from composeplat.engine.preflight import Present, built_images, check_present, keys_of
-from composeplat.engine.present import look
 from composeplat.engine.provenance import check_project, record_key, recorded
+from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.stack import Stack
-from composeplat.engine.words import image_urn
-from composeplat.load.contexts import check_builds
 from composeplat.plan.desired import ImageBuild, Plan
 
 

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import Standing, State, judge
+from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.engine.events import Events
 from composeplat.plan.desired import Plan, ServicePlan
-from composeplat.talk import Progress
+from composeplat.progress import Progress
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
 _JOB_GRACE = 10.0

@@ -1,6 +1,6 @@
 """What is in the cluster before anything changes, and what of it stands in the way: pure.
 
-:mod:`~composeplat.engine.present` reads it.
+:mod:`~composeplat.engine.live_state` reads it.
 Owns the rules that protect what is there: objects of others, and volumes with data.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from composeplat.blame import Origins
 from composeplat.cluster.api import kind_path
+from composeplat.compose.origins import Origins
+from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import Desired, Plan
-from composeplat.values import BadValue, parse_size
 
 Object = dict[str, Any]
 Key = tuple[str, str]

@@ -2,7 +2,7 @@
 
 Owns the record: one ConfigMap for each environment, in its namespace, with no label that makes it a part of the
 environment. So it stays as long as volumes do, and no deploy takes it for something left over.
-Must not know how a project is told from others: that is :mod:`~composeplat.project_id`'s.
+Must not know how a project is told from others: that is :mod:`~composeplat.compose.project_id`'s.
 
 A name that somebody gave is believed. One that came from the folder alone may be another project's as well: two
 folders 'app' would otherwise delete each other's services.
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
 from composeplat.engine.preflight import Key, Object, Present
 from composeplat.names import MANAGED_BY, OURS, is_dns_label
-from composeplat.project_id import ProjectId
 
 _KEY = f"{OURS}/project"
 _DESCRIPTION = f"{OURS}/project-description"

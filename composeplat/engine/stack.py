@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from composeplat.blame import Origins
 from composeplat.cluster.api import Api
 from composeplat.cluster.identity import address_identity
 from composeplat.cluster.watching import Pulse
+from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Listener
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
-from composeplat.engine.process import Interrupted, Interrupts
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
+from composeplat.engine.pulumi_process import Interrupted, Interrupts
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.home import Backend, Home, find_backend, find_home, write_private, writing
+from composeplat.engine.backend import Backend, Home, find_backend, find_home, write_private, writing
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
-from composeplat.engine.process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
+from composeplat.engine.pulumi_process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI

@@ -21,20 +21,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, fixed
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
-from composeplat.local.closed import close_folder
 from composeplat.local.images import File, Image, push
 from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
+from composeplat.local.private_folder import close_folder
 from composeplat.local.supervisor import answers
-from composeplat.machine import ProcessId, start_time
+from composeplat.system.machine import ProcessId, start_time
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
 
@@ -122,7 +122,7 @@ class LocalCluster:
             self._check_doors()
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
-            with talk.step(f"starting {self.title}", usual=20):
+            with progress.step(f"starting {self.title}", usual=20):
                 self._launch(programs)
                 self._wait(programs)
             return True
@@ -309,7 +309,7 @@ class LocalCluster:
         with self._lock():
             pid = self._supervisor()
             if pid is not None:
-                with talk.step(f"stopping {self.title}", usual=5):
+                with progress.step(f"stopping {self.title}", usual=5):
                     _end(pid)
             self._clean()
             return pid is not None
@@ -332,7 +332,7 @@ class LocalCluster:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                talk.note("another start or stop of the local cluster is under way; waiting for it")
+                progress.note("another start or stop of the local cluster is under way; waiting for it")
                 fcntl.flock(stream, fcntl.LOCK_EX)
             yield
 

@@ -7,9 +7,10 @@ the wrong package.
 
 from __future__ import annotations
 
-from composeplat.blame import Checker, Origins
+from composeplat.compose.model import Project, Service
+from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.settings import Settings
 from composeplat.diagnostics import Report
-from composeplat.model import Project, Service
 from composeplat.names import clean
 from composeplat.plan.desired import (
     Desired,
@@ -31,8 +32,7 @@ from composeplat.plan.security import check_security
 from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
 from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
-from composeplat.registries import registry_of
-from composeplat.settings import Settings
+from composeplat.registry.credentials import registry_of
 
 __all__ = [
     "Desired", "Edge", "EndpointPlan", "ImageBuild", "ImageOf", "Plan", "ServicePlan", "VolumePlan", "make_plan",

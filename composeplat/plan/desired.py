@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from composeplat.compose.model import HEALTHY, STARTED, Build
 from composeplat.diagnostics import ComposeplatError, near
-from composeplat.model import HEALTHY, STARTED, Build
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from composeplat.blame import Checker
+from composeplat.compose.model import Endpoint, Port, Route, Service
+from composeplat.compose.origins import Checker
+from composeplat.compose.settings import Settings
 from composeplat.diagnostics import PathKey, dotted
-from composeplat.model import Endpoint, Port, Route, Service
 from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import Desired, EndpointPlan, Identity, Manifest
 from composeplat.plan.services import origin_of, service_ports
-from composeplat.settings import Settings
 
 #: Databases, queues and debuggers, by the port in the container.
 NEVER_PUBLIC = frozenset({

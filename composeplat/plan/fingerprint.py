@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from composeplat.model import HostFile
+from composeplat.compose.model import HostFile
 from composeplat.names import OURS
 
 HASH_ANNOTATION = f"{OURS}/config-hash"

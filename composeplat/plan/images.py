@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from composeplat.blame import Checker
-from composeplat.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
+from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
+from composeplat.compose.origins import Checker
+from composeplat.compose.settings import Settings
 from composeplat.names import clean
 from composeplat.plan.desired import ImageBuild, ImageOf
-from composeplat.settings import Settings
 
 #: How an additional context names the image of another service.
 _OF_SERVICE = "service:"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from composeplat.blame import Checker
+from composeplat.compose.model import Mount, Service
+from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
-from composeplat.model import Mount, Service
 from composeplat.names import suggest_volume
 from composeplat.plan.images import carries_content_in_image, host_mounts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from composeplat.model import Project, Service
+from composeplat.compose.model import Project, Service
 from composeplat.plan.desired import Edge
 
 

@@ -12,16 +12,16 @@ import json
 import re
 from dataclasses import dataclass
 
-from composeplat.model import HealthCheck, Resources, Service
+from composeplat.compose.model import HealthCheck, Resources, Service
+from composeplat.compose.settings import Settings
+from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
 from composeplat.plan.desired import Identity, ImageOf, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
-from composeplat.registries import Login
-from composeplat.settings import Settings
-from composeplat.values import show_cpus, show_size
+from composeplat.registry.credentials import Login
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

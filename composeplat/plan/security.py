@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from composeplat.blame import Checker, Origins
+from composeplat.compose.model import Project, Service
+from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.settings import Settings
 from composeplat.diagnostics import Report
-from composeplat.model import Project, Service
 from composeplat.plan.desired import Manifest
-from composeplat.settings import Settings
 
 _REFUSED = "which a namespace with pod security 'restricted' refuses"
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from composeplat.blame import Checker
+from composeplat.compose.model import Port, Service
+from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
-from composeplat.model import Port, Service
 from composeplat.names import clean, is_dns_label, is_label_key
 from composeplat.plan.desired import Identity, Manifest
 

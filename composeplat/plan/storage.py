@@ -6,11 +6,11 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from composeplat.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
+from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
+from composeplat.compose.values import show_size
 from composeplat.names import OURS, clean, config_key, shorten, slug
 from composeplat.plan.desired import Desired, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
-from composeplat.values import show_size
 
 _GIB = 1024**3
 FILES_VOLUME = "host-files"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composeplat.model import NEVER, Service
+from composeplat.compose.model import NEVER, Service
 from composeplat.names import clean
 from composeplat.plan.desired import Identity, Manifest
 

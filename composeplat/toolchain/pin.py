@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.toolchain.downloads import (
     MACHINES,
     SYSTEMS,
@@ -40,7 +40,7 @@ def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> li
         if known.get(name, found) != found:
             problems.append(f"{name} is pinned with another checksum: {known[name]}, and is {found} now")
         pinned[name] = found
-        talk.note(f"{found}  {name}")
+        progress.note(f"{found}  {name}")
     if not problems:
         path.write_text(_text(path, pinned), encoding="utf-8")
     return problems

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache, cache_folder
 from composeplat.toolchain.downloads import BadDownload, can_download, download
@@ -90,10 +90,10 @@ class Toolchain:
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
         origin = CACHED
-        with self.cache.lock(tool.name, lambda: talk.note(f"another setup is making {name}; waiting for it")):
+        with self.cache.lock(tool.name, lambda: progress.note(f"another setup is making {name}; waiting for it")):
             if not self.cache.has(tool):
                 if passed_over := self.passed_over(tool):
-                    talk.note(passed_over)
+                    progress.note(passed_over)
                 origin = DOWNLOADED if self._download(tool, name) else BUILT
                 if origin == BUILT:
                     self._build(tool, name)
@@ -104,12 +104,12 @@ class Toolchain:
             return False
         try:
             with (
-                talk.step(f"downloading {name} from its makers"),
+                progress.step(f"downloading {name} from its makers"),
                 self.cache.aside(self.cache.place(tool)) as aside,
             ):
                 download(tool, aside, self.environment)
         except BadDownload as error:
-            talk.note(f"{name} {error}; it is built instead")
+            progress.note(f"{name} {error}; it is built instead")
             return False
         return True
 
@@ -118,7 +118,7 @@ class Toolchain:
         usual = self.cache.duration(tool.name) or tool.minutes * 60
         started = time.monotonic()
         with (
-            talk.step(f"building {name}", usual=usual),
+            progress.step(f"building {name}", usual=usual),
             self.cache.aside(self.cache.place(tool)) as aside,
         ):
             build(tool, go, aside / tool.name, self.environment)

@@ -16,12 +16,12 @@ import sys
 import time
 from pathlib import Path
 
-from composeplat import talk
-from composeplat.cli.progress import Screen
+from composeplat import progress
+from composeplat.cli.progress_output import Screen
 from composeplat.diagnostics import ComposeplatError
 from composeplat.local.base_images import push_busybox
-from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 
 SHOP = Path(__file__).parent
 NAMESPACE = "demo"
@@ -38,29 +38,29 @@ def demonstrate() -> int:
     cluster = local_cluster(os.environ)
     try:
         cluster.start()
-        with talk.step("pushing the base image busybox"):
+        with progress.step("pushing the base image busybox"):
             push_busybox(("127.0.0.1", cluster.layout.doors.registry), os.environ)
     except ComposeplatError as error:
-        talk.conclude(f"error: {error}\n  hint: {error.hint}" if error.hint else f"error: {error}")
+        progress.conclude(f"error: {error}\n  hint: {error.hint}" if error.hint else f"error: {error}")
         return int(error.exit_code)
     words = [str(PLATFORM), "deploy", "--local", "--namespace", NAMESPACE]
-    talk.note("platform deploy --local --namespace demo")
+    progress.note("platform deploy --local --namespace demo")
     deployed = subprocess.run(words, cwd=SHOP, stdout=subprocess.PIPE, text=True, check=False)
     if deployed.returncode:
         return deployed.returncode
     urls = deployed.stdout.split()
     texts = [wait(url, cluster) for url in urls]
     sys.stdout.write("".join(f"{url}\n" for url in urls))
-    talk.note(f"the shop sells: {', '.join(json.loads(texts[1])['products'])}")
-    talk.note(f"look around with: KUBECONFIG={cluster.layout.kubeconfig} kubectl -n {NAMESPACE} get all")
-    talk.note(f"take it down with: platform destroy --local --namespace {NAMESPACE}; platform cluster stop")
+    progress.note(f"the shop sells: {', '.join(json.loads(texts[1])['products'])}")
+    progress.note(f"look around with: KUBECONFIG={cluster.layout.kubeconfig} kubectl -n {NAMESPACE} get all")
+    progress.note(f"take it down with: platform destroy --local --namespace {NAMESPACE}; platform cluster stop")
     return 0
 
 
 def wait(url: str, cluster: LocalCluster) -> str:
     """The text behind an address, once it answers."""
     deadline, reason = time.monotonic() + LONGEST_WAIT, ""
-    with talk.step(f"asking {url}"):
+    with progress.step(f"asking {url}"):
         while time.monotonic() < deadline:
             try:
                 status, text = fetch(url, cluster)

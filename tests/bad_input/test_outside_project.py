@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import quoted
-from composeplat.files import Unreadable, read_bytes
-from composeplat.project_root import ProjectRoot
+from composeplat.system.files import Unreadable, read_bytes
+from composeplat.system.project_root import ProjectRoot
 from tests.conftest import Folder, Project
 
 CONTENT = "KEY=do-not-publish\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.load import load
+from composeplat.compose.load import load
+from composeplat.compose.request import Request
 from composeplat.plan import make_plan
-from composeplat.request import Request
 from tests.conftest import Folder, Project, Reading
 
 SERVICES = "services: {web: {image: nginx}}\n"

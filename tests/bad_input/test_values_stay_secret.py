@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from composeplat.cli.console import show_report
-from composeplat.keys import SECTIONS
+from composeplat.compose.keys import SECTIONS
 from composeplat.render import to_yaml
 from tests.bad_input.test_wrong_types import PLACES, definition
 from tests.conftest import Folder, Project, Reading

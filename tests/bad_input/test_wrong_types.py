@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.keys import SECTIONS
 from composeplat.diagnostics import Diagnostic, Severity
-from composeplat.keys import SECTIONS
 from composeplat.render import render_json, render_yaml, to_yaml
 from tests.conftest import Folder, Project
 

@@ -16,16 +16,16 @@ from tests.conftest import ROOT, Project, run
 from tests.in_process import run_here
 
 BROKEN = """
-import composeplat.load
+import composeplat.compose.load
 def broken(request): raise RuntimeError('ours')
-composeplat.load.load = broken
+composeplat.compose.load.load = broken
 from composeplat.cli.app import main; main()
 """
 TOLD = """
-import composeplat.files
-read = composeplat.files.read_standard_input
+import composeplat.system.files
+read = composeplat.system.files.read_standard_input
 def told(**limit): print('reading', flush=True); return read(**limit)
-composeplat.files.read_standard_input = told
+composeplat.system.files.read_standard_input = told
 from composeplat.cli.app import main; main()
 """
 #: Something that goes on when the command has ended, and says so: a thread, or what the interpreter takes apart.

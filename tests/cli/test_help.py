@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from composeplat.cli.commands import app
-from composeplat.cli.guide import GUIDES, SECTIONS
+from composeplat.cli.help_text import GUIDES, SECTIONS
 from tests.conftest import ROOT, run
 from tests.in_process import run_here
 

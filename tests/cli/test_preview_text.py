@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from composeplat import talk
-from composeplat.cli.operating import Mask, Planned, failure_rows, show_failures, stack_for, to_json
+from composeplat import progress
+from composeplat.cli.operations import Mask, Planned, failure_rows, show_failures, stack_for, to_json
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
 from composeplat.cluster.access import Access
-from composeplat.cluster.causes import Cause
+from composeplat.cluster.failure_causes import Cause
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target
@@ -402,12 +402,12 @@ def test_what_was_left_out(built: Planned, capsys: pytest.CaptureFixture[str], c
 
 def test_a_failure_that_is_not_final(built: Planned) -> None:
     """It is told as the work goes on, as a warning with all that a failure has."""
-    told: list[talk.Event] = []
-    with talk.listening(told.append):
+    told: list[progress.Event] = []
+    with progress.listening(told.append):
         stack_for(built).warn(failing("job-retried"))
 
     (event,) = told
-    assert isinstance(event, talk.Happened)
+    assert isinstance(event, progress.Happened)
     assert event.text.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [try-failed]"
     assert LEFT_OUT in event.text.splitlines()
     assert (event.data["event"], event.data["lines"], event.is_weighty) == ("warning", ["no file"], True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.causes import Cause
+from composeplat.cluster.failure_causes import Cause
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
 from composeplat.engine.events import CREATE, DELETE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import Failure, Options, Refused

@@ -22,7 +22,7 @@ from composeplat.cluster.connection import Connector
 from composeplat.cluster.credentials import Credential, fixed
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
-from composeplat.proxies import parse_proxy
+from composeplat.system.proxies import parse_proxy
 from tests.cluster.objects import Answer, Server, given, no_server, refusal
 
 SERVER = {"server": "https://api.example.com:6443"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
-from composeplat.model import COMPLETED, HEALTHY, STARTED
+from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 from tests.cluster.objects import (
     IMAGE,
     claim,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.causes import Cause
 from composeplat.cluster.conditions import Standing, State
 from composeplat.cluster.dependencies import DependencyState, dependency_state
-from composeplat.model import COMPLETED, HEALTHY, STARTED
+from composeplat.cluster.failure_causes import Cause
+from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 
 KILLED = Cause(code="crash-loop", message="was killed: out of memory (3 times)")
 

@@ -13,7 +13,7 @@ from composeplat.plan import Plan
 from tests.components import test_stack
 from tests.components.test_stack import run
 from tests.conftest import Project
-from tests.registry import Registry, basic, serving
+from tests.registry_server import Registry, basic, serving
 
 LISTED = [{"name": "tcp-80", "port": 80, "targetPort": 80, "protocol": "TCP"}]
 

@@ -18,12 +18,12 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.patience import Patience
 from composeplat.cluster.watching import Watcher
-from composeplat.components.gate import Gate
+from composeplat.components.dependency_gate import Gate
 from composeplat.components.program import declare_configured
 from composeplat.components.stack import ComposeStack
 from composeplat.plan import Plan
+from composeplat.system.deadline import Patience
 from tests.conftest import Folder, Project
 
 DIGEST = "localhost/shop-web@sha256:0123"

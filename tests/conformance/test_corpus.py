@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from composeplat.files import is_system_path
-from composeplat.load import Loaded, Request, load
-from composeplat.model import HOST
+from composeplat.compose.load import Loaded, Request, load
+from composeplat.compose.model import HOST
+from composeplat.system.files import is_system_path
 from tests.conformance.traits import tree
 from tests.conftest import SHARED, Outcome, shared
 from tests.in_process import run_here

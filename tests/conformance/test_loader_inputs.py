@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from composeplat.compose.load import Request, load
 from composeplat.diagnostics import Severity
-from composeplat.load import Request, load
 from composeplat.plan import make_plan
 from composeplat.render import render_yaml
 from tests.conftest import SHARED, shared

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.keys import SECTIONS, SERVICE
+from composeplat.compose.load import Request, load
 from composeplat.diagnostics import Severity
-from composeplat.keys import SECTIONS, SERVICE
-from composeplat.load import Request, load
 from tests.conftest import SHARED, lines
 
 Schema = Mapping[str, Any]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
+from composeplat.compose.dotenv import read_env
+from composeplat.compose.merge import merge, settle
+from composeplat.compose.nodes import Node, read_nodes, to_plain
+from composeplat.compose.template import BadTemplate, Outcome, evaluate, parse_template
+from composeplat.compose.variables import Variables
 from composeplat.diagnostics import Report, Source
-from composeplat.dotenv import read_env
-from composeplat.environ import Variables
-from composeplat.merge import merge, settle
-from composeplat.source import Node, read_nodes, to_plain
-from composeplat.template import BadTemplate, Outcome, evaluate, parse_template
 from tests.conftest import SHARED, shared
 
 ENVIRONMENT = {"FOO": "first", "BAR": "", "JSON": '{"json":2}'}

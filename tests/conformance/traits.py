@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from composeplat.keys import SECTIONS
+from composeplat.compose.keys import SECTIONS
 
 Trait = tuple[str, ...]
 

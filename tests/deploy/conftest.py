@@ -18,8 +18,8 @@ import pytest
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.local.base_images import push_busybox
-from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
 from tests.conftest import Project

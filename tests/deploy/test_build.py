@@ -21,7 +21,7 @@ from composeplat.local.packages import search_path
 from tests.deploy.conftest import PORTS, SLEEP, Environment, until
 from tests.deploy.docker import users_builder
 from tests.deploy.test_embedded import fetch
-from tests.registry import Answer, Registry, serving
+from tests.registry_server import Answer, Registry, serving
 
 HEAD = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\n'
 

@@ -20,7 +20,7 @@ import pytest
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.credentials import Credential, fixed
-from composeplat.dev.twin import HELD_BY, twin_name
+from composeplat.dev.dev_workload import HELD_BY, twin_name
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE

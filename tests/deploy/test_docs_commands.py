@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.engine.home import Home
+from composeplat.engine.backend import Home
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from composeplat.local.packages import search_path

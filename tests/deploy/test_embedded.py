@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.home import Home
+from composeplat.engine.backend import Home
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT

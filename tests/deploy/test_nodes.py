@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from composeplat.cluster.api import Api, kind_path
-from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS
 from tests.conftest import Project

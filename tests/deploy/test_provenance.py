@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.compose.test_repository import repository
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, Ran
 from tests.deploy.test_access import restrict
-from tests.test_repository import repository
 
 APP = f"{{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}"
 URL = "https://me:secret@git.example.com/acme/shop.git"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.engine.process import members
+from composeplat.engine.pulumi_process import members
 from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from tests.deploy.conftest import SLEEP, Environment, until
 

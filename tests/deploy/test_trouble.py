@@ -34,7 +34,7 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.engine.own_processes import OwnProcess
 from composeplat.local.cluster import LocalCluster
-from composeplat.machine import ProcessId, start_time
+from composeplat.system.machine import ProcessId, start_time
 from tests.deploy.conftest import PORTS, SLEEP, Environment, Ran, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.dev.development import Claim
+from composeplat.dev.dev_workload import HELD_BY
+from composeplat.dev.session import Claim
 from composeplat.dev.swap import HOLDER_GONE_AFTER, Swap, holder_of
-from composeplat.dev.twin import HELD_BY
 from tests.cluster.objects import Server
 
 #: The clock of the API server: that of this machine is years ahead.

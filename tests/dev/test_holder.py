@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.dev.development import may_be_running
-from composeplat.machine import ProcessId
+from composeplat.dev.session import may_be_running
+from composeplat.system.machine import ProcessId
 
 
 def holder(process: ProcessId, **other: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.dev.link import Link, Place, Session
-from composeplat.engine.process import Interrupted
+from composeplat.engine.pulumi_process import Interrupted
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
+from composeplat.engine.dev_workloads import with_replicas
 from composeplat.engine.preflight import Present
-from composeplat.engine.twins import with_replicas
 from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 

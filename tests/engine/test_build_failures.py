@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.model import Build, BuildSecret
 from composeplat.engine.build_failures import BuildFailure, confidential, matches, read_failure
-from composeplat.model import Build, BuildSecret
 
 RUN = (
     'failed to solve: process "/bin/sh -c for i in 1 2; do echo $i; done; echo \\"no such table\\" >&2; exit 3" did not'

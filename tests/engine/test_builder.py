@@ -9,8 +9,8 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import MissingPiece
+from composeplat.engine.backend import Home
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.home import Home
 from composeplat.engine.target import Target
 from composeplat.local.layout import Layout, make_layout
 

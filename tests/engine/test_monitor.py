@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.causes import Cause
+from composeplat.cluster.failure_causes import Cause
 from composeplat.engine.events import Change, Events
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.project_id import ProjectId
 from composeplat.engine.preflight import Key, Present
 from composeplat.engine.provenance import (
     Claim,
@@ -16,7 +17,6 @@ from composeplat.engine.provenance import (
     recorded,
     siblings_of,
 )
-from composeplat.project_id import ProjectId
 
 MINE, THEIRS = ProjectId("mine", "b/app on ada"), ProjectId("theirs", "github.com/acme/app")
 RENAME = "give this project a name of its own with --name or the key 'name'"

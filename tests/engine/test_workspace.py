@@ -24,10 +24,10 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
-from composeplat.engine.process import Runner
+from composeplat.engine.pulumi_process import Runner
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
-from composeplat.machine import ProcessId
+from composeplat.system.machine import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT

@@ -15,7 +15,7 @@ from random import Random
 import atheris
 
 with atheris.instrument_imports(include=["composeplat"]):
-    from composeplat.keys import SECTIONS
+    from composeplat.compose.keys import SECTIONS
     from tests.fuzz.target import read_to_the_end
     from tests.fuzz.trees import SCALARS, definitions
 

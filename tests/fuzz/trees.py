@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from composeplat.keys import SECTIONS
+from composeplat.compose.keys import SECTIONS
 from composeplat.render import to_yaml
 from tests.fuzz.target import BORDER
 

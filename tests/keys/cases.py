@@ -4,7 +4,7 @@ A file of ``tests/keys/<section>/<key>.yaml`` tells what one key does, ``values/
 other tables, and ``rulings/`` the rulings that are no key's::
 
     says: deploy.replicas is the number of pods      # the behavior, in words
-    handling: supported                              # as in composeplat.keys; files of keys alone
+    handling: supported                              # as in composeplat.compose.keys; files of keys alone
     definition: |                                    # compose.yaml
       services: ...
     files: {".env": "TAG=1"}                         # more files; {text, mode} or {size} where text is not enough
@@ -39,7 +39,7 @@ from typing import Any
 
 import yaml
 
-from composeplat.keys import ROWS, Row
+from composeplat.compose.keys import ROWS, Row
 from tests.conftest import Folder, Reading
 
 HERE = Path(__file__).parent

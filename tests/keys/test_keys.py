@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.keys import Handling
+from composeplat.compose.keys import Handling
 from composeplat.render import render_json, render_yaml
 from tests.conftest import Folder, Project, Reading
 from tests.keys.cases import (

@@ -28,8 +28,8 @@ import yaml
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import push_busybox
-from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.conftest import DOMAIN, ROOT, SHARED, Project

@@ -11,8 +11,8 @@ import pytest
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
-from composeplat.local.choice import local_cluster
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.parts import OUTSIDE_NETWORK, Part, Programs, make_files, make_parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.model import MAX_HOST_FILES
+from composeplat.compose.model import MAX_HOST_FILES
 from tests.conftest import Project
 
 LARGEST_ANNOTATIONS = 256 * 1024

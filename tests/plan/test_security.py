@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import Severity
-from composeplat.exposed import read_users
 from composeplat.plan.security import check_image_users
+from composeplat.registry.exposed_ports import read_users
 from tests.conftest import Project, lines
-from tests.registry import Registry, serving
+from tests.registry_server import Registry, serving
 
 REFUSED = "which a namespace with pod security 'restricted' refuses"
 UNKNOWN = "names no user, and that of its image is not known: its pods don't start if that is root [unknown-user]"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.model import MAX_HOST_BYTES
+from composeplat.compose.model import MAX_HOST_BYTES
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 from tests.conftest import Project, Reading
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composeplat.values import (
+from composeplat.compose.values import (
     MAX_PORT,
     BadValue,
     UserText,

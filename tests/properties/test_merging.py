@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from composeplat.compose.merge import merge, settle
+from composeplat.compose.nodes import Mapping, Node, read_nodes, to_plain
 from composeplat.diagnostics import Report, Source, Span
-from composeplat.merge import merge, settle
 from composeplat.render import to_yaml
-from composeplat.source import Mapping, Node, read_nodes, to_plain
 from tests.fuzz.trees import section
 from tests.properties.trees import trees
 

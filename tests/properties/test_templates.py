@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from composeplat.compose.dotenv import read_env
+from composeplat.compose.template import BadTemplate, Outcome, Part, evaluate, parse_template
 from composeplat.diagnostics import Report, Source
-from composeplat.dotenv import read_env
 from composeplat.plan.pods import literal
-from composeplat.template import BadTemplate, Outcome, Part, evaluate, parse_template
 from tests.properties.trees import texts, words
 
 templates = st.lists(

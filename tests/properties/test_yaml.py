@@ -10,9 +10,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from composeplat.compose.nodes import StopReading, decode, read_nodes, to_plain
 from composeplat.diagnostics import Report, Source
 from composeplat.render import to_yaml
-from composeplat.source import StopReading, decode, read_nodes, to_plain
 from tests.properties.trees import TRAPS, texts, trees
 
 

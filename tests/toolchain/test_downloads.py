@@ -36,7 +36,7 @@ from composeplat.toolchain.pin import pin
 from composeplat.toolchain.setup import BUILT, CACHED, DOWNLOADED, Toolchain
 from composeplat.toolchain.tools import BUILDX, CHECKSUMS, FRONTDOOR, PULUMI, TOOLS, Tool
 from tests.cluster.objects import Answer, Server
-from tests.test_proxies import Tunnel, behind, keys, tunnel
+from tests.system.test_proxies import Tunnel, behind, keys, tunnel
 from tests.toolchain.test_setup import environment
 
 __all__ = ["behind", "keys", "tunnel"]

@@ -2,5 +2,6 @@
 
 Owns their order: look before acting, act, wait, tidy up.
 What is decided on the way is decided elsewhere, by functions of data: :mod:`~composeplat.engine.preflight`,
-:mod:`~composeplat.engine.words`, :mod:`~composeplat.engine.causes`, :mod:`~composeplat.cluster.conditions`.
+:mod:`~composeplat.engine.pulumi_args`, :mod:`~composeplat.engine.failure_causes`,
+:mod:`~composeplat.cluster.conditions`.
 """

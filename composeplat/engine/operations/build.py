@@ -6,13 +6,13 @@ import time
 from collections.abc import Collection
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine import runs
+from composeplat.engine import pulumi_runs
 from composeplat.engine.checks import check_can_build
-from composeplat.engine.failures import failures_of, note_refusals
+from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Outcome
+from composeplat.engine.pulumi_args import image_urn, words_for_images
 from composeplat.engine.stack import Stack
-from composeplat.engine.words import image_urn, words_for_images
 from composeplat.plan.desired import Plan
 
 
@@ -29,20 +29,20 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     alone = plan.images_alone
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
-    listening = runs.Listening(lambda urn, events: monitor.take(urn, events, 0))
+    listening = pulumi_runs.Listening(lambda urn, events: monitor.take(urn, events, 0))
     with stack.interrupts:
-        runs.prepare(stack, alone)
+        pulumi_runs.prepare(stack, alone)
         with stack.held("build"):
             stack.check_project("build")
             stack.space.make_stack()
             stack.check_cluster()
             stack.space.drop_pending(stack.state)
-            words = ["up", *runs.WITHOUT_ASKING, *words_for_images(alone, stack.state, images, force=force)]
-            events, ended = runs.run_program(stack, alone, words, chosen, listening=listening)
+            words = ["up", *pulumi_runs.WITHOUT_ASKING, *words_for_images(alone, stack.state, images, force=force)]
+            events, ended = pulumi_runs.run_program(stack, alone, words, chosen, listening=listening)
     stack.stop_if_interrupted()
     note_refusals(stack, monitor, events, ended)
     if ended.status and not monitor.causes:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)
     known = {image.service: events.references.get(image_urn(alone, image), image.reference) for image in images}
     return Outcome(
         changes=events.changing, counts=events.counted(), failures=failures_of(monitor), images=known,

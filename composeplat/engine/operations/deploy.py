@@ -7,22 +7,22 @@ from collections.abc import Collection
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
-from composeplat.engine import runs
-from composeplat.engine.attendant import Attendant, attending
+from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
-from composeplat.engine.clearing import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
+from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
+from composeplat.engine.dev_workloads import ORIGINAL, hold_back, original_in, twins_by_service
 from composeplat.engine.events import Events
-from composeplat.engine.failures import failures_of, note_refusals
+from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.operations.preview import as_shown
 from composeplat.engine.outcomes import Options, Outcome
 from composeplat.engine.preflight import Key, Present, keys_of, missing_from_cluster, path_of, volumes_to_replace
-from composeplat.engine.process import Ended
 from composeplat.engine.provenance import note_project, siblings_of
-from composeplat.engine.sleeping import note_awake, services_of, sleepers_of
+from composeplat.engine.pulumi_args import words_for
+from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.rollout import Attendant, attending
+from composeplat.engine.scaling import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import ORIGINAL, hold_back, original_in, twins_by_service
-from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
 
 
@@ -30,7 +30,7 @@ def deploy(stack: Stack, plan: Plan, options: Options) -> Outcome:
     started = time.monotonic()
     plan.chosen(options.services)
     with stack.interrupts:
-        runs.prepare(stack, plan)
+        pulumi_runs.prepare(stack, plan)
         with stack.held("deploy"), Api(stack.target.access) as api:
             outcome = _deploy(stack, api, plan, options)
     outcome.seconds = time.monotonic() - started
@@ -62,7 +62,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
     clear_the_way(stack, api, plan, present, state)
     chosen = plan.chosen(options.services)
     asleep = _heed_sleepers(stack, api, plan, present, chosen)
-    words = ["up", *runs.WITHOUT_ASKING, *words_for(plan, stack.state, present, options)]
+    words = ["up", *pulumi_runs.WITHOUT_ASKING, *words_for(plan, stack.state, present, options)]
     if options.refresh or missing_from_cluster(state, present) or asleep or losing or differs_from_state(state, scaled):
         words.append("--refresh")
     with attending(stack, api, plan, chosen, options.timeout) as attendant:
@@ -72,7 +72,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: Options) -> Outcome:
         stack.stop_if_interrupted(_hint(stack, events))
         note_refusals(stack, attendant.monitor, events, ended)
         if ended.status and not attendant.monitor.causes:
-            raise runs.failed(ended, events)
+            raise pulumi_runs.failed(ended, events)
         if options.wait and not events.failed_builds:
             attendant.wait()
             attendant.note_outdated()
@@ -99,10 +99,10 @@ def _note_project(stack: Stack, api: Api, present: Present) -> None:
 def _prove(stack: Stack, api: Api, plan: Plan, options: Options, present: Present, losing: Collection[str]) -> None:
     """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
     words = ["preview", *words_for(plan, stack.state, present, options)]
-    events, ended = runs.run_program(stack, as_shown(api, plan, losing), words, plan.chosen(options.services))
+    events, ended = pulumi_runs.run_program(stack, as_shown(api, plan, losing), words, plan.chosen(options.services))
     stack.stop_if_interrupted()
     if ended.status:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)
 
 
 def _heed_twins(stack: Stack, api: Api, plan: Plan, present: Present) -> Plan:
@@ -133,7 +133,7 @@ def _heed_sleepers(stack: Stack, api: Api, plan: Plan, present: Present, chosen:
 def _run(
     stack: Stack, plan: Plan, words: list[str], present: Present, attendant: Attendant, options: Options
 ) -> tuple[Events, Ended]:
-    from composeplat.components.gate import Gate  # noqa: PLC0415 -- loads Pulumi
+    from composeplat.components.dependency_gate import Gate  # noqa: PLC0415 -- loads Pulumi
 
     monitor = attendant.monitor
     gate = Gate(
@@ -141,9 +141,9 @@ def _run(
         existing=dict.fromkeys(present.heads, True), cancelled=stack.interrupts.cancelled,
         told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
     )  # fmt: skip
-    more = runs.NOTHING if options.safe_checkpoints else runs.checkpoints(len(plan.objects))
-    listening = runs.Listening(attendant.take, attendant.tick)
-    return runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
+    more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
+    listening = pulumi_runs.Listening(attendant.take, attendant.tick)
+    return pulumi_runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
 
 
 def _hint(stack: Stack, events: Events) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from composeplat.cluster.api import Api
-from composeplat.engine import runs
-from composeplat.engine.clearing import until_gone, until_no_pods
+from composeplat.engine import pulumi_runs
+from composeplat.engine.deletion import until_gone, until_no_pods
 from composeplat.engine.events import Events
+from composeplat.engine.live_state import look
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.preflight import CLAIM, Present, keys_of, path_of
-from composeplat.engine.present import look
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -61,10 +61,18 @@ def _forget_all(stack: Stack) -> Events:
 
     # Half of them are components and the like.
     objects = len(stack.state.get("resources") or []) / 2
-    words = ["destroy", *runs.WITHOUT_ASKING, "--stack", stack.namespace, "--parallel", "64", *runs.WITHOUT_PROGRAM]
-    events, ended = runs.run(stack, words, runs.Listening(take), runs.checkpoints(objects))
+    words = [
+        "destroy",
+        *pulumi_runs.WITHOUT_ASKING,
+        "--stack",
+        stack.namespace,
+        "--parallel",
+        "64",
+        *pulumi_runs.WITHOUT_PROGRAM,
+    ]
+    events, ended = pulumi_runs.run(stack, words, pulumi_runs.Listening(take), pulumi_runs.checkpoints(objects))
     if ended.status and not stack.is_interrupted:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)
     return events
 
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from composeplat.cluster.api import Api, kind_path
-from composeplat.engine import runs
+from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
+from composeplat.engine.dev_workloads import held_back_in, hold_back, twins_by_service
 from composeplat.engine.outcomes import Options, Outcome
 from composeplat.engine.preflight import (
     Present,
@@ -19,10 +20,9 @@ from composeplat.engine.preflight import (
     volumes_to_replace,
 )
 from composeplat.engine.provenance import siblings_of
-from composeplat.engine.sleeping import services_of, sleepers_of
+from composeplat.engine.pulumi_args import words_for
+from composeplat.engine.scaling import services_of, sleepers_of
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import held_back_in, hold_back, twins_by_service
-from composeplat.engine.words import words_for
 from composeplat.plan.desired import Plan
 
 
@@ -30,7 +30,7 @@ def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
     started = time.monotonic()
     plan.chosen(options.services)
     with stack.interrupts:
-        runs.prepare(stack, plan)
+        pulumi_runs.prepare(stack, plan)
         with stack.held("preview"), Api(stack.target.access) as api:
             present = check(stack, api, plan, options)
             stack.space.make_stack()
@@ -45,10 +45,10 @@ def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
             twins = twins_by_service(present.heads, plan.environment)
             wanted = with_autoscaled(plan, scaled)
             shown = as_shown(api, hold_back(wanted, held_back_in(state, twins)), losing)
-            events, ended = runs.run_program(stack, shown, words, plan.chosen(options.services))
+            events, ended = pulumi_runs.run_program(stack, shown, words, plan.chosen(options.services))
     stack.stop_if_interrupted()
     if ended.status:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)
     part = plan.only(options.services)
     notes = [*_losses(plan, losing), *_surprises(part, present, state), *_siblings(stack, present)]
     return Outcome(

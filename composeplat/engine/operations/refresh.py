@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from composeplat.engine import runs
+from composeplat.engine import pulumi_runs
+from composeplat.engine.dev_workloads import held_back_in
 from composeplat.engine.outcomes import Outcome
+from composeplat.engine.pulumi_args import each
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import held_back_in
-from composeplat.engine.words import each
 
 
 def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
@@ -24,10 +24,12 @@ def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
             stack.space.drop_pending(stack.state)
             stack.check_cluster()
             mode = ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
-            events, ended = runs.run(stack, ["refresh", *mode, "--stack", stack.namespace, *runs.WITHOUT_PROGRAM])
+            events, ended = pulumi_runs.run(
+                stack, ["refresh", *mode, "--stack", stack.namespace, *pulumi_runs.WITHOUT_PROGRAM]
+            )
     stack.stop_if_interrupted()
     if ended.status:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)
     return Outcome(changes=events.drifted, counts=events.counted(), seconds=time.monotonic() - started)
 
 
@@ -41,8 +43,8 @@ def note_given_back(stack: Stack, *services: str) -> None:
                 return
             stack.space.make_stack()
             stack.check_cluster()
-            words = ["refresh", "--yes", "--skip-preview", "--stack", stack.namespace, *runs.WITHOUT_PROGRAM]
-            events, ended = runs.run(stack, [*words, *each("--target", urns.values())])
+            words = ["refresh", "--yes", "--skip-preview", "--stack", stack.namespace, *pulumi_runs.WITHOUT_PROGRAM]
+            events, ended = pulumi_runs.run(stack, [*words, *each("--target", urns.values())])
     stack.stop_if_interrupted()
     if ended.status:
-        raise runs.failed(ended, events)
+        raise pulumi_runs.failed(ended, events)

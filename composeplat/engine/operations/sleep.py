@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from composeplat import talk
+from composeplat import progress
 from composeplat.cluster.api import Api
-from composeplat.cluster.patience import Patience
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.attendant import attending
-from composeplat.engine.clearing import FOR_PODS
-from composeplat.engine.failures import failures_of
+from composeplat.engine.deletion import FOR_PODS
+from composeplat.engine.dev_workloads import WORKLOADS, replicas_of, twins_by_service
+from composeplat.engine.failure_logs import failures_of
+from composeplat.engine.live_state import look
 from composeplat.engine.operations.refresh import note_given_back
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.preflight import Key
-from composeplat.engine.present import look
-from composeplat.engine.sleeping import (
+from composeplat.engine.rollout import attending
+from composeplat.engine.scaling import (
     Waking,
     can_sleep,
     lay_down,
@@ -27,8 +27,8 @@ from composeplat.engine.sleeping import (
     workloads_of,
 )
 from composeplat.engine.stack import Stack
-from composeplat.engine.twins import WORKLOADS, replicas_of, twins_by_service
 from composeplat.plan.desired import Plan
+from composeplat.system.deadline import Patience
 
 
 def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
@@ -52,7 +52,7 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 
 def _until_asleep(stack: Stack, api: Api, twins: Collection[str], timeout: float) -> None:
     patience = Patience(timeout)
-    with talk.step(FOR_PODS, passing=True):
+    with progress.step(FOR_PODS, passing=True):
         while left := pods_left(api, stack.namespace, stack.environment_name, twins):
             stack.go_on()
             if patience.is_over:

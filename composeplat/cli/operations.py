@@ -1,0 +1,323 @@
+"""What preview, deploy, destroy and refresh share: from options to a stack, and from an outcome to words."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from composeplat import progress
+from composeplat.cli.console import diagnostics_text, show_report, show_result, tell
+from composeplat.cli.omitted_volumes import left_out, left_out_rows
+from composeplat.cli.options import make_request
+from composeplat.cli.selection import Choice
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.variables import Stored, read_variables
+from composeplat.compose.load import Loaded, load
+from composeplat.compose.load.repository import Repository, find_repository
+from composeplat.compose.load.variables import namespace_of
+from composeplat.compose.project_id import Machine, project_id
+from composeplat.compose.request import Request
+from composeplat.compose.variables import storable, worth_hiding
+from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
+from composeplat.engine.backend import find_home
+from composeplat.engine.outcomes import Failure, Outcome, Refused
+from composeplat.engine.provenance import Claim
+from composeplat.engine.stack import Stack
+from composeplat.engine.target import Target, find_target
+from composeplat.names import is_dns_label
+from composeplat.plan import Plan, make_plan
+from composeplat.plan.security import check_image_users
+from composeplat.publication import Publication, publications
+
+_LONGEST = 500
+"""Of a line that someone else wrote, so many characters are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    plan: Plan
+    loaded: Loaded
+    target: Target
+    builder: str = ""
+
+    @property
+    def context(self) -> str:
+        """The name of the cluster, for people."""
+        return self.target.access.context or self.target.access.host
+
+    @property
+    def where(self) -> str:
+        return f"{self.plan.environment} in namespace {self.plan.namespace}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The process's variables, and the builder that is chosen."""
+        return {**os.environ, **({"BUILDX_BUILDER": self.builder} if self.builder else {})}
+
+
+def plan_for(
+    choice: Choice, *, start: bool = False, needs_domain: bool = True, looking: bool = False
+) -> Planned | None:
+    """Read the definition and plan it for a cluster; none, once its messages are shown, where it has errors.
+
+    The definition is read before a cluster is started, so that a mistake in it is told at once.
+    Who looks at what is deployed already is told errors alone, and needs no domain.
+    """
+    request = replace(request_for(choice), publishes=not looking)
+    if start and choice.local and _is_refused(request, choice):
+        return None
+    try:
+        target = find_target(
+            os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
+        )
+    except ComposeplatError:
+        # What is wrong with the file can be mended first, and without a cluster.
+        if _is_refused(request, choice):
+            return None
+        raise
+    request = _for_target(request, target)
+    if (looking or not needs_domain) and not request.usual_domain:
+        request = replace(request, usual_domain="domain.invalid")
+    with progress.step("reading the definition and what the namespace keeps", passing=True):
+        stored, unreachable = _stored_variables(request, target)
+        loaded, plan = _plan(replace(request, platform=storable(stored.values)))
+        if not looking:
+            check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
+    if unreachable and not _is_hopeless(loaded, choice):
+        raise unreachable
+    if (loaded.report.errors or not looking) and _show(loaded, choice):
+        return None
+    confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
+    return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
+
+
+def _image_users(images: Iterable[str]) -> Mapping[str, str]:
+    from composeplat.registry.exposed_ports import read_users  # noqa: PLC0415 -- few ask for it
+
+    return read_users(images, os.environ)
+
+
+def _show(loaded: Loaded, choice: Choice) -> bool:
+    return show_report(
+        loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
+    )  # fmt: skip
+
+
+def _is_refused(request: Request, choice: Choice) -> bool:
+    """Show what is wrong with a definition whatever the cluster; gives whether there is anything."""
+    loaded, _ = _plan(request)
+    return _is_hopeless(loaded, choice) and _show(loaded, choice)
+
+
+def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
+    """Say whether a definition has errors that are there whatever variables the namespace may give."""
+    found = loaded.report.at_least(Severity.WARNING, strict=choice.strict)
+    failed = any(one.severity_under(strict=choice.strict) is Severity.ERROR for one in found)
+    return failed and not any(one.code in ("required-variable", "unset-variable") for one in found)
+
+
+def _stored_variables(request: Request, target: Target) -> tuple[Stored, ComposeplatError | None]:
+    """The variables that are kept in the namespace; and why they can't be had, where the cluster does not answer."""
+    namespace = namespace_of(request)
+    if not is_dns_label(namespace):
+        # Reading the definition tells that.
+        return Stored(), None
+    try:
+        with Api(target.access) as api:
+            return read_variables(api, namespace), None
+    except ApiError as error:
+        if error.hint:
+            return Stored(), error
+        hint = (
+            "platform cluster start" if target.layout else "see whether the cluster runs, and that --context is right"
+        )
+        return Stored(), MissingPiece(str(error), hint)
+
+
+def request_for(choice: Choice) -> Request:
+    request = make_request(
+        choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
+    )
+    return replace(
+        request, allow_outside=choice.allow_outside, name=choice.name, namespace=choice.namespace,
+        domain=choice.domain, registry=choice.registry,
+        ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
+        tls_issuer=choice.tls_issuer, pod_security=choice.pod_security, pull_secret=choice.pull_secret,
+    )  # fmt: skip
+
+
+def _for_target(request: Request, target: Target) -> Request:
+    return replace(
+        request,
+        context_namespace=target.namespace or request.context_namespace,
+        usual_domain=target.domain,
+        usual_registry=target.registry,
+    )
+
+
+def _plan(request: Request) -> tuple[Loaded, Plan]:
+    loaded = load(request)
+    return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+
+
+def stack_for(planned: Planned) -> Stack:
+    mask = Mask(planned.plan.confidential)
+    return Stack(
+        environment_name=planned.plan.environment,
+        namespace=planned.plan.namespace,
+        target=planned.target,
+        variables=planned.environment,
+        claim=_claim(planned),
+        origins=planned.loaded.origins,
+        listener=lambda one: progress.tell(replace(one, words=mask.clean(one.words))),
+        say=lambda text: progress.note(mask.clean(text)),
+        warn=lambda failure: _warn(failure, planned),
+    )
+
+
+def _claim(planned: Planned) -> Claim:
+    """Which project this is: by the repository that the definition lies in, else by this machine and its path."""
+    folder = Path(os.path.realpath(planned.loaded.folder))
+    repository = find_repository(folder) or Repository(folder)
+    machine = Machine(id=find_home(planned.environment).machine_id(), host=socket.gethostname())
+    project = project_id(folder, machine, work_tree=repository.work_tree, remote=repository.remote)
+    return Claim(project=project, name_from_folder=planned.loaded.settings.name_from_folder)
+
+
+def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
+    show_report(refused.report, as_json=as_json)
+    progress.conclude("nothing was changed")
+    return Exit.FAILED
+
+
+# failures -------------------------------------------------------------------------------------------------------------
+
+
+def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: bool) -> None:
+    """Show why services fail, each at the place of the file that is to blame, with the lines that show it."""
+    for failure in failures:
+        report = _report(failure, planned, "deploy-failed")
+        missing = left_out(planned.loaded, failure.service, failure.cause)
+        show_report(report, as_json=as_json, counted=False)
+        if not as_json:
+            tell(_lines_text(failure, planned))
+        show_report(missing, verbose=True, as_json=as_json, counted=False)
+
+
+def _warn(failure: Failure, planned: Planned) -> None:
+    """Show a failure that is not final, while the work goes on."""
+    report = _report(failure, planned, "try-failed")
+    missing = left_out(planned.loaded, failure.service, failure.cause)
+    text = diagnostics_text(report.sorted()) + _lines_text(failure, planned) + diagnostics_text(missing.sorted())
+    data = {"event": "warning", **Mask(planned.plan.confidential).clean_data(_row(failure, planned))}
+    progress.tell(progress.Happened(data, text.removesuffix("\n"), is_weighty=True))
+
+
+def _report(failure: Failure, planned: Planned, code: str) -> Report:
+    mask, cause = Mask(planned.plan.confidential), failure.cause
+    path: tuple[str | int, ...] = ("services", failure.service, *cause.blame)
+    message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
+    report = Report()
+    report.add(code, planned.loaded.origins.at(*path), path, message, mask.clean(cause.hint))
+    return report
+
+
+def _lines_text(failure: Failure, planned: Planned) -> str:
+    if not failure.lines:
+        return ""
+    mask = Mask(planned.plan.confidential)
+    # What is cut first might not be known as confidential any more.
+    lines = "".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines))
+    return f"  the last lines of {failure.source}:\n{lines}"
+
+
+def _printable(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
+
+
+class Mask:
+    """Takes confidential values out of texts."""
+
+    def __init__(self, confidential: tuple[str, ...]) -> None:
+        self._values = confidential
+
+    def clean(self, text: str) -> str:
+        for value in self._values:
+            text = text.replace(value, "[secret]")
+        return text
+
+    def clean_data(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.clean(value)
+            case dict():
+                return {key: self.clean_data(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.clean_data(item) for item in value]
+            case _:
+                return value
+
+
+def failure_rows(outcome: Outcome, planned: Planned) -> list[dict[str, object]]:
+    return [_row(failure, planned) for failure in outcome.failures]
+
+
+def _row(failure: Failure, planned: Planned) -> dict[str, object]:
+    cause = failure.cause
+    return {
+        "service": failure.service, "code": cause.code, "message": cause.message, "hint": cause.hint,
+        "pod": cause.pod, "lines": list(failure.lines),
+        "left_out": left_out_rows(planned.loaded, failure.service, cause),
+    }  # fmt: skip
+
+
+def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
+    """What a command prints for programs; docs/schemas has the form of each."""
+    return {"schema": f"platform/{command}/1", "environment": environment, "namespace": namespace, **fields}
+
+
+def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields: object) -> dict[str, object]:
+    """What a command prints that services may fail under."""
+    plan = planned.plan
+    return document(
+        command, plan.environment, plan.namespace, status="failed" if outcome.failures else "done", **fields,
+        failures=failure_rows(outcome, planned), seconds=round(outcome.seconds, 1),
+    )  # fmt: skip
+
+
+def failed_words(outcome: Outcome) -> str:
+    count = len({failure.service for failure in outcome.failures})
+    return f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s"
+
+
+def tell_published(planned: Planned, found: Iterable[Publication]) -> None:
+    """Tell what is about to leave this machine; to the local cluster nothing does."""
+    if planned.target.layout is not None:
+        return
+    mask = Mask(planned.plan.confidential)
+    for one in found:
+        progress.tell(progress.Happened(mask.clean_data(one.data), printable(mask.clean(one.text)), is_weighty=False))
+
+
+def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
+    """Tell what a deploy of some services, or of all, sends away."""
+    context = planned.context
+    tell_published(planned, publications(planned.loaded, planned.plan, services, context=context, builds=builds))
+
+
+def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:
+    """Tell who listens what came of it, and print it where that is asked for."""
+    clean = Mask(planned.plan.confidential).clean_data(data)
+    progress.tell(progress.Result(clean))
+    if as_json:
+        show_result(to_json(clean))
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"

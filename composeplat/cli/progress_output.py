@@ -1,0 +1,281 @@
+"""How events look while a command works: a live table, lines, JSON lines, or nothing.
+
+Owns standard error while something goes on: one renderer handles the events of :mod:`composeplat.progress`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from composeplat import progress
+from composeplat.cli.console import is_raw, is_unicode, tell, wants_color
+from composeplat.cli.options import ProgressMode
+from composeplat.progress import Conclusion, Event, Happened, Note, Progress, Settled, Step
+
+_REDRAW = 0.1
+_STILL_EVERY = 15.0
+#: A passing step that is done sooner is not worth a line.
+_WORTH_A_LINE = 2.0
+_MARKS = {"ready": "✓", "built": "✓", "unchanged": "✓", "done": "✓", "failed": "✗", "pending": "·"}
+_PLAIN_MARKS = {"ready": "+", "built": "+", "unchanged": "+", "done": "+", "failed": "!", "pending": "."}
+_COLORS = {
+    "ready": "32",
+    "built": "32",
+    "unchanged": "32",
+    "done": "32",
+    "failed": "31",
+    "waiting": "33",
+    "started": "36",
+    "applying": "36",
+    "building": "36",
+}
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Renderer(Protocol):
+    def hear(self, event: Event) -> None: ...
+
+    def tick(self) -> None:
+        """Called about ten times a second."""
+
+    def end(self) -> None: ...
+
+
+class Screen:
+    """Hears what is told while it is open, and shows it as the mode says."""
+
+    def __init__(self, mode: ProgressMode = ProgressMode.AUTO) -> None:
+        self._renderer = make_renderer(mode)
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+        self._listening = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._ticker.start()
+        self._listening.enter_context(progress.listening(self._hear))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.close()
+        self._ended.set()
+        self._ticker.join()
+        with self._lock:
+            self._renderer.end()
+
+    def _hear(self, event: Event) -> None:
+        with self._lock:
+            self._renderer.hear(event)
+
+    def _tick(self) -> None:
+        while not self._ended.wait(_REDRAW):
+            with self._lock:
+                self._renderer.tick()
+
+
+def make_renderer(mode: ProgressMode) -> Renderer:
+    match mode:
+        case ProgressMode.JSON:
+            return JsonLines()
+        case ProgressMode.QUIET:
+            return Quiet()
+        case ProgressMode.PLAIN:
+            return Lines()
+        case ProgressMode.TTY:
+            return Table()
+        case _:
+            return Table() if _can_move(sys.stderr.isatty()) else Lines()
+
+
+def _can_move(is_terminal: bool) -> bool:
+    """What a CI takes for a terminal is a log."""
+    return is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
+
+
+class Quiet:
+    """Nothing but what came of it."""
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Conclusion(text) | Happened(text=text, is_weighty=True) if text:
+                tell(f"{text}\n")
+            case _:
+                pass
+
+    def tick(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class JsonLines:
+    """An object a line, for programs."""
+
+    def hear(self, event: Event) -> None:
+        data = progress.as_data(event)
+        if data is not None:
+            tell(json.dumps(data, default=str) + "\n")
+
+    def tick(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Lines:
+    """A line for each change, and a sign of life where nothing changes for long."""
+
+    _latest: dict[str, Progress] = field(default_factory=dict)
+    _steps: dict[str, tuple[Step, float]] = field(default_factory=dict)
+    """What goes on, and since when."""
+    _told: set[str] = field(default_factory=set)
+    _last_word: float = field(default_factory=time.monotonic)
+    _started: float = field(default_factory=time.monotonic)
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Progress():
+                self._latest[event.service] = event
+                self._say(f"{event.service}: {event.phase}" + (f": {event.words}" if event.words else ""))
+            case Step():
+                self._hear_step(event)
+            case Note(text) | Conclusion(text) | Happened(text=text) if text:
+                self._say(text)
+            case Settled():
+                self._latest.clear()
+            case _:
+                pass
+
+    def _hear_step(self, step: Step) -> None:
+        if step.goes_on:
+            self._steps[step.what] = (step, time.monotonic())
+        else:
+            self._steps.pop(step.what, None)
+        if not step.passing:
+            self._say(progress.words_of(step))
+
+    def _say(self, text: str) -> None:
+        self._last_word = time.monotonic()
+        tell(f"{text}\n")
+
+    def tick(self) -> None:
+        now = time.monotonic()
+        for step, since in self._steps.values():
+            if step.passing and step.what not in self._told and now - since > _WORTH_A_LINE:
+                self._told.add(step.what)
+                self._say(progress.words_of(step))
+        if now - self._last_word > _STILL_EVERY:
+            self._say(self._still(now))
+
+    def _still(self, now: float) -> str:
+        waiting = [what for what, _ in self._steps.items()]
+        waiting += [f"{one.service} ({one.words or one.phase})" for one in self._latest.values() if one.goes_on]
+        return f"still at it after {now - self._started:.0f} s" + (f": {', '.join(waiting)}" if waiting else "")
+
+    def end(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Table:
+    """A line for each service, and for what else goes on, drawn anew in its place."""
+
+    _latest: dict[str, Progress] = field(default_factory=dict)
+    _begun: dict[str, float] = field(default_factory=dict)
+    """When each row's present phase began."""
+    _steps: dict[str, Step] = field(default_factory=dict)
+    _drawn: int = 0
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Progress():
+                self._latest[event.service] = event
+                self._begun[event.service] = time.monotonic() - event.seconds
+            case Step():
+                self._hear_step(event)
+            case Note(text) | Conclusion(text) | Happened(text=text) if text:
+                self._say(text)
+            case Settled():
+                self._draw(final=True)
+                self._latest.clear()
+            case _:
+                pass
+
+    def _hear_step(self, step: Step) -> None:
+        if step.goes_on:
+            self._steps[step.what] = step
+            self._begun[step.what] = time.monotonic()
+            return
+        self._steps.pop(step.what, None)
+        if not step.passing:
+            columns, _ = _size()
+            self._write(_row(step.phase, progress.words_of(step), "", columns) + "\n")
+
+    def _say(self, text: str) -> None:
+        self._write(f"{text}\n")
+
+    def tick(self) -> None:
+        # While a program has the terminal its screen is not to be drawn on.
+        if not is_raw():
+            self._draw()
+
+    def end(self) -> None:
+        self._draw(final=True)
+
+    def _draw(self, *, final: bool = False) -> None:
+        columns, rows = _size()
+        services = [self._service(one, columns, final=final) for one in self._latest.values()]
+        steps = [] if final else [self._step(one, columns) for one in self._steps.values()]
+        room = rows - 2 - len(steps)
+        if len(services) > room and not final:
+            busy = [line for line, one in zip(services, self._latest.values(), strict=True) if one.goes_on]
+            done = len(services) - len(busy)
+            shown = busy[: max(0, room - 1)]
+            services = [*shown, f"… {done} done, {len(busy) - len(shown)} more under way"[:columns]]
+        lines = [*services, *steps]
+        self._write("".join(f"{line}\n" for line in lines))
+        self._drawn = 0 if final else len(lines)
+
+    def _write(self, text: str) -> None:
+        """Write in the place of what was drawn, at once: a terminal would show what is empty between."""
+        erase = f"\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
+        self._drawn = 0
+        if erase or text:
+            tell(erase + text)
+
+    def _service(self, one: Progress, columns: int, *, final: bool) -> str:
+        seconds = one.seconds if final or not one.goes_on else time.monotonic() - self._begun[one.service]
+        width = min(24, max(len(name) for name in self._latest))
+        text = f"{one.service[:width]:<{width}}  {one.words or one.phase}"
+        return _row(one.phase, text, f"  {seconds:.0f} s" if seconds >= 1 else "", columns)
+
+    def _step(self, one: Step, columns: int) -> str:
+        seconds = time.monotonic() - self._begun[one.what]
+        usual = f" of about {progress.show_seconds(one.usual)}" if one.usual else ""
+        return _row(one.phase, one.what, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
+
+
+def _row(phase: str, text: str, clock: str, columns: int) -> str:
+    """A mark, a text and a time; of what does not fit the end of the text is left out."""
+    unicode = is_unicode(sys.stderr)
+    marks = _MARKS if unicode else _PLAIN_MARKS
+    spinner = _FRAMES[int(time.monotonic() / _REDRAW) % len(_FRAMES)] if unicode else "-"
+    mark = marks.get(phase, spinner)
+    room = columns - len(clock) - 4
+    shown = text if len(text) <= room else text[: max(1, room - 1)] + ("…" if unicode else ">")
+    if wants_color(sys.stderr) and phase in _COLORS:
+        mark = f"\x1b[{_COLORS[phase]}m{mark}\x1b[0m"
+    return f"{mark} {shown}{clock}"
+
+
+def _size() -> tuple[int, int]:
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return max(20, size.columns), max(5, size.lines)

@@ -1,0 +1,63 @@
+"""``platform sleep`` and ``platform wake``: an environment scaled to nothing, and back to what it was."""
+
+from __future__ import annotations
+
+from composeplat import progress
+from composeplat.cli.operations import (
+    Planned,
+    failed_words,
+    outcome_document,
+    plan_for,
+    show_document,
+    show_failures,
+    stack_for,
+)
+from composeplat.cli.selection import Choice
+from composeplat.diagnostics import Exit, printable
+from composeplat.engine.operations import sleep as operation
+from composeplat.engine.outcomes import Outcome
+
+
+def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
+    planned = plan_for(choice, looking=True)
+    if planned is None:
+        return Exit.INVALID
+    with progress.work(f"putting {planned.where} to sleep"):
+        outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
+    show_document(_result("sleep", outcome, planned), planned, as_json=as_json)
+    _tell_developed(outcome)
+    progress.conclude(_sum(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
+    return Exit.DONE
+
+
+def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
+    planned = plan_for(choice, looking=True)
+    if planned is None:
+        return Exit.INVALID
+    in_order = planned.loaded.settings.wake_in_order
+    with progress.work(f"waking {planned.where}"):
+        outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
+    show_document(_result("wake", outcome, planned), planned, as_json=as_json)
+    show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
+    _tell_developed(outcome)
+    if outcome.failures:
+        progress.conclude(failed_words(outcome))
+        return Exit.FAILED
+    progress.conclude(_sum(outcome, planned.where, "is awake", "nothing was asleep in"))
+    return Exit.DONE
+
+
+def _result(command: str, outcome: Outcome, planned: Planned) -> dict[str, object]:
+    services, developed = list(outcome.services), list(outcome.developed)
+    return outcome_document(command, planned, outcome, services=services, under_development=developed)
+
+
+def _tell_developed(outcome: Outcome) -> None:
+    for name in outcome.developed:
+        progress.conclude(f"{printable(name)} is under development, and was left alone")
+
+
+def _sum(outcome: Outcome, where: str, verb: str, nothing: str) -> str:
+    if not outcome.services:
+        return f"{nothing} {where}"
+    return f"{where} {verb}: {printable(', '.join(outcome.services))}, {outcome.seconds:.1f} s"

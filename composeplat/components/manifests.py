@@ -1,0 +1,79 @@
+"""Make a plan's manifest what Pulumi is given: late values put in, confidential ones marked, Pulumi told not to wait.
+
+Pulumi does not wait for readiness here: one watcher of ours does, for every service at once and by Compose's rules
+(:mod:`composeplat.components.dependency_gate`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from composeplat.plan.desired import ImageOf, Manifest
+from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
+
+FIELD_MANAGER = "composeplat"
+SALT_STAYS = f'metadata.annotations["{SALT_ANNOTATION}"]'
+
+#: One owner of the fields, so that an object whose deploy was killed is taken up again as our own.
+_OWNER = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
+#: The garbage collector takes an object's pods away; we see to it that they are gone.
+_OURS_TO_WAIT = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """What manifests are given that only Pulumi's run knows."""
+
+    confidential: tuple[str, ...] = ()
+    images: dict[str, pulumi.Input[str]] = field(default_factory=dict)
+    """By service."""
+    salts: dict[str, pulumi.Output[str]] = field(default_factory=dict)
+    """By the key of the Secret that has it."""
+
+
+def bind(manifest: Manifest, late: Late, *, awaits: bool) -> Manifest:
+    """Give a manifest of its own; ``awaits`` leaves waiting to Pulumi."""
+    bound: Manifest = _bind(manifest, late)
+    annotations = bound["metadata"].get("annotations") or {}
+    # A claim is bound when its first pod comes, and an Ingress's address may never be told: no one is to wait for them.
+    ours = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
+    bound["metadata"]["annotations"] = {**annotations, **_OWNER, **(_OURS_TO_WAIT if ours else {})}
+    if manifest["kind"] == "Secret":
+        bound["data"] = pulumi.Output.secret(bound.get("data"))
+    return bound
+
+
+def with_salt(bound: Manifest) -> Manifest:
+    """Give a Secret a salt; one that it has stays, as :data:`SALT_STAYS` is among its options."""
+    annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: make_salt()}
+    return {**bound, "metadata": {**bound["metadata"], "annotations": annotations}}
+
+
+def make_salt() -> str:
+    return secrets.token_hex(16)
+
+
+def salt_of(secret: pulumi.CustomResource) -> pulumi.Output[str]:
+    """The salt that a Secret has; where someone has taken it away, what else is its own and not to be guessed."""
+    metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
+    return metadata.apply(lambda found: str((found.annotations or {}).get(SALT_ANNOTATION) or found.uid))
+
+
+def _bind(value: Any, late: Late) -> Any:
+    match value:
+        case ImageOf():
+            return late.images[value.service]
+        case Fingerprint():
+            return late.salts[value.secret].apply(value.keyed)
+        case dict():
+            return {key: _bind(item, late) for key, item in value.items()}
+        case list():
+            return [_bind(item, late) for item in value]
+        case str() if any(one in value for one in late.confidential):
+            return pulumi.Output.secret(value)
+        case _:
+            return value

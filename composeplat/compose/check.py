@@ -1,0 +1,271 @@
+"""Rules that need the whole project: references, circles, names that meet, what a kind of workload forbids.
+
+Owns the judgement; the report gets every finding with its place.
+Must not read nodes: it sees the model, and blames through the origins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, islice
+
+from composeplat.compose.model import ALWAYS, COMPLETED, DEFAULT_NETWORKS, HEALTHY, HOST, NAMED, Project, Service
+from composeplat.compose.origins import Checker, Origins
+from composeplat.diagnostics import Report
+from composeplat.names import (
+    LONGEST_LABEL,
+    LONGEST_STATEFUL,
+    UPDATE_LABEL,
+    clean,
+    is_dns_label,
+    is_service_name,
+    shorten,
+)
+
+_POLICIES = {
+    "Deployment": ("rolling", "recreate"),
+    "StatefulSet": ("rolling", "on-delete"),
+    "Job": (),
+}
+
+
+_MAX_NETWORK_PAIRS = 10_000
+
+
+def check_project(project: Project, origins: Origins, report: Report) -> None:
+    checker = Checker(project, origins, report)
+    _check_names(checker, "services", project.services)
+    _check_names(checker, "volumes", project.volumes)
+    for service in project.services.values():
+        _check_dependencies(checker, service)
+        _check_mounts(checker, service)
+        _check_update_policy(checker, service)
+        _check_resources(checker, service)
+        _check_command(checker, service)
+        _check_length(checker, service)
+    _check_cycles(checker)
+    _check_isolation(checker)
+    _check_unused_volumes(checker)
+
+
+def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> None:
+    meant: dict[str, str] = {}
+    fits = is_service_name if kind == "services" else is_dns_label
+    first = "a letter" if kind == "services" else "a letter or digit"
+    for name in names:
+        cleaned = clean(name)
+        path = (kind, name)
+        if not fits(cleaned):
+            hint = f"use at most {LONGEST_LABEL} letters, digits and '-', beginning with {first}"
+            checker.say("bad-name", path, "can't be made a Kubernetes name", hint, at_key=True)
+            continue
+        if cleaned != name:
+            what = "its DNS name" if kind == "services" else "its name in the cluster"
+            checker.say(
+                "name-cleaned",
+                path,
+                f"becomes '{cleaned}', and that is {what}",
+                f"name it '{cleaned}'",
+                at_key=True,
+            )
+        if cleaned in meant:
+            checker.say(
+                "name-clash",
+                path,
+                f"and {kind}.{meant[cleaned]} would both be named '{cleaned}'",
+                "rename one of them",
+                at_key=True,
+            )
+        meant.setdefault(cleaned, name)
+
+
+def _check_length(checker: Checker, service: Service) -> None:
+    cleaned = clean(service.name)
+    if service.workload_kind == "StatefulSet" and LONGEST_STATEFUL < len(cleaned) <= LONGEST_LABEL:
+        hint = f"use at most {LONGEST_STATEFUL} characters, such as '{shorten(cleaned, LONGEST_STATEFUL)}'"
+        checker.say(
+            "bad-name",
+            ("services", service.name),
+            "is too long a name for a service that keeps data",
+            hint,
+            at_key=True,
+        )
+
+
+# dependencies ---------------------------------------------------------------------------------------------------------
+
+
+def _check_dependencies(checker: Checker, service: Service) -> None:
+    services = checker.project.services
+    for dependency in service.depends_on:
+        path = ("services", service.name, "depends_on", dependency.service)
+        found = services.get(dependency.service)
+        shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
+        if found is None:
+            if dependency.required:
+                checker.say(
+                    "unknown-service",
+                    path,
+                    f"names {shown}, which is not a service of the definition",
+                    _near(services),
+                )
+        elif dependency.condition == HEALTHY and not found.health_check and not found.ports:
+            message = (
+                f"waits for {shown} to be healthy, which has no health check and no port: it is enough that it runs"
+            )
+            if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
+                checker.say("no-effect", path, message, f"give {shown} a health check")
+        elif (
+            dependency.condition == COMPLETED
+            and found.restart == ALWAYS
+            and not _is_unread(checker, found, "restart", "deploy")
+        ):
+            checker.say(
+                "not-a-job",
+                path,
+                f"waits for {shown} to complete, but that service is restarted for ever",
+                f"give {shown} restart: 'no' or on-failure",
+            )
+
+
+def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
+    """Say whether a service, or one of its keys, could not be read: then what names it is not to blame."""
+    return service == Service(name=service.name) or checker.is_unread(service.name, *keys)
+
+
+def _near(services: Mapping[str, object]) -> str:
+    listed = ", ".join(islice(services, 8)) + (" …" if len(services) > 8 else "")  # noqa: PLR2004 -- what fits a line
+    return f"services are: {listed}"
+
+
+def _shortened(names: list[str]) -> list[str]:
+    """Leave out the middle of a long circle."""
+    return names if len(names) <= 12 else [*names[:8], "…", *names[-3:]]  # noqa: PLR2004 -- what a person follows
+
+
+def _check_cycles(checker: Checker) -> None:
+    """Report each circle once, at the dependency that closes it."""
+    services = checker.project.services
+    state: dict[str, int] = {}
+    for start in services:
+        trail: list[str] = []
+        pending: list[tuple[str, Iterator[str]]] = []
+        if start not in state:
+            state[start] = 1
+            trail.append(start)
+            pending.append((start, _required(services[start], services)))
+        while pending:
+            name, dependencies = pending[-1]
+            following = next(dependencies, None)
+            if following is None:
+                state[name] = 2
+                trail.pop()
+                pending.pop()
+            elif following not in state:
+                state[following] = 1
+                trail.append(following)
+                pending.append((following, _required(services[following], services)))
+            elif state[following] == 1:
+                circle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
+                path = ("services", name, "depends_on", following)
+                checker.say("dependency-cycle", path, f"closes a circle: {circle}", "remove one of these dependencies")
+
+
+def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
+    return iter([d.service for d in service.depends_on if d.service in services])
+
+
+def _check_isolation(checker: Checker) -> None:
+    """Tell once that networks keep services apart in Compose, and nothing does here; one pair shows it."""
+    on = {service.name: service.networks for service in checker.project.services.values() if service.networks}
+    groups = {networks: name for name, networks in reversed(on.items())}
+    pairs = islice(combinations(reversed(groups), 2), _MAX_NETWORK_PAIRS)
+    for first, second in islice(((groups[a], groups[b]) for a, b in pairs if not a & b), 1):
+        # One that names no networks is on the default one, and has no place to point at.
+        named, other = (first, second) if on[first] != DEFAULT_NETWORKS else (second, first)
+        message = f"keeps it apart from '{other}' in Compose; here every service reaches every other"
+        hint = "a NetworkPolicy of your own keeps them apart"
+        checker.say("not-isolated", ("services", named, "networks"), message, hint, at_key=True)
+
+
+# mounts ---------------------------------------------------------------------------------------------------------------
+
+
+def check_left_out(checker: Checker, service: Service) -> None:
+    """Say which of a service's volumes its container does not have."""
+    if service.build is None:
+        return
+    for index, mount in enumerate(service.mounts):
+        if mount.kind == HOST:
+            path = ("services", service.name, "mounts", index)
+            message = "is a host volume of a service that is built: it is for development, and not deployed"
+            checker.say("left-out", path, message, "copy it into the image: COPY in the Dockerfile")
+
+
+def _check_mounts(checker: Checker, service: Service) -> None:
+    check_left_out(checker, service)
+    for index, mount in enumerate(service.mounts):
+        path = ("services", service.name, "mounts", index)
+        if mount.kind == NAMED and mount.source not in checker.project.volumes:
+            shown = checker.origins.shown(*path, "source")
+            hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
+            checker.say("unknown-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
+
+
+def _check_unused_volumes(checker: Checker) -> None:
+    mounted = checker.project.mounted_volumes
+    for name in checker.project.volumes:
+        if name not in mounted:
+            checker.say("left-out", ("volumes", name), "is mounted by no service, and not created", at_key=True)
+
+
+# workloads ------------------------------------------------------------------------------------------------------------
+
+
+def _check_update_policy(checker: Checker, service: Service) -> None:
+    if not service.update_policy:
+        return
+    kind = service.workload_kind
+    allowed = _POLICIES[kind]
+    if service.update_policy in allowed:
+        return
+    path = ("services", service.name, "annotation", UPDATE_LABEL)
+    shown = checker.origins.shown(*path)
+    if allowed:
+        message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
+        checker.say("update-policy", path, message, _why_kind(service))
+    else:
+        message = f"is {shown}, which no Job takes: it is replaced as a whole"
+        checker.say("update-policy", path, message, "remove the label, or set restart: always")
+
+
+def _why_kind(service: Service) -> str:
+    """Say why a service is of its kind, where its update policy is one of the other's."""
+    if service.keeps_data and service.update_policy == "recreate":
+        return (
+            "a service with a named or anonymous volume is a StatefulSet; 'on-delete' waits for the pod to be deleted"
+        )
+    if not service.keeps_data and service.update_policy == "on-delete":
+        return "a service without a named or anonymous volume is a Deployment; 'recreate' ends its pods first"
+    return ""
+
+
+def _check_resources(checker: Checker, service: Service) -> None:
+    r = service.resources
+    for what, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
+        if request is not None and limit is not None and request > limit:
+            path = ("services", service.name, f"request_{what}")
+            checker.say("above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit")
+
+
+def _check_command(checker: Checker, service: Service) -> None:
+    path = ("services", service.name)
+    if service.command == () and not service.entrypoint:
+        checker.say(
+            "no-effect",
+            (*path, "command"),
+            "is empty; Kubernetes can't clear an image's command, so that holds",
+        )
+    if service.entrypoint == () and not service.command:
+        message = "is empty without a command; Kubernetes can't clear an image's entrypoint, so that holds"
+        checker.say("no-effect", (*path, "entrypoint"), message, "give a command")

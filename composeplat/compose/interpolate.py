@@ -1,0 +1,78 @@
+"""Substitute variables in a definition's values.
+
+Owns the walk over the nodes and what is said about variables.
+Must not know Compose's keys: every value is substituted alike, keys never, after YAML is parsed and before anything
+else looks at the text.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.nodes import Node, Scalar, rewrite
+from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, Variable, evaluate, parse_template
+from composeplat.compose.variables import Uses, Variables
+from composeplat.diagnostics import Report, Span, quoted
+
+MAX_TEXT_IN_ALL = 4 * MAX_TEXT
+
+
+def interpolate(node: Node, variables: Variables, report: Report, uses: Uses) -> Node:
+    """Give the tree with every value substituted."""
+
+    def substituted(scalar: Scalar) -> Scalar:
+        return interpolate_scalar(scalar, variables, report, uses)
+
+    return rewrite(node, substituted, {})
+
+
+def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, uses: Uses) -> Scalar:
+    text = scalar.text
+    if "$" not in text:
+        return scalar
+    try:
+        parts = parse_template(text)
+    except BadTemplate as error:
+        span = _inside(scalar, error.offset)
+        hint = "write ${NAME} or ${NAME:-default}, or $$ for a dollar sign"
+        report.add("bad-variable", span, (), f"{quoted(text)} can't be substituted: {error}", hint)
+        return scalar
+    if uses.length > MAX_TEXT_IN_ALL:
+        return scalar
+    outcome = Outcome()
+    value = evaluate(parts, variables.lookup, outcome)
+    uses.length += outcome.length
+    if outcome.is_too_long or uses.length > MAX_TEXT_IN_ALL:
+        most = MAX_TEXT if outcome.is_too_long else MAX_TEXT_IN_ALL
+        what = "this text" if outcome.is_too_long else "the definition"
+        message = f"variables put more than {most // 1024 // 1024} MiB into {what}"
+        report.add("too-large", scalar.span, (), message, "mount large values as files")
+        return scalar
+    for variable in outcome.used:
+        _note_use(variable, variables, uses)
+    for name in dict.fromkeys(outcome.unset):
+        _say_unset(name, scalar.span, report)
+    for variable in outcome.required:
+        reason = f": {variable.word_text}" if variable.word_text else ""
+        hint = f"set {variable.name} in the shell or in the file .env beside the definition"
+        report.add("required-variable", scalar.span, (), f"the variable '{variable.name}' must be set{reason}", hint)
+    if value == text:
+        return scalar
+    return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag)
+
+
+def _note_use(variable: Variable, variables: Variables, uses: Uses) -> None:
+    default = variable.word_text if variable.operator in (":-", "-") else None
+    uses.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
+
+
+def _say_unset(name: str, span: Span, report: Report) -> None:
+    message = f"the variable '{name}' is not set; it was taken as empty"
+    report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}")
+
+
+def _inside(scalar: Scalar, offset: int) -> Span:
+    """Point at the place within a plain or quoted scalar on one line."""
+    span = scalar.span
+    if "\n" in scalar.text or span.length < len(scalar.text):
+        return span
+    quote = span.length - len(scalar.text)
+    return Span(span.source, span.line, span.column + (1 if quote else 0) + offset, 2)

@@ -1,0 +1,73 @@
+"""Refuse paths outside the project that others will open: BuildKit for builds, the sync of ``platform up``.
+
+Owns which paths of a build are on this machine.
+Must not open any: what this package reads itself is refused where it is read (:mod:`composeplat.system.files`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from composeplat.compose.model import HOST, Build, Project, Service
+from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.parse.build import CACHE_FOLDER, OCI_LAYOUT, is_remote
+from composeplat.diagnostics import PathKey, Report
+from composeplat.system.files import is_system_path
+from composeplat.system.project_root import ProjectRoot
+
+
+def check_builds_inside(project: Project, origins: Origins, report: Report, root: ProjectRoot) -> None:
+    """Report each path of a build that is outside the project."""
+    checker = Checker(project, origins, report)
+    for service in project.services.values():
+        if service.build is not None:
+            for keys, path in build_paths(service.build):
+                place = ("services", service.name, "build", *keys)
+                _check(checker, root, place, path, f"names a path outside the project: {origins.shown(*place)}")
+
+
+def check_synced_inside(
+    project: Project, service: Service, origins: Origins, report: Report, root: ProjectRoot
+) -> None:
+    """Report each host path outside the project that would be synced."""
+    checker = Checker(project, origins, report)
+    for index, mount in enumerate(service.mounts):
+        place = ("services", service.name, "mounts", index)
+        if mount.kind == HOST and not is_system_path(Path(mount.source)):
+            shown = origins.shown(*place, "source")
+            _check(checker, root, place, mount.source, f"mounts a host path that is outside the project: {shown}")
+
+
+def _check(checker: Checker, root: ProjectRoot, place: PathKey, path: str, message: str) -> None:
+    if not root.allows(path):
+        checker.say("outside-project", place, message, root.fix)
+
+
+def build_paths(build: Build) -> Iterator[tuple[PathKey, str]]:
+    """The paths on this machine that a build reads or writes, each with its keys below ``build``."""
+    yield from _contexts(build)
+    for index, secret in enumerate(build.secrets):
+        if secret.file:
+            yield ("secrets", index), secret.file
+    for index, text in enumerate(build.ssh):
+        for path in filter(None, text.partition("=")[2].split(",")):
+            yield ("ssh", index), path
+    for key, caches in (("cache_from", build.cache_from), ("cache_to", build.cache_to)):
+        for index, text in enumerate(caches):
+            yield from (((key, index), found[2]) for found in CACHE_FOLDER.finditer(text))
+
+
+def _contexts(build: Build) -> Iterator[tuple[PathKey, str]]:
+    if build.context and not is_remote(build.context):
+        yield ("context",), build.context
+        if not build.dockerfile_inline:
+            keys = ("dockerfile",) if build.dockerfile else ("context",)
+            yield keys, os.path.join(build.context, build.dockerfile or "Dockerfile")
+    for name, context in build.additional_contexts.items():
+        if context.startswith(OCI_LAYOUT):
+            yield ("additional_contexts", name), re.split("[@:]", context.removeprefix(OCI_LAYOUT))[0]
+        elif not is_remote(context):
+            yield ("additional_contexts", name), context

@@ -1,0 +1,141 @@
+"""Put into the model what lies in files that only it names: env files of services, content of host volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from composeplat.compose.dotenv import EnvLines, evaluate_lines
+from composeplat.compose.load.host_content import read_host_content
+from composeplat.compose.load.reading import Reading
+from composeplat.compose.model import HOST, Mount, Project, Service
+from composeplat.compose.origins import Checker, Origins
+from composeplat.diagnostics import PathKey, quoted
+from composeplat.names import is_env_name, suggest_volume
+from composeplat.system import files
+
+MAX_ENVIRONMENTS = 32 * 1024 * 1024
+
+
+_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+_NO_SOCKET = "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
+_NO_SYSTEM_PATH = "a cluster has no path of this machine: use a named volume, or a folder of the project"
+
+
+def with_content(project: Project, origins: Origins, reading: Reading) -> Project:
+    content = Content(project, origins, reading)
+    services = {
+        name: replace(service, variables=content.variables(service), mounts=content.mounts(service))
+        for name, service in project.services.items()
+    }
+    return replace(project, services=services)
+
+
+class Content(Checker):
+    def __init__(self, project: Project, origins: Origins, reading: Reading) -> None:
+        super().__init__(project, origins, reading.report)
+        self.reading = reading
+        self._total = 0
+        self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
+
+    def variables(self, service: Service) -> dict[str, str]:
+        """Env files in their order, then ``environment`` over them; what that names without a value is not set."""
+        merged: dict[str, str] = {}
+        for index, file in enumerate(service.env_files):
+            found = self._env_file(file.path, raw=file.raw)
+            if isinstance(found, EnvLines):
+                values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
+                merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
+            elif found is not None and (file.required or not found.missing) and self.reading.publishes:
+                path = ("services", service.name, "env_files", index)
+                hint = "create it, or write the long form with required: false" if found.missing else found.hint
+                code = found.code or "unreadable-file"
+                self.say(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
+        for name, value in service.environment.items():
+            if value is None:
+                merged.pop(name, None)
+            else:
+                merged[name] = value
+        return merged if self._fits(merged, service) else {}
+
+    def _lookup(self, service: Service) -> Callable[[str], str | None]:
+        """What an env file's ``${NAME}`` means to a service, as in Compose: the command's variables before its own."""
+
+        def look(name: str) -> str | None:
+            found = self.reading.variables.lookup(name)
+            return service.environment.get(name) if found is None else found
+
+        return look
+
+    def _fits(self, merged: dict[str, str], service: Service) -> bool:
+        """Keep what all services are given within bounds: a large env file that many share is written out for each."""
+        before, self._total = self._total, self._total + sum(len(name) + len(value) for name, value in merged.items())
+        if self._total <= MAX_ENVIRONMENTS:
+            return True
+        if before <= MAX_ENVIRONMENTS:
+            message = f"brings the variables of all services above {MAX_ENVIRONMENTS // 1024**2} MiB"
+            self.say(
+                "too-large", ("services", service.name), message, "give fewer services the large values", at_key=True
+            )
+        return False
+
+    def _is_taken(self, name: str, service: Service, index: int) -> bool:
+        """Say whether Kubernetes takes a variable's name; one that it does not take is left out with a warning."""
+        if is_env_name(name):
+            return True
+        path = ("services", service.name, "env_files", index)
+        self.say("no-effect", path, f"names a file with a variable that Kubernetes does not take: {quoted(name)}")
+        return False
+
+    def _env_file(self, path: str, *, raw: bool) -> EnvLines | files.Unreadable | None:
+        """Parse an env file once, however many services name it; None where it is no text, which is reported."""
+        key = (path, raw)
+        if key not in self._env:
+            try:
+                content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=self.reading.root)
+            except files.Unreadable as error:
+                self._env[key] = error
+            else:
+                self._env[key] = self.reading.sources.env_lines(content, path, raw=raw)
+        return self._env[key]
+
+    def mounts(self, service: Service) -> tuple[Mount, ...]:
+        """Read what host volumes hold, where the deployment has them: not where the service is built."""
+        if service.build is not None:
+            return service.mounts
+        return tuple(
+            self._with_content(mount, ("services", service.name, "mounts", index)) if mount.kind == HOST else mount
+            for index, mount in enumerate(service.mounts)
+        )
+
+    def _with_content(self, mount: Mount, path: PathKey) -> Mount:
+        """Read a host volume; where nothing is published, what a container may have put into it is no error."""
+        source = Path(mount.source)
+        if files.is_system_path(source):
+            hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
+            self.say("refused-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
+            return mount
+        try:
+            content = read_host_content(source, self.reading.root)
+        except files.Unreadable as error:
+            if not self.reading.publishes:
+                return mount
+            code = error.code or ("missing-path" if error.missing else "refused-path")
+            instead = self._instead_of(mount, path) if error.missing else "use a named volume, or files of the project"
+            hint = error.hint or instead
+            self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
+            return mount
+        return replace(mount, content=content)
+
+    def _instead_of(self, mount: Mount, path: PathKey) -> str:
+        """The ways out where a host path is not there: what was meant can't be told from it."""
+        hidden = self.origins.is_substituted(*path, "source")
+        if Path(mount.target).suffix and not hidden:
+            return "create the file: it is copied, read-only"
+        example = suggest_volume(mount.source, mount.target, hidden=hidden)
+        return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"
+
+    def _shown(self, path: PathKey) -> str:
+        """Quote the path as it stands in the file; in the long form it is one key of the entry."""
+        return self.origins.shown(*path, "source")

@@ -1,0 +1,125 @@
+"""See that what builds need of this machine is there: contexts, Dockerfiles and their stages, secrets, keys.
+
+Must not know BuildKit: it looks for what is cheap to see, so that nothing is changed where a build can't even begin.
+It is asked before a build alone; a definition can be read and rendered where its sources are not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from composeplat.compose.model import Build
+from composeplat.compose.origins import Origins
+from composeplat.compose.parse.build import is_remote
+from composeplat.diagnostics import Report, dotted, quoted
+from composeplat.system import files
+
+_MAX_DOCKERFILE = 1024 * 1024
+_STAGE = re.compile(
+    r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*\S+(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
+)
+#: Another language than Dockerfile's may write stages otherwise.
+_OTHER_SYNTAX = re.compile(r"\A#\s*syntax\s*=\s*(?!docker/dockerfile)", re.IGNORECASE)
+
+
+def check_builds(builds: Mapping[str, Build], origins: Origins, report: Report) -> None:
+    """Report what is missing, at its place in the definition; ``builds`` are those of services, by name."""
+    for service, build in builds.items():
+        _Checker(service, build, origins, report).check()
+
+
+def secrets_of_files(build: Build) -> tuple[str, ...]:
+    """What the secrets of a build are whose values are in files; one that can't be read is passed over."""
+    found = []
+    for secret in build.secrets:
+        if secret.file:
+            with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
+                found.append(files.read_bytes(Path(secret.file), limit=files.MAX_BUILD_SECRET).decode())
+    return tuple(found)
+
+
+class _Checker:
+    def __init__(self, service: str, build: Build, origins: Origins, report: Report) -> None:
+        self.path = ("services", service, "build")
+        self.build = build
+        self.origins = origins
+        self.report = report
+
+    def check(self) -> None:
+        if is_remote(self.build.context):
+            if self.build.dockerfile not in ("", "Dockerfile"):
+                message = "can't be named where the context is an address"
+                hint = "name its folder behind the address, as in …git#main:folder, and the file there Dockerfile"
+                self._say("bad-value", ("dockerfile",), message, hint)
+        elif self._is_folder(("context",), self.build.context):
+            self._check_dockerfile()
+        for name, place in self.build.additional_contexts.items():
+            if not is_remote(place):
+                self._is_folder(("additional_contexts", name), place)
+        self._check_secrets()
+        for index, text in enumerate(self.build.ssh):
+            for path in filter(None, text.partition("=")[2].split(",")):
+                if not os.path.exists(path):
+                    self._say("missing-path", ("ssh", index), f"names a key that does not exist: {quoted(path)}")
+
+    def _is_folder(self, keys: tuple[str | int, ...], place: str) -> bool:
+        if os.path.isdir(place):
+            return True
+        what = "is no folder" if os.path.exists(place) else "does not exist"
+        shown = self.origins.shown(*self.path, *keys)
+        self._say("missing-path", keys, f"names a folder that {what}: {shown}", "create it, or correct the path")
+        return False
+
+    def _check_dockerfile(self) -> None:
+        text = self.build.dockerfile_inline
+        keys = ("dockerfile",)
+        if not text:
+            try:
+                path = Path(self.build.context, self.build.dockerfile or "Dockerfile")
+                text = files.read_bytes(path, limit=_MAX_DOCKERFILE).decode(errors="replace")
+            except files.Unreadable as error:
+                if self.build.dockerfile:
+                    shown = self.origins.shown(*self.path, *keys)
+                    message, hint = f"names a file that {error.reason}: {shown}", "it is relative to the context"
+                else:
+                    keys = ("context",)
+                    message, hint = f"names a folder whose Dockerfile {error.reason}", "name it with 'dockerfile'"
+                self._say("missing-path" if error.missing else "unreadable-file", keys, message, hint)
+                return
+        self._check_target(text)
+
+    def _check_target(self, dockerfile: str) -> None:
+        target = self.build.target
+        if not target or _OTHER_SYNTAX.match(dockerfile):
+            return
+        stages = _STAGE.findall(re.sub(r"\\[ \t]*\r?\n", " ", dockerfile))
+        names = [name.lower() for name in stages if name]
+        is_number = target.isdigit() and int(target) < len(stages)
+        if target.lower() not in names and not is_number and target not in self.build.additional_contexts:
+            shown = self.origins.shown(*self.path, "target")
+            hint = f"its stages are: {', '.join(names)}" if names else "write FROM … AS <name>"
+            self._say("bad-value", ("target",), f"names a stage that the Dockerfile does not have: {shown}", hint)
+
+    def _check_secrets(self) -> None:
+        for index, secret in enumerate(self.build.secrets):
+            keys = ("secrets", index)
+            if secret.file:
+                try:
+                    files.read_bytes(Path(secret.file), limit=files.MAX_BUILD_SECRET).decode()
+                except files.Unreadable as error:
+                    self._say("unreadable-file", keys, f"reads a file that {error.reason}: {quoted(secret.file)}")
+                except UnicodeDecodeError:
+                    hint = "encode it, as with base64"
+                    self._say("unreadable-file", keys, f"reads a file that is no text: {quoted(secret.file)}", hint)
+            elif secret.value is None:
+                message = f"reads a variable that is not set: {secret.variable}"
+                self._say("required-variable", keys, message, f"set {secret.variable}")
+
+    def _say(self, code: str, keys: tuple[str | int, ...], message: str, hint: str = "") -> None:
+        path = (*self.path, *keys)
+        written_at = self.origins.written_at(path)
+        self.report.add(code, self.origins.at(*path), written_at, f"{dotted(written_at)} {message}", hint)

@@ -1,0 +1,164 @@
+"""Lay documents over one another, each with what it includes under it.
+
+Owns the order of merging and Compose's ``include``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.compose.interpolate import interpolate
+from composeplat.compose.load.sources import Sources
+from composeplat.compose.load.variables import wants_env_file
+from composeplat.compose.merge import merge
+from composeplat.compose.nodes import Mapping, Node, Scalar
+from composeplat.compose.parse.fields import Context, Field
+from composeplat.compose.variables import Uses, Variables
+from composeplat.diagnostics import Source, Span
+from composeplat.system import files
+from composeplat.system.project_root import ProjectRoot
+
+MAX_INCLUDES = 100
+_NOT_INCLUDED = ("name", "version")
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    """One entry of ``include``: files laid over one another, with a folder and env files of their own."""
+
+    places: list[Field]
+    names: list[str]
+    folder: Path
+    env_files: list[str]
+
+
+class Documents:
+    def __init__(self, sources: Sources, uses: Uses, root: ProjectRoot, *, substitute: bool) -> None:
+        self.sources = sources
+        self.root = root
+        self.report = sources.report
+        self.uses = uses
+        self.substitute = substitute
+        self._trail: list[str] = []
+        self._included = 0
+
+    def join(self, texts: list[tuple[str, list[Node]]], variables: Variables) -> Node:
+        """Lay the documents of several files over one another, in their order."""
+        whole: Node | None = None
+        for path, nodes in texts:
+            self._trail.append(_identity(path))
+            for raw in nodes:
+                node = interpolate(raw, variables, self.report, self.uses) if self.substitute else raw
+                node = self._with_includes(node, variables)
+                whole = node if whole is None else merge(whole, node, self.report)
+            self._trail.pop()
+        return self._nothing(texts[0][0]) if whole is None else whole
+
+    def _nothing(self, path: str) -> Node:
+        """What empty files amount to: a definition that sets nothing."""
+        name = os.path.relpath(path, self.sources.request.folder) if path != "-" else "<stdin>"
+        return Mapping(Span(Source(name=name, base=Path(), order=1)))
+
+    def _with_includes(self, node: Node, variables: Variables) -> Node:
+        """Put what a file includes under it: what the file says itself wins."""
+        include = node.get("include") if isinstance(node, Mapping) else None
+        if include is None or not isinstance(node, Mapping) or (isinstance(include, Scalar) and include.is_null):
+            return node
+        under: Node | None = None
+        for item in Field(Context(self.report, variables), include, ("include",)).items("a list of files"):
+            part = self._include(item, variables)
+            if part is not None:
+                under = part if under is None else merge(under, part, self.report)
+        own = _without(node, ("include",))
+        return own if under is None else merge(under, own, self.report)
+
+    def _include(self, item: Field, variables: Variables) -> Node | None:
+        self._included += 1
+        if self._included > MAX_INCLUDES:
+            item.say("bad-value", f"is one include too many: a definition may have {MAX_INCLUDES}")
+            return None
+        include = self._read_include(item, variables)
+        if include is None or self._is_circle(include):
+            return None
+        texts = [(name, self._nodes(place, name, include)) for place, name in _pairs(include)]
+        if not any(nodes for _, nodes in texts):
+            return None
+        more: dict[str, str] = {}
+        for path in include.env_files:
+            if path != os.devnull:
+                more.update(self.sources.env(path, variables.with_defaults("include", more), self.root))
+        node = self.join(texts, variables.with_defaults("include", more) if more else variables)
+        return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
+
+    def _read_include(self, item: Field, variables: Variables) -> Include | None:
+        """Read the short or the long form; its own ``.env`` is that of its folder, unless env files are named."""
+        if isinstance(item.node, Scalar):
+            places, folder_field, env_field = [item], None, None
+        else:
+            section = item.section("include.*")
+            path = section.get("path") if section else None
+            if section is None or path is None:
+                item.say("missing-key", "must have a 'path'")
+                return None
+            places = list(path.items_or_one())
+            folder_field, env_field = section.get("project_directory"), section.get("env_file")
+        names = [os.path.normpath(os.path.join(item.base, text)) for place in places if (text := _local(place))]
+        if not names or len(names) != len(places):
+            return None
+        given = folder_field.text() if folder_field else None
+        folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
+        if env_field is not None:
+            env_files = [file for place in env_field.items_or_one() if (file := self._env_file(place))]
+        else:
+            own = os.path.join(folder, ".env")
+            env_files = [own] if wants_env_file(variables) and files.exists(Path(own)) else []
+        return Include(places, names, folder, env_files)
+
+    def _env_file(self, place: Field) -> str:
+        text = place.text()
+        path = os.path.join(place.base, text) if text else ""
+        if not path or path == os.devnull or self.root.allows(path):
+            return path
+        place.say("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
+        return ""
+
+    def _is_circle(self, include: Include) -> bool:
+        for place, name in _pairs(include):
+            if _identity(name) in self._trail:
+                place.say("include-cycle", "includes a file that is being included already", "remove this include")
+                return True
+        return False
+
+    def _nodes(self, place: Field, name: str, include: Include) -> list[Node]:
+        try:
+            content = self.sources.content(name, self.root)
+        except files.Unreadable as error:
+            code = error.code or "unreadable-file"
+            place.say(code, f"names {place.node.shown}, which {error.reason}", error.hint)
+            self.sources.complete = False
+            return []
+        return self.sources.nodes_of(content, name, include.folder)
+
+
+def _identity(path: str) -> str:
+    """Name a file by what every link to it leads to; what can be no path is refused when it is read."""
+    return path if "\0" in path else os.path.realpath(path)
+
+
+def _pairs(include: Include) -> list[tuple[Field, str]]:
+    return list(zip(include.places, include.names, strict=True))
+
+
+def _local(place: Field) -> str | None:
+    text = place.text()
+    if text and ("://" in text or text.startswith(("git@", "oci:"))):
+        place.say("bad-value", "must be a file on this machine", "fetch it, and name the file")
+        return None
+    return text
+
+
+def _without(node: Mapping, names: tuple[str, ...]) -> Mapping:
+    kept = {name: entry for name, entry in node.entries.items() if name not in names}
+    return Mapping(node.span, kept, node.tag, node.size)

@@ -1,0 +1,92 @@
+"""Read the content of host volumes: the files that are kept in the cluster, with their modes.
+
+Owns how much of a folder is read, and which links and kinds of files are refused. Must not know what becomes of them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
+from composeplat.system.files import Outside, Unreadable, check_inside, is_system_path, read_bytes, real_path, reason_of
+from composeplat.system.project_root import ProjectRoot
+
+
+def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
+    """Read a host volume's files with their modes, up to what a Secret should carry.
+
+    A link may lead to anywhere within the project.
+    """
+    if is_system_path(Path(real_path(path))):
+        raise Unreadable("leads to a system path")
+    check_inside(path, root)
+    try:
+        info = os.stat(path)
+    except OSError as error:
+        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from None
+    if stat.S_ISDIR(info.st_mode):
+        return _read_folder(path, root)
+    if not stat.S_ISREG(info.st_mode):
+        raise Unreadable("is a socket, pipe or device, not a file")
+    if info.st_size > MAX_HOST_BYTES:
+        return HostContent(is_folder=False, files=None, count=1, size=info.st_size)
+    content = read_bytes(path, limit=2 * MAX_HOST_BYTES, root=root)
+    file = HostFile(path="", mode=info.st_mode & 0o777, content=content)
+    return HostContent(is_folder=False, files=(file,), count=1, size=len(content))
+
+
+def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
+    """Read a folder's files, sorted; too many or too large, and only the fact is kept, but each is looked at."""
+    found: list[tuple[str, int]] = []
+    total = 0
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from None
+        for entry in entries:
+            name = os.path.relpath(entry.path, top)
+            if not _is_text(name):
+                raise Unreadable("holds a file whose name is not UTF-8 text")
+            if entry.is_symlink():
+                _check_link(entry.path, name, root)
+            try:
+                info = entry.stat()
+            except OSError:
+                raise Unreadable(f"holds '{name}', a link that leads nowhere or in a circle") from None
+            if stat.S_ISDIR(info.st_mode):
+                if not entry.is_symlink():
+                    pending.append(Path(entry.path))
+                else:
+                    raise Unreadable(f"holds '{name}', a link to a folder; mount that folder by its own path")
+            elif stat.S_ISREG(info.st_mode):
+                found.append((name, info.st_mode & 0o777))
+                total += info.st_size
+            else:
+                raise Unreadable(f"holds '{name}', a socket, pipe or device")
+    if total > MAX_HOST_BYTES or len(found) > MAX_HOST_FILES:
+        return HostContent(is_folder=True, files=None, count=len(found), size=total)
+    files = (
+        HostFile(path=name, mode=mode, content=read_bytes(top / name, limit=2 * MAX_HOST_BYTES, root=root))
+        for name, mode in sorted(found)
+    )
+    return HostContent(is_folder=True, files=tuple(files), count=len(found), size=total)
+
+
+def _check_link(path: str, name: str, root: ProjectRoot) -> None:
+    if not root.allows(path):
+        raise Outside(root, f"holds '{name}', a link that leads outside the project")
+    if is_system_path(Path(os.path.realpath(path))):
+        raise Unreadable(f"holds '{name}', a link to a system path")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

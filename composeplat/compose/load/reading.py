@@ -1,0 +1,78 @@
+"""Read a definition as one tree of nodes: files found, variables in, files over one another."""
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.compose.load.documents import Documents
+from composeplat.compose.load.sources import Sources
+from composeplat.compose.load.variables import (
+    NoDefinition,
+    definition_files,
+    definition_root,
+    first_variables,
+    project_root,
+    project_variables,
+    settle_settings,
+)
+from composeplat.compose.merge import settle
+from composeplat.compose.nodes import Node
+from composeplat.compose.request import Request
+from composeplat.compose.settings import Settings
+from composeplat.compose.variables import Uses, Variables
+from composeplat.diagnostics import Report
+from composeplat.system.project_root import ProjectRoot
+
+__all__ = ["NoDefinition", "Reading", "read"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A definition after the stages that know no keys."""
+
+    folder: Path
+    root: ProjectRoot
+    files: tuple[str, ...]
+    """The definition's files, as they were found; ``-`` is standard input."""
+    sources: Sources
+    variables: Variables
+    settings: Settings
+    document: Node
+    uses: Uses
+    publishes: bool = True
+
+    @property
+    def report(self) -> Report:
+        return self.sources.report
+
+    @property
+    def complete(self) -> bool:
+        return self.sources.complete
+
+
+def read(request: Request, *, substitute: bool = True) -> Reading:
+    sources = Sources(request, Report())
+    variables = first_variables(request, sources)
+    names = definition_files(request, variables, sources)
+    folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
+    root, own_root = project_root(request, folder), definition_root(request, variables, folder)
+    variables = project_variables(request, variables, folder, sources)
+    texts = [(name, sources.nodes(name, folder, own_root)) for name in names]
+    documents = [node for _, nodes in texts for node in nodes]
+    settings = settle_settings(request, variables, documents, folder, sources.report)
+    variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
+    uses = Uses()
+    document = Documents(sources, uses, root, substitute=substitute).join(texts, variables)
+    return Reading(
+        folder=folder,
+        root=root,
+        files=tuple(names),
+        sources=sources,
+        variables=variables,
+        settings=settings,
+        document=settle(document, sources.report),
+        uses=uses,
+        publishes=request.publishes,
+    )

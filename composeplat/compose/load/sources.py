@@ -1,0 +1,108 @@
+"""Bring files in as sources: named for people, numbered in the order they come.
+
+Owns what is said of a file that can't be read, and the one memory of whether all could.
+"""
+
+from __future__ import annotations
+
+import os.path
+from pathlib import Path
+
+from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
+from composeplat.compose.nodes import Amount, Node, Scalar, StopReading, decode, read_nodes
+from composeplat.compose.request import Request
+from composeplat.compose.variables import Variables
+from composeplat.diagnostics import Report, Source, Span, quoted
+from composeplat.system import files
+from composeplat.system.project_root import ProjectRoot
+
+_MAX_NAMES = 5
+
+
+class Sources:
+    def __init__(self, request: Request, report: Report) -> None:
+        self.request = request
+        self.report = report
+        self.complete = True
+        """Every definition file was there, and could be read as YAML."""
+        self._count = 0
+        self._amount = Amount()
+        self._bytes = 0
+
+    def make(self, path: str, base: Path, text: str) -> Source:
+        """Number a source, so that messages sort in the order files are read."""
+        self._count += 1
+        return Source(name=self.shown(path), base=base, text=text, order=self._count)
+
+    def shown(self, path: str) -> str:
+        """Name a file as people would: relative to where they are, unless that climbs."""
+        if path == "-":
+            return "<stdin>"
+        relative = os.path.relpath(path, self.request.folder)
+        return path if relative.startswith("..") else relative
+
+    def nodes(self, path: str, base: Path, root: ProjectRoot | None = None) -> list[Node]:
+        """Read a definition's documents; what is wrong is reported, and the file counts as not read."""
+        try:
+            content = self.content(path, root)
+        except files.Unreadable as error:
+            self.complete = False
+            self._refuse(path, base, error)
+            return []
+        return self.nodes_of(content, path, base)
+
+    def content(self, path: str, root: ProjectRoot | None) -> bytes:
+        """Read a file of the definition, or standard input; the limit is for all of them together.
+
+        Without a ``root``, the user has named the file.
+        """
+        given = self.request.standard_input
+        if path != "-":
+            content = files.read_bytes(Path(path), limit=files.MAX_DEFINITION, root=root)
+        else:
+            content = files.read_standard_input() if given is None else given
+        self._bytes += len(content)
+        if self._bytes > files.MAX_DEFINITION:
+            raise files.Unreadable(f"makes the definition larger than {files.MAX_DEFINITION // 1024 // 1024} MiB")
+        return content
+
+    def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
+        try:
+            source = decode(content, lambda text: self.make(path, base, text), self.report)
+            documents = read_nodes(source, self.report, self._amount)
+        except StopReading:
+            self.complete = False
+            return []
+        return [node for node in documents if not (isinstance(node, Scalar) and node.is_null)]
+
+    def _refuse(self, path: str, base: Path, error: files.Unreadable) -> None:
+        source = self.make(path, base, "")
+        code = error.code or "unreadable-file"
+        hint = error.hint or (self._others_than(Path(path)) if error.missing else "")
+        self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", hint)
+
+    def _others_than(self, path: Path) -> str:
+        """Name the files that lie where one was looked for."""
+        names = files.names_beside(path)
+        listed = ", ".join(map(quoted, names[:_MAX_NAMES])) + (" …" if len(names) > _MAX_NAMES else "")
+        return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
+
+    def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
+        """Read an env file that supplies variables to the definition."""
+        base = Path(os.path.dirname(path))
+        try:
+            content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=root)
+        except files.Unreadable as error:
+            self._refuse(path, base, error)
+            return {}
+        parsed = self.env_lines(content, path)
+        return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
+
+    def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
+        """Parse an env file; None where it is no text, which is reported."""
+        base = Path(os.path.dirname(path))
+        try:
+            source = decode(content, lambda text: self.make(path, base, text), self.report)
+        except StopReading:
+            return None
+        return parse_lines(source, self.report, raw=raw)

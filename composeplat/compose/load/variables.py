@@ -1,0 +1,252 @@
+"""Settle what must be known before the definition is read: its variables, its files and the environment's names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from composeplat.compose.interpolate import interpolate_scalar
+from composeplat.compose.load.sources import Sources
+from composeplat.compose.nodes import Mapping as MappingNode
+from composeplat.compose.nodes import Node, Scalar
+from composeplat.compose.request import Request
+from composeplat.compose.settings import Settings
+from composeplat.compose.values import BadValue, parse_image
+from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, Uses, Variables
+from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
+from composeplat.names import is_dns_label, is_dns_name, make_label
+from composeplat.system import files
+from composeplat.system.project_root import OPTION, VARIABLE, ProjectRoot, find_project_root
+
+
+class NoDefinition(ComposeplatError):
+    exit_code = Exit.INVALID
+    code = "no-definition"
+
+
+class BadSetting(ComposeplatError):
+    """An option, or the variable that stands for it, is not what it must be."""
+
+    exit_code = Exit.USAGE
+
+
+# variables ------------------------------------------------------------------------------------------------------------
+
+
+def first_variables(request: Request, sources: Sources) -> Variables:
+    """What may name the definition's files: the shell, and the env files that are named or lie where we stand."""
+    shell = Variables.of(request.shell, {}, request.platform)
+    named = _named_env_files(request, shell)
+    if named:
+        return _layered(request, named, sources, None)
+    own = os.path.join(request.folder, ".env")
+    if request.files or shell.lookup("COMPOSE_FILE") or not wants_env_file(shell) or not files.exists(Path(own)):
+        return shell
+    # Read again, and with its messages, as the definition's own env file, if it is that.
+    return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
+
+
+def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
+    """Add the ``.env`` beside the definition, unless env files were named."""
+    shell = Variables.of(request.shell, {}, request.platform)
+    if _named_env_files(request, shell):
+        return first
+    own = os.path.join(folder, ".env")
+    if not wants_env_file(shell) or not files.exists(Path(own)):
+        return shell
+    return _layered(request, [own], sources, project_root(request, folder))
+
+
+def wants_env_file(variables: Variables) -> bool:
+    return not variables.flag("COMPOSE_DISABLE_ENV_FILE", default=False)
+
+
+def _named_env_files(request: Request, shell: Variables) -> list[str]:
+    named = request.env_files or _split(shell.lookup("COMPOSE_ENV_FILES"), ",")
+    return [os.path.join(request.folder, name) for name in named]
+
+
+def _layered(request: Request, paths: list[str], sources: Sources, root: ProjectRoot | None) -> Variables:
+    """Lay env files over one another; what one refers to may stand in those before it."""
+    read: list[tuple[str, Mapping[str, str]]] = []
+    for path in paths:
+        variables = Variables.of_files(request.shell, read, request.platform)
+        read.append((sources.shown(path), sources.env(path, variables, root)))
+    return Variables.of_files(request.shell, read, request.platform)
+
+
+def _split(text: str | None, separator: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(separator) if part.strip())
+
+
+# the project's root ---------------------------------------------------------------------------------------------------
+
+
+def project_root(request: Request, folder: Path) -> ProjectRoot:
+    """The root of the project in a folder.
+
+    Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
+    """
+    allowed = request.allow_outside or Variables.of(request.shell).flag(VARIABLE, default=False)
+    path = find_project_root(folder, request.shell.get("HOME", ""))
+    return ProjectRoot(path, allow_outside=allowed, option=request.outside_option or OPTION)
+
+
+def definition_root(request: Request, variables: Variables, folder: Path) -> ProjectRoot | None:
+    """The root that the definition's own files must lie in; none where the user has named them."""
+    if request.files or request.shell.get("COMPOSE_FILE"):
+        return None
+    return project_root(request, request.folder if variables.lookup("COMPOSE_FILE") else folder)
+
+
+# files ----------------------------------------------------------------------------------------------------------------
+
+
+def definition_files(request: Request, variables: Variables, sources: Sources) -> list[str]:
+    """The files to read, in their order: named, or found from where we stand upwards."""
+    separator = variables.lookup("COMPOSE_PATH_SEPARATOR") or os.pathsep
+    named = request.files or _split(variables.lookup("COMPOSE_FILE"), separator)
+    if named:
+        return [name if name == "-" else os.path.normpath(os.path.join(request.folder, name)) for name in named]
+    found = files.find_definition(request.folder)
+    if found is None:
+        raise NoDefinition(
+            "no Compose file here or in a folder above: looked for " + ", ".join(files.DEFAULT_NAMES),
+            "name one with -f, or go to the folder that has one",
+        )
+    if found.passed_over:
+        others = ", ".join(quoted(path.name) for path in found.passed_over)
+        verb = "stands" if len(found.passed_over) == 1 else "stand"
+        span = Span(sources.make(str(found.files[0]), found.files[0].parent, ""))
+        message = f"{others} {verb} here too and {'is' if verb == 'stands' else 'are'} passed over"
+        sources.report.add("several-files", span, (), message, "name the file with -f")
+    return [str(path) for path in found.files]
+
+
+# names ----------------------------------------------------------------------------------------------------------------
+
+
+def settle_settings(
+    request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
+) -> Settings:
+    """Settle the names: what is asked for, then variables, then what the definition and its folder say."""
+
+    def asked(option: str, name: str) -> str:
+        return option or variables.lookup(name) or ""
+
+    settings = Settings(
+        environment=_environment_name(request, variables, documents, folder, report),
+        name_from_folder=not any(_given_names(request, variables, documents)),
+        namespace=_namespace(request, variables),
+        domain=(asked(request.domain, "PLATFORM_DOMAIN") or request.usual_domain).lower().strip("."),
+        ingress_class=asked(request.ingress_class, "PLATFORM_INGRESS_CLASS"),
+        gateway=asked(request.gateway, "PLATFORM_GATEWAY"),
+        tls_secret=asked(request.tls_secret, "PLATFORM_TLS_SECRET"),
+        tls_issuer=asked(request.tls_issuer, "PLATFORM_TLS_ISSUER"),
+        pod_security=asked(request.pod_security, "PLATFORM_POD_SECURITY"),
+        registry=(asked(request.registry, "PLATFORM_REGISTRY") or request.usual_registry).rstrip("/"),
+        pull_secret=request.pull_secret or variables.flag("PLATFORM_PULL_SECRET", default=False),
+        volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
+        wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
+    )
+    _check_settings(settings)
+    return settings
+
+
+def namespace_of(request: Request) -> str:
+    """The namespace, before a definition is read, and without one too; not looked at whether it can be one.
+
+    Only a name is taken of what is read, so it is read wherever it is: reading the definition refuses what is outside.
+    """
+    request = replace(request, allow_outside=True)
+    sources = Sources(request, Report())
+    variables = first_variables(request, sources)
+    try:
+        names = definition_files(request, variables, sources)
+    except NoDefinition:
+        pass
+    else:
+        folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
+        variables = project_variables(request, variables, folder, sources)
+    return _namespace(request, variables)
+
+
+def _namespace(request: Request, variables: Variables) -> str:
+    named = request.namespace or variables.lookup("PLATFORM_NAMESPACE")
+    return named or request.context_namespace or "default"
+
+
+def _environment_name(
+    request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
+) -> str:
+    """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``, the folder's name, in that order; made a DNS label."""
+    given = _given_names(request, variables, documents)
+    chosen = next((name for name in (*given, folder.name) if name), "default")
+    label = make_label(chosen)
+    if label:
+        return label
+    source = documents[0].span.source if documents else Source(name=str(folder), base=folder)
+    written = _written_name(documents)
+    span = written.span if written is not None and chosen is given[-1] else Span(source)
+    hint = "give one with --name or the key 'name'"
+    report.add("bad-name", span, ("name",), "the environment's name has no letter or digit", hint)
+    return "default"
+
+
+def _given_names(request: Request, variables: Variables, documents: list[Node]) -> tuple[str, str, str]:
+    """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``; each is empty where it is not given."""
+    written = _written_name(documents)
+    # What may be wrong with the file's own name is told when the file is substituted as a whole.
+    in_file = interpolate_scalar(written, variables, Report(), Uses()).text if written is not None else ""
+    return request.name, variables.lookup("COMPOSE_PROJECT_NAME") or "", in_file
+
+
+def _written_name(documents: list[Node]) -> Scalar | None:
+    named = [name for document in documents if (name := _name_of(document)) is not None]
+    return named[-1] if named else None
+
+
+def _name_of(document: Node) -> Scalar | None:
+    name = document.get("name") if isinstance(document, MappingNode) else None
+    return name if isinstance(name, Scalar) and not name.is_null else None
+
+
+def _check_settings(settings: Settings) -> None:
+    """Refuse what could never be a name in a cluster; the text itself may be a variable's value and is not shown."""
+    gateway = settings.gateway.rpartition("/")
+    rules = (
+        ("--namespace", "PLATFORM_NAMESPACE", is_dns_label(settings.namespace), "letters, digits and '-'"),
+        ("--domain", "PLATFORM_DOMAIN", _absent_or_name(settings.domain), "a DNS name such as apps.example.com"),
+        ("--ingress-class", "PLATFORM_INGRESS_CLASS", _absent_or_name(settings.ingress_class), "the class's name"),
+        (
+            "--gateway",
+            "PLATFORM_GATEWAY",
+            _absent_or_name(gateway[2]) and _absent_or_name(gateway[0]),
+            "NAMESPACE/NAME",
+        ),
+        ("--tls-secret", "PLATFORM_TLS_SECRET", _absent_or_name(settings.tls_secret), "the secret's name"),
+        ("--tls-issuer", "PLATFORM_TLS_ISSUER", _absent_or_name(settings.tls_issuer), "the issuer's name"),
+        ("--pod-security", "PLATFORM_POD_SECURITY", settings.pod_security in ("", "restricted"), "'restricted'"),
+        ("--registry", "PLATFORM_REGISTRY", _is_registry(settings.registry), "HOST or HOST/PATH, without a scheme"),
+    )
+    if settings.gateway and (settings.tls_secret or settings.tls_issuer):
+        raise BadSetting(
+            "--tls-secret and --tls-issuer are for Ingresses; with --gateway its listener has the certificate",
+            "leave them out, PLATFORM_TLS_SECRET and PLATFORM_TLS_ISSUER too",
+        )
+    wrong = [f"{option} (or {variable}) must be {want}" for option, variable, right, want in rules if not right]
+    if wrong:
+        raise BadSetting("; ".join(wrong))
+
+
+def _absent_or_name(text: str) -> bool:
+    return not text or is_dns_name(text)
+
+
+def _is_registry(text: str) -> bool:
+    try:
+        return not text or bool(parse_image(f"{text}/image"))
+    except BadValue:
+        return False

@@ -1,0 +1,320 @@
+"""Lay one definition over another, by Compose's rules.
+
+Owns what happens to each key when several files set it: replaced, merged by name, appended, or made one list; and the
+tags ``!reset`` and ``!override``.
+Must not know what the keys mean, nor read files: two trees of nodes come in, one goes out, places kept.
+
+Rules are rows keyed by path pattern; what no row names is merged as a mapping, appended as a list, or replaced.
+Entries of a list that name the same thing (a variable, a mount's target, a port) are then made one, the later one
+standing at the earlier one's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
+from composeplat.compose.values import BadValue, clean_target, parse_mount, parse_port
+from composeplat.diagnostics import PathKey, Report, dotted
+
+Pattern = tuple[str, ...]
+
+_RESET, _OVERRIDE = "!reset", "!override"
+
+
+def merge(base: Node, over: Node, report: Report) -> Node:
+    """Lay ``over`` on ``base``."""
+    return _merge(base, over, (), report)
+
+
+def settle(node: Node, report: Report | None = None) -> Node:
+    """Carry out what is left of the tags once nothing more is laid over: drop what is reset; make entries one.
+
+    Two mounts of one file at the same path are made one as well, as Compose does, but reported: nobody means that.
+    """
+    return _settle(node, (), report)
+
+
+def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
+    match node:
+        case Mapping():
+            entries = {
+                name: (key, _settle(value, (*path, name), report))
+                for name, (key, value) in node.entries.items()
+                if value.tag != _RESET
+            }
+            return Mapping(node.span, entries, "", node.size)
+        case Sequence():
+            if report is not None:
+                _report_mount_clashes(node.items, path, report)
+            return _settle_items(node, path, report)
+        case Scalar() if node.tag:
+            return Scalar(node.span, node.text, node.written, node.plain)
+        case _:
+            return node
+
+
+def _settle_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
+    """Leave out what is reset, and all but the last of entries that are one; the others keep their numbers."""
+    kept = [(index, item) for index, item in enumerate(node.items) if item.tag != _RESET]
+    identify = _IDENTITIES.get(_pattern(path))
+    if identify is not None:
+        kept = list({identify(item): (index, item) for index, item in kept}.values())
+    numbers = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
+    items = [_settle(item, (*path, index), report) for index, item in kept]
+    return Sequence(node.span, items, "", node.size, numbers)
+
+
+def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
+    if over.tag in (_OVERRIDE, _RESET):
+        return over
+    pattern = _pattern(path)
+    rule = _RULES.get(pattern)
+    if rule is not None:
+        base, over = rule(base), rule(over)
+    if isinstance(over, Scalar) and over.is_null:
+        return base
+    if rule is _replaced or (isinstance(base, Scalar) and base.is_null):
+        return over
+    if pattern == ("services", "*", "logging") and not _same_driver(base, over):
+        return over
+    return _merge_alike(base, over, path, report)
+
+
+def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
+    """Merge two values that should be of one kind by now."""
+    match base, over:
+        case Mapping(), Mapping():
+            return _merge_mappings(base, over, path, report)
+        case Sequence(), Sequence():
+            _report_mount_clashes(base.items, path, report)
+            _report_mount_clashes(over.items, path, report)
+            return _unify(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
+        case Scalar(), Scalar():
+            return over
+        case _:
+            want = "a single value" if isinstance(base, Scalar) else kind_of(base)
+            where = dotted(path) or "the definition"
+            message = f"{where} must be {want}, as in the file it is laid over, not {kind_of(over)}"
+            report.add("wrong-type", over.span, path, message)
+            return base
+
+
+def _merge_mappings(base: Mapping, over: Mapping, path: PathKey, report: Report) -> Mapping:
+    entries = dict(base.entries)
+    for name, (key, value) in over.entries.items():
+        known = entries.get(name)
+        if known is None:
+            entries[name] = (key, value)
+        else:
+            # Two mappings: the key stays where it first stood, so that a message about it names that place.
+            merged = _merge(known[1], value, (*path, name), report)
+            entries[name] = (key if merged is value else known[0], merged)
+    return Mapping(base.span, entries, base.tag, base.size + over.size)
+
+
+def _pattern(path: PathKey) -> Pattern:
+    """Write a path with its free names as ``*``."""
+    steps = [str(step) if isinstance(step, str) else "*" for step in path]
+    if len(steps) > 1 and steps[0] in _NAMED:
+        steps[1] = "*"
+    if len(steps) > 3 and (steps[2] == "networks" or steps[2] == "ulimits"):  # noqa: PLR2004 -- services.*.networks.*
+        steps[3] = "*"
+    return tuple(steps)
+
+
+_NAMED = ("services", "volumes", "networks", "secrets", "configs", "models")
+
+
+# what a value becomes before it is merged -----------------------------------------------------------------------------
+
+
+def _replaced(node: Node) -> Node:
+    return node
+
+
+def _as_list(node: Node) -> Node:
+    """Make ``NAME: value`` pairs the list ``NAME=value``, and a single text a list of one."""
+    match node:
+        case Mapping():
+            items: list[Node] = []
+            for _, (key, value) in sorted(node.entries.items()):
+                values = value.items if isinstance(value, Sequence) else [value]
+                items += [_joined(key, one) for one in values]
+            return Sequence(node.span, items, node.tag, node.size)
+        case Scalar() if not node.is_null:
+            return Sequence(node.span, [node], "", 2)
+        case _:
+            return node
+
+
+def _joined(key: Scalar, value: Node) -> Node:
+    if not isinstance(value, Scalar):
+        return value
+    if value.is_null:
+        return Scalar(key.span, key.text, key.text)
+    written = f"{key.text}={value.written}"
+    text = f"{key.text}={value.text}" if value.is_substituted else written
+    return Scalar(value.span, text, written)
+
+
+def _as_mapping(node: Node, inner: str = "", default: str = "") -> Node:
+    """Make the list ``[a, b]`` the mapping ``{a: , b: }``."""
+    if not isinstance(node, Sequence):
+        return node
+    entries: dict[str, tuple[Scalar, Node]] = {}
+    for item in node.items:
+        if not isinstance(item, Scalar):
+            return node
+        value: Node = Scalar(item.span, "", "", plain=True)
+        if inner:
+            key = Scalar(item.span, inner, inner)
+            value = Mapping(item.span, {inner: (key, Scalar(item.span, default, default))}, "", 3)
+        entries[item.text] = (item, value)
+    return Mapping(node.span, entries, node.tag, node.size)
+
+
+def _as_dependencies(node: Node) -> Node:
+    return _as_mapping(node, "condition", "service_started")
+
+
+def _as_build(node: Node) -> Node:
+    if isinstance(node, Scalar) and not node.is_null:
+        key = Scalar(node.span, "context", "context")
+        return Mapping(node.span, {"context": (key, node)}, node.tag, 3)
+    return node
+
+
+def _same_driver(base: Node, over: Node) -> bool:
+    if not (isinstance(base, Mapping) and isinstance(over, Mapping)):
+        return True
+    first, second = base.get("driver"), over.get("driver")
+    return not (isinstance(first, Scalar) and isinstance(second, Scalar)) or first.text == second.text
+
+
+def _rules() -> dict[Pattern, Callable[[Node], Node]]:
+    rules: dict[Pattern, Callable[[Node], Node]] = {}
+    service = ("services", "*")
+    for key in ("command", "entrypoint", "healthcheck.test"):
+        rules[(*service, *key.split("."))] = _replaced
+    for key in (
+        "annotations", "build.additional_contexts", "build.args", "build.extra_hosts", "build.labels", "deploy.labels",
+        "dns", "dns_opt", "dns_search", "env_file", "environment", "extra_hosts", "label_file", "labels", "sysctls",
+        "tmpfs",
+    ):  # fmt: skip
+        rules[(*service, *key.split("."))] = _as_list
+    rules[("networks", "*", "labels")] = rules[("volumes", "*", "labels")] = _as_list
+    rules[(*service, "build")] = _as_build
+    rules[(*service, "depends_on")] = _as_dependencies
+    rules[(*service, "networks")] = rules[(*service, "models")] = _as_mapping
+    rules[(*service, "ulimits", "*")] = _replaced
+    rules[("models", "*", "runtime_flags")] = _replaced
+    return rules
+
+
+_RULES = _rules()
+
+
+# which entries of a list are one --------------------------------------------------------------------------------------
+
+
+def _unify(node: Sequence, path: PathKey) -> Sequence:
+    identify = _IDENTITIES.get(_pattern(path))
+    if identify is None:
+        return node
+    kept: dict[object, Node] = {}
+    for item in node.items:
+        kept[identify(item)] = item
+    if len(kept) == len(node.items):
+        return node
+    return Sequence(node.span, list(kept.values()), node.tag, node.size)
+
+
+def _by_name(item: Node) -> object:
+    return item.text.partition("=")[0] if isinstance(item, Scalar) else id(item)
+
+
+def _by_text(item: Node) -> object:
+    return item.text if isinstance(item, Scalar) else id(item)
+
+
+def _by_target(item: Node) -> object:
+    """Tell a mount by where it is mounted."""
+    target = item.get("target") if isinstance(item, Mapping) else item
+    if not isinstance(target, Scalar):
+        return id(item)
+    try:
+        return clean_target(target.text) if target is not item else parse_mount(target.text).target
+    except BadValue:
+        return id(item)
+
+
+def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> None:
+    """A later file may mount something else at a path; one list that does so twice contradicts itself."""
+    if _pattern(path) != ("services", "*", "volumes"):
+        return
+    seen: set[object] = set()
+    for index, item in enumerate(items):
+        if item.tag == _RESET:
+            continue
+        target = _by_target(item)
+        if target in seen:
+            where = (*path, index)
+            message = f"{dotted(where)} mounts at the same path as another volume of this service"
+            report.add("mount-clash", item.span, where, message, "remove one of them")
+        seen.add(target)
+
+
+def _by_second_part(item: Node) -> object:
+    return item.text.split(":")[1] if isinstance(item, Scalar) and ":" in item.text else _by_text(item)
+
+
+def _by_port(item: Node) -> object:
+    if isinstance(item, Mapping):
+        steps = (item.get(key) for key in ("host_ip", "published", "target", "protocol"))
+        host_ip, published, target, protocol = (s.text if isinstance(s, Scalar) else "" for s in steps)
+        return (host_ip, published, target, protocol.lower() or "tcp")
+    if not isinstance(item, Scalar):
+        return id(item)
+    try:
+        port = parse_port(item.text)
+    except BadValue:
+        return id(item)
+    if len(port.pairs) != 1:
+        return (port.host_ip, port.pairs[0], port.pairs[-1], port.protocol)
+    published_port, target_port = port.pairs[0]
+    return (port.host_ip, str(published_port or ""), str(target_port), port.protocol)
+
+
+def _by_path(item: Node) -> object:
+    path = item.get("path") if isinstance(item, Mapping) else item
+    return path.text if isinstance(path, Scalar) else id(item)
+
+
+def _identities() -> dict[Pattern, Callable[[Node], object]]:
+    identities: dict[Pattern, Callable[[Node], object]] = {}
+    by_name = (
+        "annotations", "build.additional_contexts", "build.args", "build.labels", "deploy.labels", "environment",
+        "labels", "links", "sysctls",
+    )  # fmt: skip
+    by_text = (
+        "build.extra_hosts", "build.platform", "build.platforms", "build.tags", "cap_add", "cap_drop", "dns",
+        "dns_opt", "dns_search", "expose", "extra_hosts", "label_file", "networks.*.aliases",
+        "networks.*.link_local_ips", "profiles", "tmpfs",
+    )  # fmt: skip
+    rows: tuple[tuple[tuple[str, ...], Callable[[Node], object]], ...] = (
+        (by_name, _by_name),
+        (by_text, _by_text),
+        (("volumes",), _by_target),
+        (("devices",), _by_second_part),
+        (("ports",), _by_port),
+        (("env_file",), _by_path),
+    )
+    for keys, identify in rows:
+        for key in keys:
+            identities[("services", "*", *key.split("."))] = identify
+    identities[("networks", "*", "labels")] = identities[("volumes", "*", "labels")] = _by_name
+    return identities
+
+
+_IDENTITIES = _identities()

@@ -1,0 +1,23 @@
+"""Read what becomes annotations: ``labels``, ``deploy.labels``, ``annotations`` and a volume's ``labels``."""
+
+from __future__ import annotations
+
+from composeplat.compose.parse.fields import Section
+from composeplat.names import is_key
+
+
+def parse_annotations(section: Section, key: str) -> dict[str, str]:
+    """Read the pairs; a name that Kubernetes refuses is left out with a warning."""
+    found = section.get(key)
+    kept: dict[str, str] = {}
+    for name, place, value in found.pairs() if found else ():
+        if is_key(name):
+            kept[name] = value or ""
+            place.ctx.origins.name((*section.whole.path[:2], "annotation", name), place.node, place.path)
+        else:
+            place.say(
+                "no-effect",
+                "has a name that Kubernetes does not take as an annotation's, and is left out",
+                "at most 63 letters, digits, '-', '_' and '.', after an optional DNS name and '/'",
+            )
+    return kept

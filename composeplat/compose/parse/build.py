@@ -1,0 +1,165 @@
+"""Read ``build``."""
+
+from __future__ import annotations
+
+import re
+
+from composeplat.compose.model import Build, BuildSecret
+from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.parse.environment import absolute
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.diagnostics import quoted
+
+#: Images in a folder of this machine.
+OCI_LAYOUT = "oci-layout://"
+_REMOTE = re.compile(r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:")
+#: What a cache on this machine says of its folder.
+CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
+_NETWORKS = ("default", "host", "none")
+
+
+def is_remote(context: str) -> bool:
+    """Say whether a build context is an address, and no folder of this machine."""
+    return _REMOTE.match(context) is not None
+
+
+def parse_build(service: Section) -> Build | None:
+    whole = service.get("build")
+    if whole is None:
+        return None
+    if isinstance(whole.node, Scalar):
+        context = whole.text()
+        whole.ctx.origins.name((*whole.path, "context"), whole.node, whole.path)
+        return Build(context=_context(whole, context or "."))
+    section = whole.section("services.*.build")
+    return _read_build(section) if section else None
+
+
+def _context(place: Field, text: str) -> str:
+    if text.startswith(OCI_LAYOUT):
+        return OCI_LAYOUT + absolute(place, text.removeprefix(OCI_LAYOUT))
+    return text if is_remote(text) else absolute(place, text)
+
+
+def _read_build(section: Section) -> Build:
+    context = section.get("context")
+    inline = section.get("dockerfile_inline")
+    dockerfile = section.get("dockerfile")
+    if inline and dockerfile:
+        dockerfile.say("conflicting-keys", "can't be set along with dockerfile_inline", "keep one of them")
+    ssh = section.fields.get("ssh")
+    if ssh is not None and ssh.is_null:
+        ssh.wrong("a mapping or a list")
+    return Build(
+        context=_context(context, context.text() or ".") if context else absolute(section.whole, "."),
+        dockerfile=section.text("dockerfile"),
+        dockerfile_inline=section.text("dockerfile_inline"),
+        target=section.text("target"),
+        args=_args(section),
+        labels=section.mapping("labels"),
+        additional_contexts=_additional_contexts(section),
+        extra_hosts=_extra_hosts(section),
+        cache_from=_caches(section, "cache_from"),
+        cache_to=_caches(section, "cache_to"),
+        platforms=section.texts("platforms"),
+        secrets=_secrets(section),
+        ssh=_ssh(section),
+        tags=section.texts("tags"),
+        network=_network(section),
+        no_cache=section.boolean("no_cache", default=False),
+        pull=section.boolean("pull", default=False),
+    )
+
+
+def _network(section: Section) -> str:
+    """A network of Compose's own is none that a build can be given: BuildKit knows three words."""
+    text = section.text("network")
+    if text and text not in _NETWORKS:
+        section.fields["network"].say("no-effect", "is a network that builds here can't join; they use the usual one")
+        return ""
+    return text
+
+
+def _args(section: Section) -> dict[str, str]:
+    """Read build arguments; a bare NAME takes its value from where the tool runs, and is left out where that has none.
+
+    Values are substituted as everywhere: ``$$`` is a dollar sign, and is not looked at again.
+    """
+    whole = section.get("args")
+    args: dict[str, str] = {}
+    for name, place, value in whole.pairs() if whole else ():
+        found = place.ctx.variable(name) if value is None else value
+        if found is not None:
+            args[name] = found
+    return args
+
+
+def _additional_contexts(section: Section) -> dict[str, str]:
+    whole = section.get("additional_contexts")
+    return {name: _context(place, value or "") for name, place, value in whole.pairs()} if whole else {}
+
+
+def _caches(section: Section, key: str) -> tuple[str, ...]:
+    """Give each cache as it is written, with the folder of one on this machine made absolute."""
+    whole = section.get(key)
+    caches: list[str] = []
+    for item in whole.items_or_one() if whole else ():
+        text = item.text()
+        if text is not None:
+            caches.append(CACHE_FOLDER.sub(lambda found, item=item: f"{found[1]}={absolute(item, found[2])}", text))  # type: ignore[misc]
+    return tuple(caches)
+
+
+def _extra_hosts(section: Section) -> tuple[str, ...]:
+    """Give ``host=address`` for each entry of a list or mapping; a host may have several addresses."""
+    whole = section.get("extra_hosts")
+    if whole is None:
+        return ()
+    if not isinstance(whole.node, Mapping):
+        return tuple(text.replace(":", "=", 1) if "=" not in text else text for text in whole.texts())
+    return tuple(f"{host}={address}" for host, place in whole.members() for address in place.texts())
+
+
+def _secrets(section: Section) -> tuple[BuildSecret, ...]:
+    whole = section.get("secrets")
+    found = (_read_secret(item) for item in (whole.items() if whole else ()))
+    return tuple(secret for secret in found if secret is not None)
+
+
+def _read_secret(item: Field) -> BuildSecret | None:
+    """Read a secret by the name of one that the top level declares; the Dockerfile may call it by another."""
+    inner = item.section("services.*.build.secrets.*") if isinstance(item.node, Mapping) else None
+    place = inner.get("source") if inner else item
+    if place is None or not isinstance(place.node, Scalar) or place.node.is_null:
+        item.wrong("a secret's name, or a mapping with a 'source'")
+        return None
+    source = place.node.text
+    name = inner.text("target", source) if inner else source
+    declared = item.ctx.secrets.get(source)
+    if not isinstance(declared, Mapping):
+        shown = place.node.shown
+        hint = f"declare it: secrets: {{{source}: {{file: ./{source}.txt}}}}" if not place.node.is_substituted else ""
+        place.say("bad-value", f"names a secret that the top-level 'secrets' does not declare: {shown}", hint)
+        return None
+    file, variable = declared.get("file"), declared.get("environment")
+    if isinstance(file, Scalar) and file.text:
+        return BuildSecret(name=name, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text))
+    if isinstance(variable, Scalar) and variable.text:
+        return BuildSecret(name=name, variable=variable.text, value=item.ctx.variable(variable.text))
+    message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
+    place.say("bad-value", message, "a build reads a secret from a file or a variable of this machine")
+    return None
+
+
+def _ssh(section: Section) -> tuple[str, ...]:
+    """Give ``ID`` or ``ID=path``; a path is relative to the file that names it."""
+    whole = section.get("ssh")
+    if whole is None:
+        return ()
+    if isinstance(whole.node, Scalar):
+        return tuple(_with_paths(whole, *text.partition("=")[::2]) for text in whole.texts())
+    return tuple(_with_paths(place, name, value or "") for name, place, value in whole.pairs())
+
+
+def _with_paths(place: Field, name: str, paths: str) -> str:
+    return f"{name}={','.join(absolute(place, path) for path in paths.split(','))}" if paths else name

@@ -1,0 +1,154 @@
+"""Read what sizes and restarts a service: ``deploy``, ``resources``, ``restart``, ``scale`` and the flat keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
+from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
+
+_RESTARTS = {
+    "always": ALWAYS, "unless-stopped": ALWAYS, "any": ALWAYS,
+    "none": NEVER, "never": NEVER, "no": NEVER,
+    "on-failure": ON_FAILURE,
+}  # fmt: skip
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    replicas: int = 1
+    restart: str = ALWAYS
+    max_attempts: int | None = None
+    resources: Resources = field(default_factory=Resources)
+    endpoint_mode: str = "vip"
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def parse_deploy(service: Section) -> Deploy:
+    deploy = service.section("deploy", "services.*.deploy")
+    restart, attempts = _restart(service, deploy)
+    return Deploy(
+        replicas=_replicas(service, deploy),
+        restart=restart,
+        max_attempts=attempts,
+        resources=_resources(service, deploy),
+        endpoint_mode=_endpoint_mode(deploy),
+        labels=parse_annotations(deploy, "labels") if deploy else {},
+    )
+
+
+def _replicas(service: Section, deploy: Section | None) -> int:
+    def parse_count(text: str) -> int:
+        return parse_int(text, highest=_LONGEST)
+
+    scale, replicas = service.get("scale"), deploy.get("replicas") if deploy else None
+    scaled = scale.value(parse_count) if scale else None
+    replicated = replicas.value(parse_count) if replicas else None
+    if scale and scaled is not None and replicated is not None and scaled != replicated:
+        scale.say("overridden-key", "differs from deploy.replicas, which holds", "keep one of them")
+    return replicated if replicated is not None else scaled if scaled is not None else 1
+
+
+def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]:
+    policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
+    condition = policy.get("condition") if policy else None
+    restart = service.get("restart")
+    read = restart.value(_parse_restart) if restart else None
+    ruled = condition.value(_parse_restart) if condition else None
+    if restart and read and ruled and read[0] != ruled[0]:
+        restart.say("overridden-key", "differs from deploy.restart_policy.condition, which holds", "keep one of them")
+    kind, attempts = ruled or read or (ALWAYS, None)
+    attempts_field = policy.get("max_attempts") if policy else None
+    said = attempts_field.value(parse_int) if attempts_field else None
+    if attempts_field and kind == ALWAYS:
+        attempts_field.say(
+            "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
+        )
+    place = condition or restart
+    if kind == ON_FAILURE and place:
+        place.say(
+            "on-failure-job",
+            "makes the service a Job, which runs to its end and is not started again after that",
+            "use 'always' for a server",
+        )
+    return kind, attempts if said is None else said
+
+
+def _parse_restart(text: str) -> tuple[str, int | None]:
+    word, colon, count = text.partition(":")
+    if word not in _RESTARTS or (colon and word != "on-failure"):
+        raise BadValue(
+            "must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or 'on-failure:N'"
+        )
+    return _RESTARTS[word], parse_int(count) if colon else None
+
+
+def _endpoint_mode(deploy: Section | None) -> str:
+    mode = deploy.get("endpoint_mode") if deploy else None
+    read = mode.choice("vip", "dnsrr") if mode else None
+    if mode and read == "dnsrr":
+        mode.say("divert-off", "is 'dnsrr', with which the traffic-diverting feature does not work")
+    return read or "vip"
+
+
+# resources ------------------------------------------------------------------------------------------------------------
+
+
+def _parse_decimal_size(text: str) -> int:
+    return parse_size(text, decimal=True)
+
+
+Parser = Callable[[str], int]
+
+
+def _resources(service: Section, deploy: Section | None) -> Resources:
+    """The more explicit wins: ``resources``, then ``deploy.resources``, then the flat keys."""
+    kubernetes = service.section("resources", "services.*.resources")
+    compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
+    requests = kubernetes.section("requests", "services.*.resources.requests") if kubernetes else None
+    limits = kubernetes.section("limits", "services.*.resources.limits") if kubernetes else None
+    reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
+    compose_limits = compose.section("limits", "services.*.deploy.resources.limits") if compose else None
+    return Resources(
+        limit_cpu=_first(
+            (limits, "cpu", parse_cpus),
+            (compose_limits, "cpus", parse_cpus),
+            (service, "cpus", parse_cpus),
+            (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_LONGEST)),
+        ),
+        limit_memory=_first(
+            (limits, "memory", _parse_decimal_size),
+            (compose_limits, "memory", parse_size),
+            (service, "mem_limit", parse_size),
+        ),
+        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus), found_as="request_cpu"),
+        request_memory=_first(
+            (requests, "memory", _parse_decimal_size),
+            (reservations, "memory", parse_size),
+            (service, "mem_reservation", parse_size),
+            found_as="request_memory",
+        ),
+    )
+
+
+def _first(*places: tuple[Section | None, str, Parser], found_as: str = "") -> int | None:
+    """Read every place, so that each mistake is told, and take the first; 0 means no limit, as in Compose.
+
+    A lower place that says something else is told that it does not hold.
+    """
+    chosen: int | None = None
+    for section, key, parse in places:
+        found: Field | None = section.get(key) if section else None
+        value = found.value(parse) if found else None
+        if found is None or value is None:
+            continue
+        if chosen is None:
+            chosen = value
+            found.ctx.origins.name((*found.path[:2], found_as), found.node, found.path)
+        elif value != chosen:
+            found.say("overridden-key", "differs from a more explicit key, which holds", "keep one of them")
+    return chosen or None

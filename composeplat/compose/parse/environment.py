@@ -1,0 +1,73 @@
+"""Read ``environment`` and ``env_file``."""
+
+from __future__ import annotations
+
+import os.path
+
+from composeplat.compose.model import EnvFile
+from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.diagnostics import quoted
+from composeplat.names import is_env_name
+
+
+def parse_environment(service: Section) -> dict[str, str | None]:
+    """Read the variables; a bare name takes its value from where the tool runs, and is not set where that has none."""
+    variables: dict[str, str | None] = {}
+    whole = service.get("environment")
+    for name, place, value in whole.pairs() if whole else ():
+        if not is_env_name(name):
+            # The name of a list's entry may hold a variable's value: then it is not repeated.
+            shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
+            place.say(
+                "bad-name",
+                f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
+            )
+            continue
+        variables[name] = place.ctx.variable(name) if value is None else value
+    return variables
+
+
+def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
+    whole = service.get("env_file")
+    if whole is None:
+        return ()
+    files: list[EnvFile] = []
+    for item in whole.items_or_one():
+        read = _read_env_file(item)
+        if read is not None:
+            path = (*service.whole.path, "env_files", len(files))
+            place = item.node.get("path") if isinstance(item.node, Mapping) else item.node
+            item.ctx.origins.name(path, item.node, item.path)
+            if place is not None:
+                item.ctx.origins.name((*path, "source"), place, item.path)
+            files.append(read)
+    return tuple(files)
+
+
+def _read_env_file(item: Field) -> EnvFile | None:
+    if isinstance(item.node, Scalar):
+        path = item.text()
+        return EnvFile(path=absolute(item, path)) if path else None
+    section = item.section("services.*.env_file.*")
+    if section is None:
+        return None
+    place = section.get("path")
+    path = place.text() if place else None
+    if place is None:
+        item.say("missing-key", "must have a 'path'")
+    if place is None or not path:
+        return None
+    style = section.get("format")
+    return EnvFile(
+        path=absolute(place, path),
+        required=section.boolean("required", default=True),
+        raw=style is not None and style.choice("raw") == "raw",
+    )
+
+
+def absolute(place: Field, path: str) -> str:
+    """Make a path absolute, relative to the folder of the file that names it."""
+    if path == "~" or path.startswith("~/"):
+        path = place.ctx.home + path[1:] if place.ctx.home else path
+    return os.path.normpath(os.path.join(place.base, path))

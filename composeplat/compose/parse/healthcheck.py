@@ -1,0 +1,111 @@
+"""Read ``healthcheck``.
+
+``start_period`` is the time before the first check, as the specification words it, and becomes an initial delay.
+A startup probe would kill a container that is slow to start, even where only readiness was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from composeplat.compose.model import HealthCheck
+from composeplat.compose.nodes import Scalar, Sequence
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.values import parse_duration, parse_int, parse_port_number, whole_seconds
+
+_PATTERN = "services.*.healthcheck"
+
+
+def parse_healthcheck(service: Section) -> HealthCheck | None:
+    section = service.section("healthcheck", _PATTERN)
+    if section is None:
+        return None
+    check = HealthCheck(
+        interval=_seconds(section, "interval", lowest=1, default=30),
+        timeout=_seconds(section, "timeout", lowest=1, default=30),
+        start_period=_seconds(section, "start_period", lowest=0, default=0),
+        retries=section.value("retries", parse_int, 0) or 3,
+        readiness=section.boolean("x-okteto-readiness", default=True),
+        liveness=section.boolean("x-okteto-liveness", default=False),
+    )
+    test, http = section.get("test"), section.get("http")
+    if section.boolean("disable", default=False) or (test is not None and _is_none(test)):
+        return None
+    if not check.readiness and not check.liveness:
+        where = section.get("x-okteto-readiness") or section.whole
+        message = "is false and so is the liveness probe: the check would do nothing"
+        where.say("conflicting-keys", message, "use disable: true")
+        return None
+    if test is not None and http is not None:
+        http.say("conflicting-keys", "can't be set along with test", "keep one of them")
+        return None
+    if http is not None:
+        target = _read_http(http)
+        return replace(check, http_path=target[0], http_port=target[1]) if target else None
+    if test is None:
+        message = "has no 'test' or 'http', and so no effect: what the image checks is not known to Kubernetes"
+        section.whole.say("no-effect", message, "give a test")
+        return None
+    command = _read_test(test)
+    return replace(check, command=command) if command else None
+
+
+def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
+    """Read a time; 0 means that nothing is said, as in Compose."""
+    read: Decimal | None = section.optional(key, parse_duration)
+    return whole_seconds(read, lowest=lowest) if read else default
+
+
+def _is_none(test: Field) -> bool:
+    """Only a list says NONE: as a text it would be the command of that name."""
+    first = test.node.items[0] if isinstance(test.node, Sequence) and test.node.items else None
+    return isinstance(first, Scalar) and first.text == "NONE"
+
+
+def _read_test(test: Field) -> tuple[str, ...] | None:
+    """Give the command: a text, or CMD-SHELL, runs in a shell; CMD as it stands."""
+    if isinstance(test.node, Scalar):
+        text = test.text()
+        return ("/bin/sh", "-c", text) if text else None
+    words: list[str] = []
+    for item in test.items("a text or a list"):
+        word = item.text()
+        if word is None:
+            return None
+        words.append(word)
+    if not words or words[0] not in ("CMD", "CMD-SHELL"):
+        test.say(
+            "bad-value",
+            "must begin with 'NONE', 'CMD' or 'CMD-SHELL'",
+            'for example ["CMD", "curl", "-f", "http://localhost"]',
+        )
+        return None
+    if words[0] == "CMD-SHELL":
+        if len(words) != 2:  # noqa: PLR2004 -- the word and its one command
+            test.say("bad-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'")
+            return None
+        return ("/bin/sh", "-c", words[1])
+    if len(words) == 1:
+        test.say("bad-value", "must have a command after 'CMD'")
+        return None
+    return tuple(words[1:])
+
+
+def _read_http(http: Field) -> tuple[str, int] | None:
+    section = http.section("services.*.healthcheck.http")
+    if section is None:
+        return None
+    path, port = section.get("path"), section.get("port")
+    if path is None or port is None:
+        missing = " and ".join(f"'{key}'" for key, field in (("path", path), ("port", port)) if field is None)
+        http.say("missing-key", f"must have {missing}")
+        return None
+    number, text = port.value(parse_port_number), path.text()
+    if text is not None and not text.startswith("/"):
+        path.say(
+            "bad-value",
+            f"must begin with '/', not be {path.node.shown if isinstance(path.node, Scalar) else ''}",
+        )
+        return None
+    return (text, number) if text is not None and number is not None else None

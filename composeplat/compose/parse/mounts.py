@@ -1,0 +1,96 @@
+"""Read a service's ``volumes``."""
+
+from __future__ import annotations
+
+from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
+from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.parse.environment import absolute
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.remarks import HARMLESS_OPTIONS
+from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
+from composeplat.diagnostics import quoted
+
+_PATTERN = "services.*.volumes.*"
+LEFT_OUT = ("image", "cluster", "npipe")
+_TYPES = ("volume", "bind", "tmpfs", *LEFT_OUT)
+
+
+def parse_mounts(service: Section) -> tuple[Mount, ...]:
+    whole = service.get("volumes")
+    mounts: list[Mount] = []
+    for item in whole.items() if whole else ():
+        mount = _read_short(item) if isinstance(item.node, Scalar) else _read_long(item)
+        if mount is not None:
+            path = (*service.whole.path, "mounts", len(mounts))
+            item.ctx.origins.name(path, item.node, item.path)
+            source = item.node.get("source") if isinstance(item.node, Mapping) else item.node
+            if source is not None:
+                item.ctx.origins.name((*path, "source"), source, item.path)
+            mounts.append(mount)
+    return tuple(mounts)
+
+
+def _read_short(item: Field) -> Mount | None:
+    text = item.value(parse_mount)
+    if text is None:
+        return None
+    _say_options(item, text.effectless)
+    if not text.source:
+        return Mount(kind=ANONYMOUS, target=text.target, read_only=text.read_only)
+    if is_host_path(text.source):
+        return Mount(kind=HOST, target=text.target, source=absolute(item, text.source), read_only=text.read_only)
+    return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only)
+
+
+def _say_options(item: Field, options: tuple[str, ...]) -> None:
+    lost = [option for option in options if option not in HARMLESS_OPTIONS]
+    if lost:
+        item.say("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, lost))}")
+    elif options:
+        shown = ", ".join(map(quoted, options))
+        item.say("harmless-setting", f"has an option that has no effect here, and needs none: {shown}")
+
+
+def _read_long(item: Field) -> Mount | None:
+    section = item.section(_PATTERN)
+    if section is None:
+        return None
+    kind_field = section.get("type")
+    kind = kind_field.choice(*_TYPES) if kind_field else "volume"
+    if kind_field and kind in LEFT_OUT:
+        kind_field.say("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
+        return None
+    target = section.get("target")
+    source = section.get("source")
+    if target is None:
+        item.say("missing-key", "must have a 'target', the path inside the container")
+    if kind == "bind" and source is None:
+        item.say("missing-key", "must have a 'source', the path on this machine")
+    if kind == "bind":
+        section.section("bind", "services.*.volumes.*.bind")
+    size = _tmpfs_size(section) if kind == "tmpfs" else None
+    sub_path = _sub_path(section)
+    path = target.value(clean_target) if target else None
+    if path is None or kind is None or (kind == "bind" and source is None):
+        return None
+    read_only = section.boolean("read_only", default=False)
+    if kind == "tmpfs":
+        return Mount(kind=MEMORY, target=path, read_only=read_only, size=size)
+    text = source.text() if source else None
+    if kind == "bind" and source and text:
+        return Mount(kind=HOST, target=path, source=absolute(source, text), read_only=read_only)
+    if not text:
+        return Mount(kind=ANONYMOUS, target=path, read_only=read_only, sub_path=sub_path)
+    return Mount(kind=NAMED, target=path, source=text, read_only=read_only, sub_path=sub_path)
+
+
+def _sub_path(section: Section) -> str:
+    inner = section.section("volume", "services.*.volumes.*.volume")
+    compose = inner.optional("subpath", clean_sub_path) if inner else None
+    own = section.optional("sub_path", clean_sub_path)
+    return own or compose or ""
+
+
+def _tmpfs_size(section: Section) -> int | None:
+    inner = section.section("tmpfs", "services.*.volumes.*.tmpfs")
+    return inner.optional("size", parse_size) if inner else None

@@ -1,0 +1,134 @@
+"""Read ``ports`` and ``expose``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from composeplat.compose.model import Port
+from composeplat.compose.nodes import Scalar
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.values import (
+    PROTOCOLS,
+    BadValue,
+    PortText,
+    is_loopback,
+    pair_ports,
+    parse_port,
+    parse_port_range,
+)
+from composeplat.diagnostics import PathKey
+
+MAX_PORTS = 20_000
+
+
+def parse_ports(service: Section) -> tuple[Port, ...]:
+    """Every port of a service, ``ports`` first; an exposed port that is mapped too is one port."""
+    kept: dict[tuple[int | None, int, str], Port] = {}
+    ports = service.get("ports")
+    for item in ports.items() if ports else ():
+        for port in _counted(item, _read_port(item)):
+            _keep(kept, port)
+            item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+    mapped = {(port.target, port.protocol) for port in kept.values()}
+    expose = service.get("expose")
+    for item in expose.items() if expose else ():
+        for port in _counted(item, _read_exposed(item)):
+            if (port.target, port.protocol) not in mapped:
+                kept.setdefault((None, port.target, port.protocol), port)
+                item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+    return tuple(kept.values())
+
+
+def _keep(kept: dict[tuple[int | None, int, str], Port], port: Port) -> None:
+    """Keep a port once; one that is bound to every address is so, though it is bound to loopback as well."""
+    key = (port.published, port.target, port.protocol)
+    if key not in kept or (kept[key].loopback and not port.loopback):
+        kept[key] = port
+
+
+def origin_of(service: PathKey, port: Port) -> PathKey:
+    """The path by which a port is found again, whichever form it was written in."""
+    return (*service, "port", port.published or 0, port.target, port.protocol)
+
+
+def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:
+    """Stop at more ports than a definition may have: a file of ranges names far more than it is long."""
+    for port in ports:
+        item.ctx.ports.value += 1
+        if item.ctx.ports.value > MAX_PORTS:
+            item.say("bad-value", f"is one port too many: a definition may have {MAX_PORTS}")
+            return
+        yield port
+
+
+def _read_port(item: Field) -> Iterator[Port]:
+    if isinstance(item.node, Scalar):
+        text = item.value(parse_port)
+        if text:
+            _say_effectless(item, text)
+            loopback = is_loopback(text.host_ip)
+            for published, target in text.pairs:
+                yield Port(target=target, published=published, protocol=text.protocol, loopback=loopback)
+        return
+    section = item.section("services.*.ports.*")
+    if section:
+        yield from _read_long_port(section)
+
+
+def _say_effectless(item: Field, text: PortText) -> None:
+    _say_address(item, text.host_ip)
+    if text.from_range:
+        item.say("no-effect", "offers a range of host ports for one port; the first of them is used")
+
+
+def _say_address(place: Field, host_ip: str) -> None:
+    if host_ip and not is_loopback(host_ip):
+        place.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
+
+
+def _read_long_port(section: Section) -> Iterator[Port]:
+    target_field = section.get("target")
+    if target_field is None:
+        section.whole.say("missing-key", "must have a 'target', the port inside the container")
+        return
+    targets = target_field.value(parse_port_range)
+    published_field = section.get("published")
+    published = published_field.value(parse_port_range) if published_field else None
+    if targets is None:
+        return
+    address_field = section.get("host_ip")
+    host_ip = (address_field.text() if address_field else None) or ""
+    if address_field:
+        _say_address(address_field, host_ip)
+    protocol_field = section.get("protocol")
+    protocol = protocol_field.choice(*PROTOCOLS) if protocol_field else "tcp"
+    try:
+        pairs = pair_ports(published, targets)
+    except BadValue as error:
+        section.whole.say("bad-value", str(error))
+        return
+    for host, container in pairs:
+        yield Port(
+            target=container,
+            published=host,
+            protocol=protocol or "tcp",
+            name=section.text("name"),
+            app_protocol=section.text("app_protocol"),
+            loopback=is_loopback(host_ip),
+        )
+
+
+def _read_exposed(item: Field) -> Iterator[Port]:
+    def parse_exposed(text: str) -> tuple[range, str]:
+        numbers, slash, protocol = text.partition("/")
+        protocol = protocol.lower() if slash else "tcp"
+        if protocol not in PROTOCOLS:
+            raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
+        if ":" in numbers:
+            raise BadValue("must be a container port such as 8080; to publish it, use 'ports'")
+        return parse_port_range(numbers), protocol
+
+    read = item.value(parse_exposed)
+    if read:
+        for target in read[0]:
+            yield Port(target=target, protocol=read[1], exposed=True)

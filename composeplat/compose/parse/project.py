@@ -1,0 +1,206 @@
+"""Read the whole definition: services, volumes, endpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from composeplat.compose.model import Endpoint, Project, Route, Service, Volume
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.fields import Context, Field, Section
+from composeplat.compose.parse.service import parse_service
+from composeplat.compose.values import BadValue, parse_port_number, parse_size
+from composeplat.diagnostics import Span, quoted
+from composeplat.names import is_dns_name
+
+_LONGEST_ROUTE = 1024
+_MAX_STRAY = 8
+_ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
+
+
+def parse_project(node: Node, ctx: Context) -> Project:
+    ctx.origins.put((), node)
+    whole = Field(ctx, node, ())
+    if not isinstance(node, Mapping):
+        message = "the definition must be a mapping with a key 'services'"
+        ctx.report.add("wrong-type", node.span, (), message)
+        return Project(services={}, volumes={})
+    section = replace(whole, node=_without_build_secrets(node, ctx)).section("")
+    assert section is not None  # noqa: S101 -- for the type checker: it is a mapping
+    return Project(
+        services=_services(section),
+        volumes=_volumes(section),
+        endpoints=_endpoints(section),
+    )
+
+
+def _without_build_secrets(node: Mapping, ctx: Context) -> Mapping:
+    """Note the secrets for builds, and leave out those that a build names: that they have no effect is not so."""
+    declared = node.get("secrets")
+    if not isinstance(declared, Mapping):
+        return node
+    ctx.secrets.update({name: entry for name, (_, entry) in declared.entries.items()})
+    named = set(_named_by_builds(node.get("services")))
+    left = {name: entry for name, entry in declared.entries.items() if name not in named}
+    entries = {key: entry for key, entry in node.entries.items() if key != "secrets" or left}
+    if left:
+        entries["secrets"] = (node.key("secrets"), Mapping(declared.span, left, declared.tag, declared.size))
+    return Mapping(node.span, entries, node.tag, node.size)
+
+
+def _named_by_builds(services: Node | None) -> Iterator[str]:
+    for _, service in services if isinstance(services, Mapping) else ():
+        build = service.get("build") if isinstance(service, Mapping) else None
+        names = build.get("secrets") if isinstance(build, Mapping) else None
+        for item in names if isinstance(names, Sequence) else ():
+            source = item.get("source") if isinstance(item, Mapping) else item
+            if isinstance(source, Scalar):
+                yield source.text
+
+
+def _services(section: Section) -> dict[str, Service]:
+    whole = section.get("services")
+    services: dict[str, Service] = {}
+    for name, place in whole.members() if whole else ():
+        # A service that can't be read is there all the same: what names it is not to blame.
+        services[name] = parse_service(name, place) or Service(name=name)
+    found = section.fields.get("services")
+    if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
+        span, hint = _stray_services(section.whole) if found is None else (found.span, "")
+        hint = hint or "add a service such as  web: {image: nginx}"
+        section.whole.ctx.report.add("no-services", span, ("services",), "the definition has no services", hint)
+    return services
+
+
+def _stray_services(whole: Field) -> tuple[Span, str]:
+    """Find what was written as a service at the top level, as in files of Compose's first version."""
+    entries = whole.node if isinstance(whole.node, Mapping) else ()
+    stray = [key for key, node in entries if isinstance(node, Mapping) and ("image" in node or "build" in node)]
+    if not stray:
+        return whole.span, ""
+    names = ", ".join(quoted(key.text) for key in stray[:_MAX_STRAY]) + (" …" if len(stray) > _MAX_STRAY else "")
+    looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
+    return stray[0].span, f"{names} {looks} under 'services:'"
+
+
+# volumes --------------------------------------------------------------------------------------------------------------
+
+
+def _volumes(section: Section) -> dict[str, Volume]:
+    whole = section.get("volumes")
+    volumes: dict[str, Volume] = {}
+    for name, place in whole.members() if whole else ():
+        if place.is_null:
+            volumes[name] = Volume(name=name)
+            continue
+        inner = place.section("volumes.*")
+        volumes[name] = _read_volume(name, inner) if inner is not None else Volume(name=name)
+    return volumes
+
+
+def _parse_volume_size(text: str) -> int:
+    size = parse_size(text, decimal=True)
+    if size == 0:
+        raise BadValue("must be a size above 0")
+    return size
+
+
+def _parse_class(text: str) -> str:
+    if not is_dns_name(text):
+        raise BadValue("must be the name of a storage class: lower-case letters, digits, '-' and '.'")
+    return text
+
+
+def _read_volume(name: str, section: Section) -> Volume:
+    options = section.section("driver_opts", "volumes.*.driver_opts")
+    sizes = [s.optional("size", _parse_volume_size) for s in (options, section) if s]
+    classes = [s.optional("class", _parse_class) for s in (options, section) if s]
+    for key, values in (("size", sizes), ("class", classes)):
+        if len({v for v in values if v is not None}) > 1:
+            section.fields[key].say(
+                "overridden-key", f"differs from driver_opts.{key}, which holds", "keep one of them"
+            )
+    mode = section.get("x-access-mode")
+    return Volume(
+        name=name,
+        size=next((size for size in sizes if size is not None), 1024**3),
+        storage_class=next((name for name in classes if name), ""),
+        access_mode=(mode.choice(*_ACCESS_MODES) if mode else None) or "ReadWriteOnce",
+        labels=parse_annotations(section, "labels"),
+    )
+
+
+# endpoints ------------------------------------------------------------------------------------------------------------
+
+
+def _endpoints(section: Section) -> tuple[Endpoint, ...]:
+    whole = section.get("endpoints")
+    if whole is None:
+        return ()
+    if isinstance(whole.node, Sequence):
+        return (Endpoint(name="", routes=_routes("", whole)),)
+    if not isinstance(whole.node, Mapping):
+        whole.wrong("a list of routes, a mapping of names to routes, or a mapping with 'rules'")
+        return ()
+    if "rules" in whole.node:
+        extended = _extended("", whole)
+        return (extended,) if extended else ()
+    endpoints: list[Endpoint] = []
+    for name, place in whole.members():
+        if isinstance(place.node, Mapping):
+            extended = _extended(name, place)
+            endpoints += [extended] if extended else []
+        else:
+            endpoints.append(Endpoint(name=name, routes=_routes(name, place)))
+    return tuple(endpoints)
+
+
+def _extended(name: str, whole: Field) -> Endpoint | None:
+    section = whole.section("endpoints")
+    rules = section.get("rules") if section else None
+    if section is None or rules is None:
+        whole.say("missing-key", "must have 'rules', a list of routes")
+        return None
+    return Endpoint(name=name, routes=_routes(name, rules), labels=section.mapping("labels"))
+
+
+def _routes(name: str, whole: Field) -> tuple[Route, ...]:
+    routes: list[Route] = []
+    for item in whole.items("a list of routes, each with path, service and port"):
+        route = _read_route(item)
+        if route is not None:
+            item.ctx.origins.name(("routes", name, len(routes)), item.node, item.path)
+            routes.append(route)
+    return tuple(routes)
+
+
+def _read_route(item: Field) -> Route | None:
+    section = item.section("endpoints.*")
+    if section is None:
+        return None
+    missing = [key for key in ("path", "service", "port") if section.get(key) is None]
+    if missing:
+        names = ", ".join(f"'{key}'" for key in missing)
+        item.say("missing-key", f"must have {names}", "a route has path, service and port")
+    path = section.optional("path", _parse_route_path)
+    port = section.optional("port", parse_port_number)
+    service = section.text("service")
+    return Route(path=path, service=service, port=port) if path and port and service else None
+
+
+def _parse_route_path(text: str) -> str:
+    if not text.startswith("/"):
+        raise BadValue("must be a path that begins with '/'")
+    if len(text) > _LONGEST_ROUTE:
+        raise BadValue(f"must be a path of at most {_LONGEST_ROUTE} characters")
+    if (
+        not re.fullmatch(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*", text)
+        or "//" in text
+        or "/../" in f"{text}/"
+        or "/./" in f"{text}/"
+        or "%2f" in text.lower()
+    ):
+        raise BadValue("must be a path of an address, without '//', '/./', '/../', '%2F', '?' or spaces")
+    return text

@@ -1,0 +1,162 @@
+"""What more there is to say of a key that is left out: that nothing is lost by it, or what holds instead.
+
+Owns a row for each key whose value tells; which keys are left out at all is in :mod:`composeplat.compose.keys`.
+Apart from the reader of keys, as most warnings about a real file are of these keys, and few of them matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from composeplat.compose.keys import SERVICE
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.values import BadValue, parse_bool
+from composeplat.diagnostics import PathKey
+from composeplat.names import clean
+
+_MAX_ALIASES = 3
+_ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What holds instead; ``harmless`` says that this is what the key asks for anyway."""
+
+    text: str
+    harmless: bool = False
+
+
+Judge = Callable[[Node, PathKey], Remark | None]
+
+
+def remark_on(section: str, key: str, value: Node, path: PathKey) -> Remark | None:
+    """Say what more there is to say of a key that has no effect; ``path`` is that of the key."""
+    judge = _JUDGES.get((section, key))
+    return judge(value, path) if judge else None
+
+
+# services -------------------------------------------------------------------------------------------------------------
+
+
+def _service_name(path: PathKey) -> str:
+    """The name that other services reach a service by."""
+    return clean(str(path[1]))
+
+
+def _judge_container_name(value: Node, path: PathKey) -> Remark | None:
+    if not isinstance(value, Scalar):
+        return None
+    name = _service_name(path)
+    if value.text == name:
+        return Remark(f"others reach it as '{name}'", harmless=True)
+    return Remark(f"others reach it as '{name}', not {value.shown}")
+
+
+def _judge_network_mode(value: Node, _path: PathKey) -> Remark | None:
+    if not isinstance(value, Scalar):
+        return None
+    kind, _, other = value.text.partition(":")
+    if kind in ("bridge", "default"):
+        return Remark("every service reaches every other", harmless=True)
+    if kind == "service" and other:
+        reached = "that service" if value.is_substituted else f"'{clean(other)}'"
+        return Remark(f"it has its own network: reach {reached} by name, not localhost")
+    if kind == "host":
+        return Remark("it has its own network: 'ports' says which of its ports are reached")
+    return Remark("it has a network all the same") if kind == "none" else None
+
+
+def _judge_networks(value: Node, path: PathKey) -> Remark | None:
+    entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
+    name = _service_name(path)
+    aliases = [alias for entry in entries for alias in _aliases(entry) if alias.text != name]
+    if aliases:
+        shown = ", ".join(alias.shown for alias in aliases[:_MAX_ALIASES]) + (
+            " …" if len(aliases) > _MAX_ALIASES else ""
+        )
+        return Remark(f"others reach it as '{name}', not {shown}")
+    if any(isinstance(entry, Mapping) and any(key in entry for key in _ADDRESSES) for entry in entries):
+        return Remark(f"the cluster gives it an address, and others reach it as '{name}'")
+    return Remark("every service reaches every other by its name", harmless=True)
+
+
+def _aliases(entry: Node) -> list[Scalar]:
+    listed = entry.get("aliases") if isinstance(entry, Mapping) else None
+    return [alias for alias in listed if isinstance(alias, Scalar)] if isinstance(listed, Sequence) else []
+
+
+# values that are what holds here anyway -------------------------------------------------------------------------------
+
+
+def _always(text: str) -> Judge:
+    return lambda _value, _path: Remark(text, harmless=True)
+
+
+def _where(text: str, *values: str) -> Judge:
+    """Harmless where the value is one of a few."""
+
+    def judge(value: Node, _path: PathKey) -> Remark | None:
+        return Remark(text, harmless=True) if isinstance(value, Scalar) and value.text in values else None
+
+    return judge
+
+
+def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Judge:
+    """Harmless where the value is one of the two; the other may have words of its own."""
+
+    def judge(node: Node, _path: PathKey) -> Remark | None:
+        try:
+            is_so = isinstance(node, Scalar) and parse_bool(node.text) is value
+        except BadValue:
+            return None
+        if is_so:
+            return Remark(text, harmless=True)
+        return Remark(otherwise) if otherwise else None
+
+    return judge
+
+
+# networks of the file -------------------------------------------------------------------------------------------------
+
+
+def _judge_network_block(value: Node, path: PathKey) -> Remark | None:
+    """Harmless where nothing that any network says is lost."""
+    entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
+    fields = [field for entry in entries if isinstance(entry, Mapping) for field in entry]
+    remarks = (remark_on("networks.*", key.text, field, path) for key, field in fields if not key.text.startswith("x-"))
+    if all(remark is not None and remark.harmless for remark in remarks):
+        return Remark("every service reaches every other by its name", harmless=True)
+    return None
+
+
+#: Options of a mount that only say how this machine is to treat its files.
+HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent", "nocopy"))
+
+_JUDGES: dict[tuple[str, str], Judge] = {
+    (SERVICE, "container_name"): _judge_container_name,
+    (SERVICE, "network_mode"): _judge_network_mode,
+    (SERVICE, "networks"): _judge_networks,
+    **{
+        (SERVICE, key): _where_bool("that is so here", value=False)
+        for key in ("init", "oom_kill_disable", "privileged", "read_only", "stdin_open", "tty")
+    },
+    ("services.*.volumes.*", "consistency"): _always("it is about files of this machine"),
+    ("services.*.volumes.*.bind", "create_host_path"): _always("it is about files of this machine"),
+    ("services.*.volumes.*.bind", "selinux"): _always("it is about files of this machine"),
+    ("services.*.volumes.*.volume", "nocopy"): _where_bool("nothing is copied", value=True),
+    ("", "networks"): _judge_network_block,
+    ("networks.*", "driver"): _where("every service reaches every other", "", "default", "bridge", "overlay"),
+    ("networks.*", "external"): _where_bool(
+        "that is so here", value=False, otherwise="other projects are reached as SERVICE.NAMESPACE"
+    ),
+    ("networks.*", "internal"): _where_bool(
+        "that is so here", value=False, otherwise="services on it reach the outside all the same"
+    ),
+    **{
+        ("networks.*", key): _always("the cluster has one network, which it sees to itself")
+        for key in ("attachable", "driver_opts", "enable_ipv4", "enable_ipv6", "ipam", "labels", "name")
+    },
+    ("volumes.*", "driver"): _where("the storage class says where it lies", "", "local"),
+    ("volumes.*", "external"): _where_bool("that is so here", value=False),
+}

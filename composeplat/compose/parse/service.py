@@ -1,0 +1,195 @@
+"""Read one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from composeplat.compose.keys import SERVICE
+from composeplat.compose.model import COMPLETED, DEFAULT_NETWORKS, HEALTHY, STARTED, Dependency, Service, User
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.build import parse_build
+from composeplat.compose.parse.deploy import parse_deploy
+from composeplat.compose.parse.environment import parse_env_files, parse_environment
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.healthcheck import parse_healthcheck
+from composeplat.compose.parse.mounts import parse_mounts
+from composeplat.compose.parse.ports import parse_ports
+from composeplat.compose.values import (
+    BadValue,
+    UserText,
+    parse_duration,
+    parse_image,
+    parse_user,
+    split_words,
+    whole_seconds,
+)
+from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
+
+_CONDITIONS = (STARTED, HEALTHY, COMPLETED)
+
+
+def parse_service(name: str, whole: Field) -> Service | None:
+    section = whole.section(SERVICE)
+    if section is None:
+        return None
+    image, build = section.get("image"), parse_build(section)
+    if image is None and section.get("build") is None:
+        key = whole.ctx.origins.key_at(*whole.path)
+        message = f"services.{name} has neither 'image' nor 'build'"
+        whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
+    deploy = parse_deploy(section)
+    labels = {**deploy.labels, **parse_annotations(section, "labels")}
+    return Service(
+        name=name,
+        image=_image(image) if image else "",
+        build=build,
+        entrypoint=_words(section, "entrypoint"),
+        command=_words(section, "command"),
+        working_dir=section.text("working_dir"),
+        environment=parse_environment(section),
+        env_files=parse_env_files(section),
+        ports=parse_ports(section),
+        public=section.boolean("public", default=False),
+        mounts=parse_mounts(section),
+        depends_on=_depends_on(section),
+        health_check=parse_healthcheck(section),
+        restart=deploy.restart,
+        max_attempts=deploy.max_attempts,
+        replicas=deploy.replicas,
+        resources=deploy.resources,
+        endpoint_mode=deploy.endpoint_mode,
+        update_policy=labels.get(UPDATE_LABEL, ""),
+        labels=labels,
+        annotations=parse_annotations(section, "annotations"),
+        node_selector=_node_selector(section),
+        cap_add=_capabilities(section, "cap_add"),
+        cap_drop=_capabilities(section, "cap_drop"),
+        user=_user(section),
+        stop_grace_period=_grace_period(section),
+        networks=_networks(section),
+        service_account=section.value("x-service-account", _account_name, ""),
+    )
+
+
+def _image(found: Field) -> str:
+    ends_in_colon = isinstance(found.node, Scalar) and found.node.text.endswith(":")
+    unset_means = "the tag is empty" if ends_in_colon else "nothing stands in its place"
+    return found.value(parse_image, unset_means=unset_means) or ""
+
+
+def _words(section: Section, key: str) -> tuple[str, ...] | None:
+    """Read a command: a text is split in words, a list is taken as it stands, none is the image's own."""
+    found = section.get(key)
+    if found is None:
+        return None
+    if isinstance(found.node, Sequence):
+        return tuple(text for item in found.items() if (text := item.text()) is not None)
+    if isinstance(found.node, Scalar):
+        return found.value(split_words)
+    found.wrong("a text or a list")
+    return None
+
+
+def _depends_on(section: Section) -> tuple[Dependency, ...]:
+    found = section.get("depends_on")
+    if found is None:
+        return ()
+    if isinstance(found.node, Sequence):
+        listed: dict[str, Field] = {}
+        for item in found.items():
+            text = item.text()
+            if text is not None:
+                listed.setdefault(text, item)
+        return tuple(_named(item, Dependency(service=text)) for text, item in listed.items())
+    dependencies: list[Dependency] = []
+    for name, place in found.members("a list or a mapping"):
+        dependency = _dependency(name, place)
+        key = found.node.key(name) if isinstance(found.node, Mapping) else None
+        if dependency is not None:
+            dependencies.append(dependency)
+        if key is not None and key.is_substituted:
+            place.ctx.origins.name((*found.path, name), key, place.path)
+    return tuple(dependencies)
+
+
+def _named(place: Field, dependency: Dependency) -> Dependency:
+    place.ctx.origins.name(("services", place.path[1], "depends_on", dependency.service), place.node, place.path)
+    return dependency
+
+
+def _dependency(name: str, place: Field) -> Dependency | None:
+    if place.is_null:
+        return Dependency(service=name)
+    section = place.section("services.*.depends_on.*")
+    if section is None:
+        return None
+    condition = section.get("condition")
+    return Dependency(
+        service=name,
+        condition=(condition.choice(*_CONDITIONS) if condition else None) or STARTED,
+        required=section.boolean("required", default=True),
+    )
+
+
+def _networks(section: Section) -> frozenset[str] | None:
+    """Read the names of the networks, which have no effect: what they would keep apart is told."""
+    node = section.whole.node
+    if not isinstance(node, Mapping) or "network_mode" in node:
+        return None
+    whole = node.get("networks")
+    if whole is None:
+        return DEFAULT_NETWORKS
+    section.whole.child("networks", whole, node.key("networks"))
+    names = whole.entries if isinstance(whole, Mapping) else [item.text for item in _scalars(whole)]
+    return frozenset(names) or DEFAULT_NETWORKS
+
+
+def _scalars(node: Node) -> list[Scalar]:
+    return [item for item in node if isinstance(item, Scalar)] if isinstance(node, Sequence) else []
+
+
+def _node_selector(section: Section) -> dict[str, str]:
+    found = section.get("x-node-selector")
+    kept: dict[str, str] = {}
+    for name, place, value in found.pairs() if found else ():
+        if not is_label_key(name) or not is_label_value(value or ""):
+            place.say("bad-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'")
+        else:
+            kept[name] = value or ""
+    return kept
+
+
+def _capabilities(section: Section, key: str) -> tuple[str, ...]:
+    """Kubernetes names capabilities without the prefix ``CAP_``."""
+    return tuple(dict.fromkeys(text.upper().removeprefix("CAP_") for text in section.texts(key)))
+
+
+def _user(section: Section) -> User | None:
+    """Read who the container runs as; a name is the image's to know, and the number beside it counts all the same."""
+    found = section.get("user")
+    read = found.value(parse_user) if found and found.text() else None
+    if found is None or read is None:
+        return None
+    if read.names:
+        found.say("user-name", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
+    return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
+
+
+def _unknown_user(read: UserText) -> str:
+    if read.uid is not None:
+        return "names a group that only the image knows; the user's number counts, and the group is the user's own"
+    if read.gid is not None:
+        return "names a user that only the image knows; the group's number counts, and the user is the image's own"
+    return "names a user that only the image knows, and has no effect; the image's own user holds"
+
+
+def _account_name(text: str) -> str:
+    if not is_dns_name(text):
+        raise BadValue("must be the name of a ServiceAccount")
+    return text
+
+
+def _grace_period(section: Section) -> int:
+    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text), lowest=0)  # noqa: E731 -- two grammars joined
+    return section.value("stop_grace_period", parse, 10)

@@ -1,0 +1,106 @@
+"""The resolved definition, as ``platform config`` prints it.
+
+Owns how a loaded definition is written back as Compose: files merged, variables in, env files in ``environment``, paths
+relative to the project's folder.
+Reading what it writes gives the same project again; a dollar sign is doubled for that.
+Must not decide anything about Kubernetes.
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import Any
+
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import HOST, Build, Service
+from composeplat.compose.nodes import Node, to_plain
+from composeplat.compose.parse.mounts import LEFT_OUT
+from composeplat.compose.variables import Uses
+
+
+def plain_definition(document: Node) -> Any:
+    """The definition as it stands: files merged, nothing substituted."""
+    return to_plain(document)
+
+
+def resolved_definition(loaded: Loaded) -> dict[str, Any]:
+    definition = _escaped(to_plain(loaded.document))
+    resolved: dict[str, Any] = {"name": loaded.settings.environment}
+    resolved.update({key: value for key, value in definition.items() if key not in ("name", "version")})
+    services = resolved.get("services") or {}
+    resolved["services"] = {
+        name: _service(value, loaded.project.services[name], loaded.folder) for name, value in services.items()
+    }
+    return resolved
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace("$", "$$")
+        case dict():
+            return {key: _escaped(item) for key, item in value.items()}
+        case list():
+            return [_escaped(item) for item in value]
+        case _:
+            return value
+
+
+def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]) -> dict[str, Any]:
+    made = {key: value for key, value in written.items() if key != "env_file"}
+    if service.variables or "environment" in written:
+        made["environment"] = {name: value.replace("$", "$$") for name, value in service.variables.items()}
+    if service.build is not None:
+        made["build"] = _build(written["build"], service.build, folder)
+    if service.mounts:
+        kept = [value for value in written["volumes"] if not _is_left_out(value)]
+        made["volumes"] = [
+            _mount(value, mount.source, folder) if mount.kind == HOST else value
+            for value, mount in zip(kept, service.mounts, strict=True)
+        ]
+    return made
+
+
+def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
+    context = _relative(build.context, folder)
+    if not isinstance(written, dict):
+        return context
+    made = {**written, "context": context}
+    if build.args:
+        made["args"] = {name: value.replace("$", "$$") for name, value in build.args.items()}
+    if build.additional_contexts:
+        made["additional_contexts"] = {
+            name: _relative(path, folder) for name, path in build.additional_contexts.items()
+        }
+    return made
+
+
+def _is_left_out(written: Any) -> bool:
+    return isinstance(written, dict) and written.get("type") in LEFT_OUT
+
+
+def _mount(written: Any, source: str, folder: os.PathLike[str]) -> Any:
+    path = _relative(source, folder)
+    if isinstance(written, dict):
+        return {**written, "source": path}
+    _, colon, rest = str(written).partition(":")
+    return f"{path}{colon}{rest}"
+
+
+def _relative(path: str, folder: os.PathLike[str]) -> str:
+    if not path.startswith("/"):
+        return path.replace("$", "$$")
+    relative = os.path.relpath(path, folder)
+    shown = path if relative.startswith("..") else f"./{relative}" if relative != "." else "."
+    return shown.replace("$", "$$")
+
+
+def variable_rows(uses: Uses) -> list[dict[str, str | bool | None]]:
+    """For each variable the definition refers to: its value, and the layer that gave it."""
+    rows: list[dict[str, str | bool | None]] = []
+    for use in uses:
+        layer, value = use.layer, use.value
+        if layer is None and use.default is not None:
+            layer, value = "default", use.default
+        rows.append({"name": use.name, "value": value, "from": layer or "unset", "required": use.required})
+    return rows

@@ -1,0 +1,156 @@
+"""Variables in layers: what ``${NAME}`` can mean, and which layer said so.
+
+Owns the order of the layers (shell, env files, platform) and the two feature flags.
+Must not read the process environment: mappings come in by the front door, so that the same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from composeplat.compose.values import BadValue, parse_bool
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+SHELL, ENV_FILE, PLATFORM = "shell", ".env", "platform"
+
+VOLUME_AFFINITY = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
+WAKE_IN_ORDER = "OKTETO_COMPOSE_DEPENDS_ON_ENABLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The layers, highest first; a name in an earlier one hides it in the later ones."""
+
+    layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        shell: Mapping[str, str] | None = None,
+        env_file: Mapping[str, str] | None = None,
+        platform: Mapping[str, str] | None = None,
+    ) -> Variables:
+        return cls(((SHELL, shell or {}), (ENV_FILE, env_file or {}), (PLATFORM, platform or {})))
+
+    @classmethod
+    def of_files(
+        cls, shell: Mapping[str, str], env_files: Iterable[tuple[str, Mapping[str, str]]], platform: Mapping[str, str]
+    ) -> Variables:
+        """Make a layer of each env file, under its name; a later file hides those before it."""
+        return cls(((SHELL, shell), *reversed(tuple(env_files)), (PLATFORM, platform)))
+
+    def lookup(self, name: str) -> str | None:
+        for _, layer in self.layers:
+            if name in layer:
+                return _as_text(layer[name])
+        return None
+
+    def layer_of(self, name: str) -> str | None:
+        return next((label for label, layer in self.layers if name in layer), None)
+
+    def with_defaults(self, label: str, more: Mapping[str, str]) -> Variables:
+        """Add variables just above the platform's: what an included file's own env file says."""
+        before = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
+        after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
+        return Variables((*before, (label, more), *after))
+
+    def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
+        """Add what the tool itself knows: Compose's project name over all, ours as the platform's."""
+        compose = ("project", {"COMPOSE_PROJECT_NAME": environment})
+        names = {"PLATFORM_NAME": environment, "PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
+        return Variables((compose, *self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Read a feature flag; what is no boolean counts as the default."""
+        text = self.lookup(name)
+        try:
+            return parse_bool(text.strip()) if text else default
+        except BadValue:
+            return text.strip() != "0" if text and text.strip() in ("0", "1") else default
+
+
+def _as_text(value: str) -> str:
+    """Mark bytes of a shell's variable that are not UTF-8 text with U+FFFD: nothing that we write could hold them."""
+    return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
+
+
+_SECRET_NAME = re.compile(
+    r"PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|CREDENTIAL|PRIVATE|(?:API|ACCESS|AUTH|ENCRYPTION|SIGNING)_?KEY|_KEY$|^KEY$|_PWD$|_DSN$",
+    re.IGNORECASE,
+)
+#: Settings that name an object, or say yes or no.
+_NAMES_OF_OBJECTS = ("PLATFORM_TLS_SECRET", "PLATFORM_PULL_SECRET")
+#: A shorter value is in so many texts that marking it would hide what is no secret.
+_SHORTEST_SECRET = 4
+_SHORTEST_LINE = 8
+
+
+#: What settles the namespace and the files can't be kept in the namespace, which is known only after them.
+NOT_STORED = re.compile(r"COMPOSE_|PLATFORM_NAME\Z|PLATFORM_NAMESPACE\Z")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+
+
+def is_variable_name(name: str) -> bool:
+    return _VARIABLE_NAME.match(name) is not None
+
+
+def storable(values: Mapping[str, str]) -> dict[str, str]:
+    """Of what is kept in a namespace, what can be a variable."""
+    return {name: text for name, text in values.items() if is_variable_name(name) and not NOT_STORED.match(name)}
+
+
+def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
+    """Of confidential values, those long enough to be looked for in texts; and their lines, as logs have them."""
+    found: dict[str, None] = {}
+    for value in values:
+        if len(value) >= _SHORTEST_SECRET:
+            found[value] = None
+            found |= dict.fromkeys(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
+    return tuple(found)
+
+
+def looks_secret(name: str) -> bool:
+    """Say whether a variable's name tells that its value is not to be shown."""
+    return name not in _NAMES_OF_OBJECTS and _SECRET_NAME.search(name) is not None
+
+
+@dataclass(slots=True)
+class Use:
+    """One variable that the definition refers to."""
+
+    name: str
+    default: str | None = None
+    required: bool = False
+    value: str | None = None
+    layer: str | None = None
+    """What gave the value where it was first used: an included file may have variables of its own."""
+
+
+@dataclass(slots=True)
+class Uses:
+    """Every variable a definition refers to, in the order of first use."""
+
+    _kept: dict[str, Use] = field(default_factory=dict)
+    length: int = 0
+    """Of all that was put in."""
+
+    def add(self, name: str, variables: Variables, *, default: str | None, required: bool) -> None:
+        use = self._kept.get(name)
+        if use is None:
+            use = Use(name, value=variables.lookup(name), layer=variables.layer_of(name))
+            self._kept[name] = use
+        use.required = use.required or required
+        if use.default is None:
+            use.default = default
+
+    @property
+    def confidential(self) -> tuple[str, ...]:
+        """The values given from outside under names that look secret, the longest first."""
+        values = {use.value for use in self._kept.values() if use.value and looks_secret(use.name)}
+        return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=lambda v: (-len(v), v)))
+
+    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of Use
+        return iter(self._kept.values())

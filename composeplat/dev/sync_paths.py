@@ -1,0 +1,50 @@
+"""What the disk says of sync paths: which are folders, what their ignore files hold, and which lie behind links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from composeplat.compose.model import HOST, Service
+from composeplat.dev.sync_rules import DOCKERIGNORE, FILE, FOLDER, STIGNORE, SyncPath, plan_sync, with_ignore_files
+from composeplat.diagnostics import ComposeplatError
+from composeplat.system import files
+
+_LONGEST_IGNORE_FILE = 1024 * 1024
+
+
+def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
+    """The sync paths of a service, as they lie on this disk; sockets and other things of the system are none."""
+    kinds = {mount.source: _kind(Path(mount.source)) for mount in service.mounts if mount.kind == HOST}
+    return tuple(_with_ignores(path) for path in plan_sync(service, kinds, project))
+
+
+def link_in(path: SyncPath) -> str:
+    """The first link on the way to a sync path, below the folder where one may be of a container; none is ''."""
+    if not path.within:
+        return ""
+    below = os.path.relpath(path.local, path.within).split(os.sep)
+    steps = (os.path.join(path.within, *below[:length]) for length in range(1, len(below) + 1))
+    return next((step for step in steps if step != path.within and os.path.islink(step)), "")
+
+
+def _kind(path: Path) -> str:
+    if files.is_system_path(path):
+        return ""
+    return FOLDER if path.is_dir() else FILE if path.is_file() else ""
+
+
+def _with_ignores(path: SyncPath) -> SyncPath:
+    if path.is_file:
+        return path
+    texts = {}
+    for name in (DOCKERIGNORE, STIGNORE):
+        try:
+            texts[name] = files.read_bytes(Path(path.local) / name, limit=_LONGEST_IGNORE_FILE).decode(
+                "utf-8", "replace"
+            )
+        except files.Unreadable as error:
+            if not error.missing:
+                raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from None
+    return with_ignore_files(path, texts)

@@ -1,0 +1,62 @@
+"""Why services fail, from what Pulumi says of their objects.
+
+Pure. What the cluster shows of pods is :mod:`composeplat.cluster.failure_causes`', and the words of builds are
+:mod:`~composeplat.engine.build_failures`'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from composeplat.cluster.failure_causes import Cause
+from composeplat.engine.events import Events
+from composeplat.engine.pulumi_args import image_urn
+from composeplat.plan.desired import ImageBuild, Plan
+
+#: What Pulumi says of a whole that failed, beside what it says of the part.
+_NOISE = ("update failed", "preview failed")
+_FRAMES = ("1 error occurred: * ", "Server-Side Apply field conflict detected. ")
+
+
+def refusals(
+    events: Events, plan: Plan, why_not_built: Callable[[ImageBuild, str], Cause]
+) -> Iterable[tuple[str, Cause]]:
+    """What Pulumi, the API server or a builder refused: service by service, and why.
+
+    A service that was held back is known to have failed already: whoever held it back has noted why.
+    """
+    services = {service.cluster_name: service.name for service in plan.services}
+    images = {image_urn(plan, image): image for image in plan.images}
+    for urn, texts in events.messages.items():
+        text = next((one for one in texts if not one.startswith(_NOISE)), "")
+        if not urn or not text:
+            continue
+        name = urn.rpartition("/")[2]
+        if urn in images:
+            cause = why_not_built(images[urn], text)
+        else:
+            change = events.changes.get(urn)
+            what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
+            cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}", has_subject=True)
+        yield services.get(name, name), cause
+
+
+def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:
+    """The services, of those still to come, that wait for one that failed: Pulumi passes over them without a word."""
+    found: dict[str, Cause] = {}
+    lost = set(failed)
+    while held := [
+        edge for edge in plan.edges if edge.dependency in lost and edge.service in going and edge.service not in lost
+    ]:
+        for edge in held:
+            message = f"waits for {edge.dependency}, which failed"
+            found.setdefault(edge.service, Cause(code="dependency", message=message))
+        lost |= found.keys()
+    return found
+
+
+def _sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    for frame in _FRAMES:
+        flat = flat.replace(frame, "")
+    return flat

@@ -1,0 +1,64 @@
+"""Failures with what shows them: the last lines of a build or of a container, asked for where they are kept."""
+
+from __future__ import annotations
+
+from composeplat.cluster.api import Api
+from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.watching import last_lines
+from composeplat.compose.load.contexts import secrets_of_files
+from composeplat.engine.build_failures import confidential, read_failure
+from composeplat.engine.build_history import find_record
+from composeplat.engine.builder import BUILDER
+from composeplat.engine.events import Events
+from composeplat.engine.failure_causes import held_up, refusals
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.outcomes import Failure
+from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import ImageBuild
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import BUILDX
+
+
+def note_refusals(stack: Stack, monitor: Monitor, events: Events, ended: Ended) -> None:
+    """Note what a run could not do, service by service."""
+    if not ended.status:
+        return
+
+    def why_not_built(image: ImageBuild, text: str) -> Cause:
+        return _cause_of_build(stack, image, text)
+
+    for name, cause in refusals(events, monitor.plan, why_not_built):
+        monitor.fail(name, cause)
+    still_to_come = monitor.chosen - monitor.causes.keys() - monitor.applied.keys()
+    for name, cause in held_up(monitor.plan, monitor.causes.keys(), still_to_come).items():
+        monitor.fail(name, cause)
+
+
+def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
+    builder = stack.space.builder.get(BUILDER, "")
+    buildx = Toolchain(stack.variables).find(BUILDX)
+    variables = stack.space.runner.variables
+    record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
+    hidden = confidential(image.build, secrets_of_files(image.build))
+    failure = read_failure(text, record, hidden=hidden, builder=builder)
+    blame = ("image",) if image.derived else failure.blame
+    return Cause(
+        code="build", message=failure.message, hint=failure.hint, blame=blame, lines=failure.lines,
+        has_subject=failure.has_subject,
+    )  # fmt: skip
+
+
+def failures_of(monitor: Monitor, api: Api | None = None) -> list[Failure]:
+    """All that failed, with the last lines that show why: first what failed itself, then what only waited for it."""
+    found = [failure_of(name, cause, monitor.plan.namespace, api) for name, cause in monitor.causes.items()]
+    return sorted(found, key=lambda failure: failure.cause.code == "dependency")
+
+
+def failure_of(service: str, cause: Cause, namespace: str, api: Api | None) -> Failure:
+    if cause.lines:
+        return Failure(service=service, cause=cause, lines=cause.lines, source="the build")
+    lines: list[str] = []
+    if api and cause.logs and cause.pod:
+        lines = last_lines(api, namespace, cause.pod, cause.container, previous=cause.previous)
+    return Failure(service=service, cause=cause, lines=tuple(lines), source=cause.pod)

@@ -1,0 +1,213 @@
+"""Open files: the only room that does.
+
+Owns discovery of the definition, and reading a file with a cap on its size.
+Must not know what the bytes mean.
+A pipe, a device or a file of ``/proc`` is refused before it is read, so that nothing hangs and nothing of the machine
+leaks; every refusal is an :class:`Unreadable` with a reason that a caller can put behind a position.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from composeplat.system.project_root import ProjectRoot, is_inside
+
+DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+MAX_DEFINITION = 4 * 1024 * 1024
+MAX_ENV_FILE = 1024 * 1024
+MAX_BUILD_SECRET = 500 * 1024
+"""As much as BuildKit takes."""
+
+SYSTEM_PATHS = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
+    "/var/lib", "/var/log", "/var/run",
+)  # fmt: skip
+_NEVER_READ = ("/proc", "/sys", "/dev")
+
+
+class Unreadable(Exception):
+    """A file can't be read, or must not be; ``reason`` continues a sentence that names the path."""
+
+    code = ""
+    """The diagnostic code, where there is only one for the reason; else whoever names the file knows it."""
+    hint = ""
+
+    def __init__(self, reason: str, *, missing: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.missing = missing
+
+
+class Outside(Unreadable):
+    """A file of the definition lies outside the project."""
+
+    code = "outside-project"
+
+    def __init__(self, root: ProjectRoot, reason: str = "is outside the project") -> None:
+        super().__init__(reason)
+        self.hint = root.fix
+
+
+def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> bytes:
+    """Read an ordinary file of at most ``limit`` bytes; never waits for a pipe.
+
+    With a ``root``, a file outside it is not opened; without, the user has named the file.
+    """
+    real = real_path(path)
+    if _is_below(real, _NEVER_READ):
+        raise Unreadable("is a file of the system, not of a project")
+    check_inside(path, root)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise Unreadable("is a folder, not a file")
+        if not stat.S_ISREG(mode):
+            raise Unreadable("is not an ordinary file")
+        _check_opened(descriptor, path, root)
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            return _read_capped(stream.read(limit + 1), limit)
+    except OSError as error:
+        raise Unreadable(reason_of(error)) from None
+    finally:
+        os.close(descriptor)
+
+
+def check_inside(path: str | os.PathLike[str], root: ProjectRoot | None) -> None:
+    """Refuse a path outside the project, before anyone looks whether something is there."""
+    if root is not None and not root.allows(path):
+        raise Outside(root)
+
+
+def _check_opened(descriptor: int, path: Path, root: ProjectRoot | None) -> None:
+    """Refuse a file that was put in the place of the one that was checked, by a link that came in between."""
+    if root is None or root.allow_outside:
+        return
+    real = real_path(path)
+    if not is_inside(root.path, real) or not os.path.samestat(os.lstat(real), os.fstat(descriptor)):
+        raise Outside(root)
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """Follow every link; a text that can be no path at all is refused."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        raise Unreadable("is not a possible path", missing=True) from None
+
+
+def read_standard_input(*, limit: int = MAX_DEFINITION) -> bytes:
+    if sys.stdin is None:
+        raise Unreadable("is closed")
+    try:
+        return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
+    except OSError as error:
+        raise Unreadable(reason_of(error)) from None
+
+
+def _read_capped(content: bytes, limit: int) -> bytes:
+    if len(content) > limit:
+        raise Unreadable(f"is larger than {limit // 1024 // 1024} MiB")
+    return content
+
+
+def reason_of(error: OSError) -> str:
+    match error:
+        case FileNotFoundError() | NotADirectoryError():
+            return "does not exist"
+        case PermissionError():
+            return "may not be read by this user"
+        case IsADirectoryError():
+            return "is a folder, not a file"
+        case OSError(errno=errno.ENXIO):
+            return "is not an ordinary file"
+        case _:
+            return f"can't be read ({os.strerror(error.errno or 0).lower()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The definition files a folder offers: the main one, its override, and others that were passed over."""
+
+    files: tuple[Path, ...]
+    passed_over: tuple[Path, ...] = ()
+
+
+def find_definition(start: Path) -> Found | None:
+    """Look for a definition of a default name in ``start``, then in its parents."""
+    for folder in (start, *start.parents):
+        present = [folder / name for name in DEFAULT_NAMES if exists(folder / name)]
+        if present:
+            overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
+            override = [path for path in overrides if exists(path)][:1]
+            return Found(files=(present[0], *override), passed_over=tuple(present[1:]))
+    return None
+
+
+def exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
+_MAX_NAMES = 1000
+
+
+def names_beside(path: Path) -> list[str]:
+    """The files of a path's kind, by their endings, that lie where it would; none where that can't be looked at."""
+    endings = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in islice(entries, _MAX_NAMES) if entry.name.endswith(endings)]
+    except (OSError, ValueError):
+        return []
+    return sorted(names) if path.suffix else []
+
+
+# host volumes ---------------------------------------------------------------------------------------------------------
+
+
+def is_system_path(path: Path) -> bool:
+    text = str(path)
+    return text == "/" or _is_below(text, SYSTEM_PATHS)
+
+
+def _is_below(text: str, folders: tuple[str, ...]) -> bool:
+    return any(text == folder or text.startswith(folder + "/") for folder in folders)
+
+
+# output ---------------------------------------------------------------------------------------------------------------
+
+
+def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
+    """Write files into a folder, each whole or not at all, and remove earlier files of ours that are no longer made.
+
+    A file is ours when its first line is ``mark``: nothing else in the folder is touched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    asides = {name: folder / f".{name}.{os.getpid()}" for name in texts}
+    try:
+        for name, text in texts.items():
+            asides[name].write_text(f"{mark}\n{text}", encoding="utf-8", errors="backslashreplace")
+        for name, aside in asides.items():
+            aside.replace(folder / name)
+    finally:
+        for aside in asides.values():
+            aside.unlink(missing_ok=True)
+    for path in sorted(folder.glob("*.yaml")):
+        if path.name not in texts and path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as stream:
+                ours = stream.readline().rstrip("\n") == mark
+            if ours:
+                path.unlink()

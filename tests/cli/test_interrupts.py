@@ -1,0 +1,83 @@
+"""One Ctrl-C is enough: it is heard whenever it comes, and ends the command with 130 and without a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.conftest import PLATFORM
+
+#: What a command may be at when a press comes; each said "reading", and went on as if nothing had been.
+LOST = {
+    "waiting": """
+def press():
+    # As if it had come just before the main thread began to wait: that thread hears nothing of it.
+    time.sleep(0.3); signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+def told(**limit): threading.Thread(target=press, daemon=True).start(); forever()
+def forever():
+    lock = threading.Lock(); lock.acquire(); lock.acquire()
+""",
+    "finalizing": """
+class Late:
+    def __del__(self): signal.raise_signal(signal.SIGINT)
+def told(**limit): Late(); time.sleep(60)
+""",
+    "importing": """
+class Field:
+    def __set_name__(self, *_): signal.raise_signal(signal.SIGINT)
+def told(**limit): type("Made", (), {"field": Field()}); time.sleep(60)
+""",
+}
+HEAD = "import signal, threading, time, composeplat.system.files\n"
+TAIL = "composeplat.system.files.read_standard_input = told\nfrom composeplat.cli.app import main; main()\n"
+
+
+@pytest.mark.parametrize("at", LOST)
+def test_a_press_is_not_lost(tmp_path: Path, at: str) -> None:
+    """A press while the main thread waits, finalizes or imports was heard never, dropped, or a traceback."""
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + LOST[at] + TAIL, "render", "-f", "-"], cwd=tmp_path, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert time.monotonic() - began < 20
+
+
+def test_a_press_at_any_moment(tmp_path: Path) -> None:
+    """Pressed once, at many offsets from the start on, a command ends as interrupted, or had said all it had to say."""
+    (tmp_path / "compose.yaml").write_text("services: {web: {image: nginx}}\n")
+    whole = platform(tmp_path, None)
+    ends = [platform(tmp_path, number * 0.02) for number in range(25)]
+
+    assert whole[:1] == (0,)
+    for status, stdout, stderr in ends:
+        assert (
+            (status, stderr) == (130, "")
+            or (status, stdout, stderr) == whole
+            or began_as_python(status, stdout, stderr)
+        )
+
+
+def began_as_python(status: int, stdout: str, stderr: str) -> bool:
+    """Say whether a press came before any of our code ran: then the interpreter tells of it in its own words."""
+    return status in (-signal.SIGINT, 1) and not stdout and "_run_command" not in stderr
+
+
+def platform(folder: Path, press_after: float | None) -> tuple[int, str, str]:
+    with subprocess.Popen(
+        [PLATFORM, "config"], cwd=folder, env={**os.environ}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        if press_after is not None:
+            time.sleep(press_after)
+            process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    return process.returncode, stdout, stderr

@@ -1,0 +1,473 @@
+"""Progress: a table that stays in its place on a terminal, a line for each change elsewhere, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from composeplat import progress
+from composeplat.cli import progress_output
+from composeplat.cli.console import raw_terminal
+from composeplat.cli.progress_output import Screen, Table
+from composeplat.progress import Event, Progress
+from tests.conftest import ROOT
+from tests.terminal import Terminal
+
+#: What is shown, one after the other: a note, a pause in seconds, or the kind of an event and its fields.
+Step = str | float | dict[str, Any]
+
+SHOW = """
+import json, sys, time
+from composeplat import progress
+from composeplat.cli.options import ProgressMode
+from composeplat.cli.progress_output import Screen
+
+with Screen(ProgressMode(sys.argv[1])):
+    for step in json.loads(sys.argv[2]):
+        if isinstance(step, str):
+            progress.note(step)
+        elif isinstance(step, dict):
+            progress.tell(getattr(progress, step.pop("kind"))(**step))
+        else:
+            time.sleep(step)
+"""
+ENVIRONMENT = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "xterm"}
+#: Enough for the table to be drawn a few times.
+DRAWN = 0.5
+
+
+@dataclass
+class Drawn:
+    """What stands on a terminal, as far as the sequences go that the table is drawn with."""
+
+    columns: int
+    rows: int
+    lines: list[str] = field(default_factory=lambda: [""])
+    row: int = 0
+    screens: list[list[str]] = field(default_factory=list)
+    """What stood there each time before something was erased, and at the end."""
+
+    def feed(self, output: str) -> list[list[str]]:
+        for part in re.findall(r"\x1b\[[0-9;]*[A-Za-z]|[^\x1b]", output):
+            if part.endswith("A") and part.startswith("\x1b"):
+                self.screens.append(self.shown)
+                self.row = max(self.row - int(part[2:-1]), len(self.lines) - self.rows, 0)
+            elif part == "\x1b[J":
+                self.lines[self.row :] = [""]
+            elif part == "\n":
+                self._next_line()
+            elif not part.startswith("\x1b") and part != "\r":
+                if len(self.lines[self.row]) == self.columns:
+                    self._next_line()
+                self.lines[self.row] += part
+        self.screens.append(self.shown)
+        return self.screens
+
+    def _next_line(self) -> None:
+        self.row += 1
+        if self.row == len(self.lines):
+            self.lines.append("")
+
+    @property
+    def shown(self) -> list[str]:
+        return [line for line in self.lines if line]
+
+
+def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, mode: str = "auto", **variables: str) -> str:
+    """What is written to a terminal."""
+    words = [sys.executable, "-c", SHOW, mode, json.dumps(steps)]
+    terminal = Terminal(words, folder=ROOT, env={**ENVIRONMENT, **variables}, columns=columns, rows=rows)
+    shown = terminal.rest()
+    assert terminal.status() == 0, shown
+    return shown
+
+
+def screens(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> list[list[str]]:
+    """What stands on a terminal, each time before it is drawn anew, and at the end."""
+    return Drawn(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
+
+
+def elsewhere(*steps: Step, mode: str = "auto", **variables: str) -> str:
+    """What is written where no terminal is: all of it to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, mode, json.dumps(steps)],
+        env={**ENVIRONMENT, **variables},
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == b""
+    return done.stderr.decode()
+
+
+def step(what: str, phase: str = "started", **more: Any) -> dict[str, Any]:
+    return {"kind": "Step", "what": what, "phase": phase, **more}
+
+
+def at(service: str, phase: str, words: str = "", seconds: float = 0) -> dict[str, Any]:
+    return {"kind": "Progress", "service": service, "phase": phase, "words": words, "seconds": seconds}
+
+
+SHOP: Sequence[Step] = (
+    at("db", "applying"),
+    at("web", "waiting", "waits for db: 0 of 1 ready"),
+    "made namespace team",
+    at("db", "ready", "1 of 1 ready", 12.4),
+    at("web", "failed", "image 'x' can't be pulled", 0.6),
+    at("cache", "unchanged"),
+)
+
+# lines ----------------------------------------------------------------------------------------------------------------
+
+LINES = """\
+db: applying
+web: waiting: waits for db: 0 of 1 ready
+made namespace team
+db: ready: 1 of 1 ready
+web: failed: image 'x' can't be pulled
+cache: unchanged
+"""
+
+
+def test_lines() -> None:
+    """Where no terminal is, each change is a line on standard error, as it comes."""
+    assert elsewhere(*SHOP) == LINES
+
+
+def test_a_terminal_that_can_not_move() -> None:
+    """A terminal without cursor movement gets lines."""
+    assert on_terminal(*SHOP, TERM="dumb").replace("\r\n", "\n") == LINES
+
+
+def test_a_terminal_of_a_build() -> None:
+    """What a CI takes for a terminal is a log, and gets lines."""
+    assert on_terminal(*SHOP, CI="true").replace("\r\n", "\n") == LINES
+
+
+def test_lines_on_a_terminal() -> None:
+    """Lines are for whoever asks for them, on a terminal too."""
+    assert on_terminal(*SHOP, mode="plain").replace("\r\n", "\n") == LINES
+
+
+def test_quiet() -> None:
+    """Where no progress is to be shown, there is none, but for what came of it."""
+    assert elsewhere(*SHOP, {"kind": "Conclusion", "text": "deployed"}, mode="quiet") == "deployed\n"
+
+
+WEIGHTY = {"kind": "Happened", "data": {"event": "conflict"}, "text": "changed on both sides", "is_weighty": True}
+LIGHT = {"kind": "Happened", "data": {"event": "again"}, "text": "connected again", "is_weighty": False}
+SILENT = {"kind": "Happened", "data": {"event": "idle"}, "text": "", "is_weighty": False}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        pytest.param("plain", "changed on both sides\nconnected again\n", id="lines"),
+        pytest.param("tty", "changed on both sides\nconnected again\n", id="table"),
+        pytest.param("quiet", "changed on both sides\n", id="quiet"),
+        pytest.param("json", '{"event": "conflict"}\n{"event": "again"}\n{"event": "idle"}\n', id="json"),
+    ],
+)
+def test_what_happens_by_itself(mode: str, said: str) -> None:
+    """Who wants to hear little is told what weighs; programs are told all, as it is."""
+    assert elsewhere(WEIGHTY, LIGHT, SILENT, mode=mode) == said
+
+
+def test_json() -> None:
+    """For programs each event is an object on a line, and nothing else is written."""
+    result = {"kind": "Result", "data": {"schema": "platform/deploy/1", "status": "done"}}
+    said = elsewhere(
+        *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "text": "x"}, result, mode="json"
+    )
+
+    assert [json.loads(line) for line in said.splitlines()] == [
+        {"event": "service", "service": "db", "phase": "applying", "words": "", "seconds": 0},
+        {"event": "service", "service": "web", "phase": "waiting", "words": "waits for db: 0 of 1 ready", "seconds": 0},
+        {"event": "note", "text": "made namespace team"},
+        {"event": "service", "service": "db", "phase": "ready", "words": "1 of 1 ready", "seconds": 12.4},
+        {"event": "service", "service": "web", "phase": "failed", "words": "image 'x' can't be pulled", "seconds": 0.6},
+        {"event": "service", "service": "cache", "phase": "unchanged", "words": "", "seconds": 0},
+        {"event": "step", "what": "starting", "phase": "done", "seconds": 1.3},
+        {"event": "result", "schema": "platform/deploy/1", "status": "done"},
+    ]
+
+
+def test_json_on_a_terminal() -> None:
+    """JSON stays JSON on a terminal."""
+    said = on_terminal(*SHOP, mode="json")
+
+    assert [json.loads(line)["event"] for line in said.splitlines()].count("service") == 5
+
+
+def test_nobody_reads() -> None:
+    """Where the reader of it has gone, the operation goes on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", SHOW, "json", json.dumps(SHOP)]
+
+    done = subprocess.run(command, env=ENVIRONMENT, stderr=writer, stdout=subprocess.PIPE, timeout=30, check=False)
+    os.close(writer)
+
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+# steps ----------------------------------------------------------------------------------------------------------------
+
+
+def test_steps_as_lines() -> None:
+    """What takes its time and is no service's is a line when it begins, and one when it has ended."""
+    said = elsewhere(
+        step("building pulumi", usual=280), step("building pulumi", "done", seconds=271.2),
+        step("starting", "failed", seconds=3.14),
+    )  # fmt: skip
+
+    assert said == (
+        "building pulumi …, usually 4 min 40 s\nbuilding pulumi: 4 min 31 s\nstarting: failed after 3.1 s\n"
+    )
+
+
+def test_a_passing_step() -> None:
+    """What is of no interest once it is done has a line only where it takes long."""
+    brief = (step("asking", passing=True), step("asking", "done", passing=True))
+    long = (step("reading", passing=True), 2.3, step("reading", "done", passing=True))
+
+    assert elsewhere(*brief, *long) == "reading …\n"
+
+
+def test_steps_on_a_terminal() -> None:
+    """There it is a line that counts its time, and stays once it has ended, unless it was but passing."""
+    shown = screens(step("building", usual=280), 1.3, step("building", "done", seconds=1.3),
+                    step("asking", passing=True), DRAWN, step("asking", "done", passing=True), DRAWN)  # fmt: skip
+
+    assert "⠋ building  1 s of about 4 min 40 s" in [calm(screen)[0] for screen in shown if screen]
+    assert ["✓ building: 1.3 s", "⠋ asking"] in [calm(screen) for screen in shown]
+    assert shown[-1] == ["✓ building: 1.3 s"]
+
+
+def test_steps_stand_below_the_services() -> None:
+    """A step that goes on has the last line."""
+    assert calm(screens(step("asking"), at("db", "ready"), DRAWN)[-2]) == ["✓ db  ready", "⠋ asking"]
+
+
+def test_a_program_has_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a program shows is not drawn over; a note goes back to the first column."""
+    table = Table()
+    with raw_terminal():
+        table.hear(progress.Step(what="waiting", passing=True))
+        table.tick()
+        table.hear(progress.Note("connected again"))
+    during = capsys.readouterr().err
+    table.tick()
+
+    assert during == "connected again\r\n"
+    assert "waiting" in capsys.readouterr().err
+
+
+def test_settled() -> None:
+    """Once the work is over the table stands, and what is said then comes below it."""
+    shown = screens(at("db", "ready"), DRAWN, {"kind": "Settled"}, {"kind": "Conclusion", "text": "deployed"}, DRAWN)
+
+    assert shown[-1] == ["✓ db  ready", "deployed"]
+
+
+# a sign of life -------------------------------------------------------------------------------------------------------
+
+
+def still(capsys: pytest.CaptureFixture[str], *steps: Event) -> str:
+    """What is said after some silence."""
+    with Screen():
+        for one in steps:
+            progress.tell(one)
+        capsys.readouterr()
+        deadline = time.monotonic() + 20
+        said = ""
+        while not said.endswith("\n") and time.monotonic() < deadline:
+            time.sleep(0.02)
+            said += capsys.readouterr().err
+    return said.partition("\n")[0]
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a sign of life come sooner than for people."""
+    monkeypatch.setattr(progress_output, "_STILL_EVERY", 0.05)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing changes for long, a line says what is waited for, so that a log does not seem dead."""
+    said = still(
+        capsys,
+        Progress(service="db", phase="waiting", words="0 of 1 ready"),
+        Progress(service="web", phase="applying"),
+        Progress(service="cache", phase="ready", words="1 of 1 ready"),
+    )
+
+    assert said == "still at it after 0 s: db (0 of 1 ready), web (applying)"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step that goes on is named."""
+    said = still(capsys, progress.Step(what="asking the cluster", passing=True))
+
+    assert said == "still at it after 0 s: asking the cluster"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same where no service is at work, as while Pulumi starts."""
+    assert still(capsys) == "still at it after 0 s"
+
+
+def test_no_sign_of_life_while_things_change() -> None:
+    """Shortly after a change nothing is said."""
+    assert elsewhere("made namespace team", DRAWN) == "made namespace team\n"
+
+
+# the table ------------------------------------------------------------------------------------------------------------
+
+BUSY: Sequence[Step] = (
+    at("db", "ready", "1 of 1 ready", 12.4),
+    at("web", "waiting", "waits for db: 0 of 1 ready", 100),
+    at("a-service-with-a-very-long-name", "applying"),
+    at("cache", "failed", "image 'registry.example.com/team/cache:1' can't be pulled: not found", 3),
+)
+
+
+def calm(screen: list[str]) -> list[str]:
+    """A screen at a fixed moment: what turns and counts on it stands still."""
+    return [re.sub("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", "⠋", re.sub(r"10\d s$", "100 s", line)) for line in screen]
+
+
+def test_table() -> None:
+    """While an operation runs each service has its line: a mark, its name, what it is at, and for how long."""
+    assert calm(screens(*BUSY, DRAWN)[-2]) == [
+        "✓ db                        1 of 1 ready  12 s",
+        "⠋ web                       waits for db: 0 of 1 ready  100 s",
+        "⠋ a-service-with-a-very-lo  applying",
+        "✗ cache                     image 'registry.example.com/team/cache:1' ca…  3 s",
+    ]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_width(columns: int) -> None:
+    """Whatever the width of the terminal, no line of the table takes two of its lines."""
+    for screen in screens(*BUSY, DRAWN, columns=columns)[-2:]:
+        assert len(screen) == len(BUSY)
+        assert max(map(len, screen)) < columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        pytest.param(40, "✗ cache                     imag…  3 s", id="narrow"),
+        pytest.param(
+            200,
+            "✗ cache                     image 'registry.example.com/team/cache:1' can't be pulled: not found  3 s",
+            id="wide",
+        ),
+    ],
+)
+def test_what_is_cut(columns: int, line: str) -> None:
+    """Of what does not fit the end is left out, never the time."""
+    assert line == screens(*BUSY, DRAWN, columns=columns)[-1][-1]
+
+
+def test_the_last_table() -> None:
+    """At the end the table stands once, with the notes above it, and says what became of each service."""
+    assert screens(*SHOP[:3], DRAWN, *SHOP[3:], DRAWN)[-1] == [
+        "made namespace team",
+        "✓ db     1 of 1 ready  12 s",
+        "✗ web    image 'x' can't be pulled",
+        "✓ cache  unchanged",
+    ]
+
+
+def test_an_end_before_the_first_drawing() -> None:
+    """An operation that ends at once shows its last table all the same."""
+    assert screens(at("db", "unchanged")) == [["✓ db  unchanged"]]
+
+
+def test_no_services() -> None:
+    """Without a service there is no table, and nothing is erased."""
+    assert on_terminal("nothing to do", DRAWN) == "nothing to do\r\n"
+
+
+def test_notes_while_the_table_stands() -> None:
+    """A note stands above the table, which is drawn below it again."""
+    shown = screens(at("db", "ready"), DRAWN, "first", DRAWN, "second", DRAWN)
+
+    assert shown[-1] == ["first", "second", "✓ db  ready"]
+    assert ["first", "✓ db  ready"] in shown
+
+
+def test_time_goes_on() -> None:
+    """The time of what is under way goes on between changes; that of what has ended does not."""
+    shown = screens(at("db", "ready", "", 5), at("web", "waiting", "", 8), 1.3)[:-1]
+
+    clocks = [[int(clock) for clock in re.findall(r"(\d+) s$", "\n".join(one), re.MULTILINE)] for one in shown]
+    assert {db for db, *_ in clocks} == {5}
+    assert clocks[-1][1] > clocks[0][1]
+
+
+def test_colors() -> None:
+    """Marks have colors: green for what is done, red for what failed, others for what is under way."""
+    output = on_terminal(at("a", "ready"), at("b", "failed"), at("c", "waiting"), at("d", "pending"))
+
+    assert "\x1b[32m✓\x1b[0m a  ready" in output
+    assert "\x1b[31m✗\x1b[0m b  failed" in output
+    assert re.search("\x1b\\[33m.\x1b\\[0m c  waiting", output)
+    assert "\n· d  pending" in output
+
+
+def test_no_color() -> None:
+    """With NO_COLOR the table is drawn in its place all the same."""
+    output = on_terminal(*SHOP, DRAWN, NO_COLOR="1")
+
+    assert re.findall(r"\x1b\[[0-9;]*m", output) == []
+    assert "\x1b[3A\x1b[J" in output
+
+
+def test_no_utf8() -> None:
+    """A terminal that shows ASCII alone gets marks that it can show, in as little room."""
+    shown = screens(*BUSY, at("last", "pending"), DRAWN, columns=40, PYTHONIOENCODING="ascii")
+
+    assert calm(shown[-2]) == [
+        "+ db                        1 o>  12 s",
+        "- web                       wa>  100 s",
+        "- a-service-with-a-very-lo  applying",
+        "! cache                     imag>  3 s",
+        ". last                      pending",
+    ]
+
+
+MANY: Sequence[Step] = [at(f"s{number}", "ready" if number % 3 == 0 else "waiting") for number in range(12)]
+
+
+def test_more_services_than_lines() -> None:
+    """Where not all have room, those under way are shown, as many as fit, and the others are counted."""
+    table = screens(*MANY, DRAWN, rows=8)[-2]
+
+    assert [line.split()[1] for line in table[:-1]] == ["s1", "s2", "s4", "s5", "s7"]
+    assert table[-1] == "… 4 done, 3 more under way"
+
+
+def test_all_services_at_the_end() -> None:
+    """The last table has all services, whatever the terminal's height."""
+    assert [line.split()[1] for line in screens(*MANY, DRAWN, rows=8)[-1]] == [f"s{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [pytest.param(1, 5, id="tiny"), pytest.param(0, 0, id="of-no-size")])
+def test_a_terminal_without_room(rows: int, columns: int) -> None:
+    """A terminal that says it has no room breaks nothing."""
+    assert "s11" in on_terminal(*MANY, DRAWN, rows=rows, columns=columns)

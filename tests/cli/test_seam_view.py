@@ -1,0 +1,405 @@
+"""What the commands show that look at an environment, and what ``up`` and ``down`` ask for, without a real cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partialmethod
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.failure_causes import Cause
+from composeplat.dev.container_commands import Command
+from composeplat.dev.session import Development, Wishes
+from composeplat.engine.outcomes import Failure
+from composeplat.engine.outcomes import Outcome as Came
+from tests.cli.conftest import Seam, data
+from tests.cluster.objects import Answer, deployment, event, given, pod, refusal, replica_set, running
+
+# status and logs ------------------------------------------------------------------------------------------------------
+
+WORKLOADS = "/apis/apps/v1/namespaces/team"
+WEB = deployment("web")
+OWNER = replica_set(WEB)
+POD = pod(OWNER, state=running(), ready=True)
+
+
+POD["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
+
+
+def labelled(thing: dict[str, Any]) -> dict[str, Any]:
+    labels = {"dev.platform.com/environment": "demo", "dev.platform.com/service": "web"}
+    return {**thing, "metadata": {**thing["metadata"], "labels": labels}}
+
+
+@pytest.fixture
+def deployed(seam: Seam) -> Seam:
+    """An environment of which web alone is there."""
+    seam.server.answers |= {
+        f"{WORKLOADS}/deployments": given(labelled(WEB)),
+        f"{WORKLOADS}/replicasets": given(labelled(OWNER)),
+        "/api/v1/namespaces/team/pods": given(labelled(POD)),
+        f"/api/v1/namespaces/team/pods/{POD['metadata']['name']}/log": Answer(
+            b"2025-06-01T12:00:01Z begun\n2025-06-01T12:00:02Z it is hunter2\n"
+        ),
+    }
+    return seam
+
+
+def test_the_status(deployed: Seam) -> None:
+    """Each service is a line, whether it is there or not."""
+    outcome = deployed.platform("status").assert_success()
+
+    assert [line.split()[:4] for line in outcome.stdout.splitlines()[2:6]] == [
+        ["SERVICE", "KIND", "STATE", "READY"],
+        ["web", "Deployment", "ready", "1/1"],
+        ["db", "StatefulSet", "absent", "0/0"],
+        ["own", "Deployment", "absent", "0/0"],
+    ]
+    assert outcome.stderr == ""
+
+
+def test_the_status_for_programs(deployed: Seam) -> None:
+    """The same as JSON, for the services that are named."""
+    found = data(deployed.platform("status", "web", "--json"))
+
+    assert [(one["service"], one["state"], one["ready"]) for one in found["services"]] == [("web", "ready", 1)]
+
+
+def test_the_status_of_nothing(seam: Seam) -> None:
+    """What is not deployed is told, and is no failure."""
+    outcome = seam.platform("status")
+
+    assert outcome.status == 0
+    assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
+
+
+def test_the_logs(deployed: Seam) -> None:
+    """Each line has the pod it comes from, and nothing confidential."""
+    outcome = deployed.platform("logs", "--timestamps").assert_success()
+
+    assert outcome.stdout.splitlines() == [
+        "web-x7k2p | 2025-06-01T12:00:01Z begun",
+        "web-x7k2p | 2025-06-01T12:00:02Z it is [secret]",
+    ]
+
+
+def test_the_logs_of_nothing(seam: Seam) -> None:
+    """Where nothing is deployed that is told."""
+    outcome = seam.platform("logs")
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr == "demo is not deployed in namespace team: platform deploy\n"
+
+
+@pytest.mark.parametrize("command", ["status", "logs"])
+def test_a_service_that_is_not_in_the_file(seam: Seam, command: str) -> None:
+    """A service that nobody has is an error."""
+    outcome = seam.platform(command, "wob")
+
+    assert outcome.status != 0
+    assert "wob" in outcome.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "logs"])
+def test_a_cluster_that_refuses(seam: Seam, command: str) -> None:
+    """What the cluster does not allow is an error with its words."""
+    seam.server.otherwise = refusal(403, "pods is forbidden")
+    outcome = seam.platform(command)
+
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert "pods is forbidden" in outcome.stderr
+
+
+# events, endpoints, open, exec ----------------------------------------------------------------------------------------
+
+DISPLAY = {"DISPLAY": ":0"}
+EVENTS = "/api/v1/namespaces/team/events"
+INGRESSES = "/apis/networking.k8s.io/v1/namespaces/team/ingresses"
+
+
+def said(about: dict[str, Any], reason: str, message: str, **more: Any) -> dict[str, Any]:
+    return event(about, reason, message, lastTimestamp="2025-06-01T12:00:00Z", **more)
+
+
+@pytest.fixture
+def eventful(deployed: Seam) -> Seam:
+    """A pod of web has been said something of, and something that is no one's."""
+    other = pod(replica_set(deployment("mail")))
+    deployed.server.answers[EVENTS] = given(
+        said(POD, "BackOff", "no hunter2", count=3), said(WEB, "Scaled", "up", kind="Normal"), said(other, "Other", "x")
+    )
+    return deployed
+
+
+def test_the_events(eventful: Seam) -> None:
+    """What was said of the environment's own objects is a table, with nothing confidential in it."""
+    outcome = eventful.platform("events").assert_success()
+    rows = [line.split(maxsplit=4) for line in outcome.stdout.splitlines()]
+
+    assert rows[0] == ["AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE"]
+    assert [row[1:] for row in rows[1:]] == [
+        ["web", f"Pod/{POD['metadata']['name']}", "BackOff", "no [secret] (3 times)"],
+        ["web", "Deployment/web", "Scaled", "up"],
+    ]
+    assert outcome.stderr == ""
+
+
+def test_the_events_for_programs(eventful: Seam) -> None:
+    """The same as JSON, for the services that are named."""
+    found = data(eventful.platform("events", "web", "--json"))["events"]
+
+    assert [(one["type"], one["count"], one["message"]) for one in found] == [
+        ("Warning", 3, "no [secret]"),
+        ("Normal", 1, "up"),
+    ]
+    assert data(eventful.platform("events", "db", "--json"))["events"] == []
+
+
+def test_no_events(seam: Seam) -> None:
+    """Where there are none that is told."""
+    outcome = seam.platform("events")
+
+    assert (outcome.status, outcome.stdout) == (0, "")
+    assert outcome.stderr == "there are no events of demo in namespace team\n"
+
+
+@pytest.fixture
+def reachable(seam: Seam) -> Seam:
+    """Addresses lead to web, and one to what is no service of the file."""
+    seam.server.answers[INGRESSES] = given(
+        {"metadata": {"name": "shop"}, "spec": {"rules": [
+            {"host": "shop.example.com", "http": {"paths": [
+                {"path": "/", "backend": {"service": {"name": "web", "port": {"number": 8080}}}},
+                {"path": "/api", "backend": {"service": {"name": "web", "port": {"name": "http"}}}},
+                {"path": "/old", "backend": {"service": {"name": "gone", "port": {"number": 1}}}},
+            ]}},
+        ]}},
+    )  # fmt: skip
+    return seam
+
+
+def test_the_endpoints(reachable: Seam) -> None:
+    """Each address is a line, with the service that it leads to."""
+    outcome = reachable.platform("endpoints").assert_success()
+
+    assert [line.split() for line in outcome.stdout.splitlines()] == [
+        ["ENDPOINT", "SERVICE", "PORT", "URL"],
+        ["shop", "web", "8080", "https://shop.example.com"],
+        ["shop", "web", "-", "https://shop.example.com/api"],
+    ]
+    assert data(reachable.platform("endpoints", "--json"))["endpoints"][0] == {
+        "name": "shop", "url": "https://shop.example.com", "service": "web", "port": 8080,
+    }  # fmt: skip
+
+
+def test_no_endpoints(seam: Seam) -> None:
+    """Where there are none that is told, and there is nothing to open."""
+    listed, opened = seam.platform("endpoints"), seam.platform("open", "web")
+
+    assert (listed.status, listed.stdout) == (0, "")
+    assert listed.stderr == "demo has no endpoints in namespace team\n"
+    assert (opened.status, opened.stdout) == (1, "")
+    assert opened.stderr.startswith("error: no address leads to service 'web' in namespace team\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "works", "shown"), [({}, True, True), (DISPLAY, True, False), (DISPLAY, False, True)]
+)
+def test_open(reachable: Seam, *, shell: dict[str, str], works: bool, shown: bool) -> None:
+    """The first address is opened, and printed where no browser would be seen, or none comes."""
+    opened: list[str] = []
+
+    def show(url: str) -> bool:
+        opened.append(url)
+        return works
+
+    reachable.patch.setattr("webbrowser.open", show)
+    outcome = reachable.platform("open", **shell).assert_success()
+
+    assert outcome.stdout == ("https://shop.example.com\n" if shown else "")
+    assert opened == (["https://shop.example.com"] if shell else [])
+
+
+def test_exec(deployed: Seam) -> None:
+    """The command runs in the pod of the service, and its status is the end."""
+    ran: list[Command] = []
+
+    def run(command: Command, *_: Any) -> int:
+        ran.append(command)
+        return 7
+
+    deployed.patch.setattr("composeplat.cli.exec.run_command", run)
+    outcome = deployed.platform("exec", "web", "--", "ls", "-l")
+
+    assert (outcome.status, outcome.stdout) == (7, "")
+    assert ran == [
+        Command(namespace="team", pod=POD["metadata"]["name"], container="web", words=("ls", "-l"), terminal=False)
+    ]
+
+
+def test_exec_without_a_pod(seam: Seam) -> None:
+    """Where no pod runs that is told, and how to see why."""
+    outcome = seam.platform("exec", "web", "ls")
+
+    assert outcome.status == 1
+    assert outcome.stderr == "error: no pod of service 'web' runs\n  hint: platform status says why\n"
+
+
+# up and down ----------------------------------------------------------------------------------------------------------
+
+DEVELOPED = """\
+services:
+  web: {image: example/web, command: serve --fast, ports: ["8080:80", "5353:53/udp"], volumes: [".:/app"]}
+  db: {image: example/db}
+"""
+FAILED = Failure(service="web", cause=Cause(code="crash", message="crashes", hint=""))
+UP = ("up", "--domain=example.com")
+
+
+@dataclass
+class Developing:
+    """The development of services replaced: it ends with a status at once."""
+
+    is_deployed: bool = True
+    status: int = 0
+    is_there: bool = True
+    done: list[tuple[str, str, Any]] = field(default_factory=list)
+
+    @property
+    def wishes(self) -> Wishes:
+        (wishes,) = (what for act, _, what in self.done if act == "up")
+        assert isinstance(wishes, Wishes)
+        return wishes
+
+
+def _up(development: Development, made: Developing, wishes: Wishes, on_event: Any) -> int:
+    made.done.append(("up", development.service.name, wishes))
+    on_event({"event": "forwarding", "listen": "localhost:8080", "port": 80})
+    return made.status
+
+
+def _down(development: Development, made: Developing, *, volumes: bool) -> bool:
+    made.done.append(("down", development.service.name, volumes))
+    return made.is_there
+
+
+@pytest.fixture
+def developing(seam: Seam) -> Developing:
+    made = Developing()
+    (seam.folder / "compose.yaml").write_text(DEVELOPED)
+    seam.gives("deploy.deploy", Came())
+    seam.patch.setattr(Development, "up", partialmethod(_up, made))
+    seam.patch.setattr(Development, "down", partialmethod(_down, made))
+    seam.patch.setattr(Development, "is_deployed", lambda _: made.is_deployed)
+    seam.patch.setattr(
+        "composeplat.cli.up.note_given_back", lambda _, service: made.done.append(("note", service, None))
+    )
+    return made
+
+
+def test_up(seam: Seam, developing: Developing) -> None:
+    """The one service with files of this machine is developed with its own command and ports, and stays so."""
+    outcome = seam.platform(*UP)
+    session = developing.wishes.session
+
+    assert (outcome.status, outcome.stdout, seam.asked) == (0, "", [])
+    assert outcome.stderr.splitlines()[-2:] == [
+        "localhost:8080 leads to port 80",
+        "web stays under development; 'platform down web' gives it back",
+    ]
+    assert [(act, name) for act, name, _ in developing.done] == [("up", "web")]
+    assert (session.command, session.terminal, session.forwards, session.reverse) == (
+        ("serve", "--fast"), False, ((8080, 80),), (),
+    )  # fmt: skip
+    assert (developing.wishes.size, developing.wishes.timeout, developing.wishes.take_over) == ("5Gi", 300, False)
+
+
+def test_what_up_is_asked(seam: Seam, developing: Developing) -> None:
+    """The options reach the session, and what stands behind the dashes is its command."""
+    seam.platform(
+        *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--timeout=9",
+        "--volume-size=1Gi", "--take-over", "--helper-image=own/helper", "web", "--", "sh", "-l",
+    ).assert_success()  # fmt: skip
+    wishes, session = developing.wishes, developing.wishes.session
+
+    assert (session.command, session.environment) == (("sh", "-l"), {"A": "b", "PASSWORD": "hunter2"})
+    assert (session.forwards, session.reverse) == (((8080, 80), (9090, 90)), ((7000, 7000),))
+    assert (wishes.size, wishes.timeout, wishes.take_over, wishes.helper) == ("1Gi", 9, True, "own/helper")
+
+
+def test_the_status_of_up(seam: Seam, developing: Developing) -> None:
+    """It ends as the session does."""
+    developing.status = 7
+
+    assert seam.platform(*UP).status == 7
+
+
+@pytest.mark.parametrize(("words", "is_deployed"), [((), False), (("--deploy",), True)])
+def test_up_deploys_first(seam: Seam, developing: Developing, words: tuple[str, ...], is_deployed: bool) -> None:  # noqa: FBT001 -- a case
+    """What is not deployed is deployed, or what should be anew; and it goes on then."""
+    developing.is_deployed = is_deployed
+    seam.platform(*UP, *words, "--timeout=9").assert_success()
+
+    assert [one[0] for one in seam.asked] == ["deploy.deploy"]
+    assert seam.options.timeout == 9
+    assert len(developing.done) == 1
+
+
+def test_up_where_the_deploy_fails(seam: Seam, developing: Developing) -> None:
+    """Nothing is developed then, and the status is the deploy's."""
+    developing.is_deployed = False
+    seam.gives("deploy.deploy", Came(failures=[FAILED]))
+
+    assert seam.platform(*UP).status == 1
+    assert developing.done == []
+
+
+@pytest.mark.parametrize("status", [0, 7])
+def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> None:
+    """With --down-on-exit the service is given back, however the session ends."""
+    developing.status = status
+    outcome = seam.platform(*UP, "--down-on-exit")
+
+    assert outcome.status == status
+    assert [(act, name) for act, name, _ in developing.done] == [("up", "web"), ("down", "web"), ("note", "web")]
+    assert outcome.stderr.splitlines()[-1] == "web is as it was deployed again"
+
+
+def test_up_without_files(seam: Seam, developing: Developing) -> None:
+    """A service without a host volume can't be developed, which is told at its place."""
+    outcome = seam.platform(*UP, "db")
+
+    assert (outcome.status, developing.done) == (1, [])
+    assert "services.db has no host volume, so there is nothing to develop it with [no-sync-path]" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--forward=0",), "--forward wants ports such as 8080 or 8080:80, not '0'"),
+        (("--forward=80:65536",), "--forward wants ports such as 8080 or 8080:80, not '80:65536'"),
+        (("--reverse=a:1",), "--reverse wants ports such as 8080 or 8080:80, not 'a:1'"),
+        (("--env==b",), "--env wants NAME=VALUE, not '=b'"),
+    ],
+)
+def test_up_with_a_wrong_option(seam: Seam, developing: Developing, words: tuple[str, ...], message: str) -> None:
+    """An option that can't be read is told, and nothing is begun."""
+    outcome = seam.platform(*UP, *words)
+
+    assert (outcome.status, developing.done) == (1, [])
+    assert f"error: {message}\n" in outcome.stderr
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("volumes", [True, False])
+def test_down(seam: Seam, developing: Developing, *, is_there: bool, volumes: bool) -> None:
+    """The service is given back, with its volumes where that is asked for; what was not developed is told."""
+    developing.is_there = is_there
+    outcome = seam.platform("down", "web", *(("--volumes",) if volumes else ()))
+
+    assert outcome.status == 0
+    assert developing.done == [("down", "web", volumes), *([("note", "web", None)] if is_there else [])]
+    assert outcome.stderr.splitlines()[-1] == (
+        "web is as it was deployed again" if is_there else "web is not under development"
+    )

@@ -1,0 +1,96 @@
+"""What holds a service back: its dependencies, until they meet their conditions or never will."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.access import Access
+from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.snapshot import Object, Snapshot
+from composeplat.cluster.watching import Watcher
+from composeplat.components.dependency_gate import DependencyFailed, Gate
+from composeplat.plan.desired import Edge, Plan, ServicePlan
+from composeplat.system.deadline import Patience
+from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
+
+NOWHERE = Access(host="127.0.0.1", port=9, plain=True)
+DB = deployment("db")
+OWNER = replica_set(DB)
+KILLED = pod(OWNER, state=waiting("CrashLoopBackOff"), last=ended(137, "OOMKilled"), restarts=2)
+STARTING = pod(OWNER, state=running())
+
+
+class View(Watcher):
+    """A watcher that shows one view for ever."""
+
+    def __init__(self, view: Snapshot) -> None:
+        super().__init__(NOWHERE, "team", "shop")
+        self._view = view
+
+    @property
+    def latest(self) -> Snapshot | None:
+        self._rounds += 1
+        return self._view
+
+
+def held(*objects: Object, patience: Patience, required: bool = True) -> tuple[str, dict[str, Cause], list[str]]:
+    """Hold a service back: why it is not made, if it is not, the failures that were told, and what it waited for."""
+    services = tuple(
+        ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
+        for name in ("db", "api")
+    )
+    edge = Edge(service="api", dependency="db", condition="service_healthy", required=required)
+    failures: dict[str, Cause] = {}
+    told: list[str] = []
+    gate = Gate(
+        plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
+        watcher=View(snapshot(DB, OWNER, *objects)), patience=patience, failed=failures.__setitem__,
+        told=lambda _, words: told.append(words),
+    )  # fmt: skip
+
+    async def before_create() -> None:
+        hooks: Any = gate.hooks(services[1], "shop")
+        (hook,) = hooks.before_create
+        await hook.callback(None)
+
+    try:
+        asyncio.run(before_create())
+    except DependencyFailed as error:
+        return str(error), failures, told
+    return "", failures, told
+
+
+def test_a_dependency_that_fails() -> None:
+    """Both are told with data, in a sentence that reads: it was guessed from a message's first word, and did not."""
+    why, failures, _ = held(KILLED, patience=Patience(60))
+
+    assert why == "api waits for db, which was killed: out of memory (3 times)"
+    assert {name: (one.code, one.message) for name, one in failures.items()} == {
+        "db": ("crash-loop", "was killed: out of memory (3 times)"),
+        "api": ("dependency", "waits for db, which was killed: out of memory (3 times)"),
+    }
+
+
+def test_a_dependency_that_may_fail() -> None:
+    """One that is not required holds nobody back once it has failed."""
+    why, failures, _ = held(KILLED, patience=Patience(60), required=False)
+
+    assert (why, list(failures)) == ("", ["db"])
+
+
+@pytest.mark.parametrize(
+    ("patience", "seconds"),
+    [pytest.param(Patience(0.3), 0, id="time"), pytest.param(Patience(0.3, {"db": 1.0}), 1, id="after-start-period")],
+)
+def test_a_dependency_that_is_late(patience: Patience, seconds: int) -> None:
+    """The time is over once the dependency has had its own, which begins when its health checks do."""
+    patience.renew()
+    why, failures, told = held(STARTING, patience=patience)
+    words = "0/1 ready, started, not ready yet"
+
+    assert why == f"api waits for db, which is not healthy after {seconds} s ({words})"
+    assert failures["api"].message == why.removeprefix("api ")
+    assert told[0] == f"waits for db: {words}"

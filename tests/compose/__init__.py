@@ -1,0 +1,1 @@
+"""Reading Compose files, stage by stage."""

@@ -1,0 +1,134 @@
+"""What builds need of this machine, looked for before anything is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composeplat.compose.load.contexts import check_builds, secrets_of_files
+from composeplat.compose.model import Build, BuildSecret
+from composeplat.diagnostics import Report
+from tests.conftest import Project, lines
+
+DOCKERFILE = "FROM busybox AS base\nFROM --platform=linux/amd64 \\\n  base as Test\nFROM busybox\n"
+FILES = {"app/Dockerfile": DOCKERFILE, "app/docker/Web": DOCKERFILE, "key": "k", "bin": b"\xff", "common/a": ""}
+
+
+def checked(project: Project, build: str, rest: str = "", **shell: str) -> list[str]:
+    folder = project({"compose.yaml": f"services:\n  web:\n    build: {build}\n{rest}", **FILES})
+    (folder.path / "file").write_text("")
+    reading = type(folder)(folder.path, shell).read()
+    assert reading.plan is not None, reading.messages
+    report = Report()
+    check_builds(reading.plan.own_builds, reading.loaded.origins, report)
+    return lines(report.sorted())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param("./app", id="a folder with a Dockerfile"),
+        pytest.param("{context: app, dockerfile: docker/Web}", id="another Dockerfile"),
+        pytest.param("{context: app, target: test}", id="a stage, in any case of letters"),
+        pytest.param("{context: app, target: '2'}", id="a stage by its number"),
+        pytest.param("{context: common, dockerfile_inline: FROM a AS b, target: b}", id="a Dockerfile in the file"),
+        pytest.param(
+            "{context: common, dockerfile_inline: '# syntax=example.com/other', target: b}", id="another language"
+        ),
+        pytest.param("'https://example.com/shop.git#main:app'", id="an address"),
+        pytest.param("{context: app, additional_contexts: {a: ./common, b: 'docker-image://x'}}", id="more contexts"),
+        pytest.param("{context: app, ssh: [default, 'one=./key']}", id="keys"),
+    ],
+)
+def test_what_is_there(build: str, project: Project) -> None:
+    """Nothing is said where all is there, or can't be seen from here."""
+    assert checked(project, build) == []
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        pytest.param(
+            "./gone",
+            "3:12: error: services.web.build names a folder that does not exist: './gone' [missing-path]",
+            id="a folder that is not there",
+        ),
+        pytest.param(
+            "./file",
+            "3:12: error: services.web.build names a folder that is no folder: './file' [missing-path]",
+            id="a file for a folder",
+        ),
+        pytest.param(
+            "./common",
+            "3:12: error: services.web.build names a folder whose Dockerfile does not exist [missing-path]",
+            id="a folder without a Dockerfile",
+        ),
+        pytest.param(
+            "{context: app, dockerfile: Gone}",
+            "3:39: error: services.web.build.dockerfile names a file that does not exist: 'Gone' [missing-path]",
+            id="a Dockerfile that is not there",
+        ),
+        pytest.param(
+            "{context: app, dockerfile: docker}",
+            "3:39: error: services.web.build.dockerfile names a file that is a folder, not a file: 'docker'"
+            " [unreadable-file]",
+            id="a folder for a Dockerfile",
+        ),
+        pytest.param(
+            "{context: app, target: prod}",
+            "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: 'prod'"
+            " [bad-value]",
+            id="a stage that is not there",
+        ),
+        pytest.param(
+            "{context: app, target: '3'}",
+            "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: '3' [bad-value]",
+            id="a number above the stages",
+        ),
+        pytest.param(
+            "{context: 'https://example.com/shop.git', dockerfile: docker/Web}",
+            "3:66: error: services.web.build.dockerfile can't be named where the context is an address [bad-value]",
+            id="a Dockerfile in an address",
+        ),
+        pytest.param(
+            "{context: app, additional_contexts: {a: ./gone}}",
+            "3:52: error: services.web.build.additional_contexts.a names a folder that does not exist: './gone'"
+            " [missing-path]",
+            id="another context that is not there",
+        ),
+    ],
+)
+def test_what_is_missing(build: str, message: str, project: Project) -> None:
+    """What a build would fail for is told at its place in the file."""
+    assert checked(project, build) == [f"compose.yaml:{message}"]
+
+
+def test_a_key_that_is_not_there(project: Project) -> None:
+    """A key for ssh that does not exist is told with its path."""
+    (message,) = checked(project, "{context: app, ssh: ['one=./key,./gone']}")
+
+    assert message.startswith("compose.yaml:3:33: error: services.web.build.ssh[0] names a key that does not exist: '/")
+
+
+def test_secrets(project: Project) -> None:
+    """A secret's file must be text that is there, and its variable set."""
+    rest = "secrets: {a: {file: gone}, b: {file: bin}, c: {environment: C}, d: {environment: D}, e: {file: key}}\n"
+
+    found = checked(project, "{context: app, secrets: [a, b, c, d, e]}", rest, D="set")
+
+    assert [message.partition(": error: ")[2].partition(": '")[0] for message in found] == [
+        "services.web.build.secrets[0] reads a file that does not exist",
+        "services.web.build.secrets[1] reads a file that is no text",
+        "services.web.build.secrets[2] reads a variable that is not set: C [required-variable]",
+    ]
+
+
+def test_secrets_of_files(tmp_path: Path) -> None:
+    """The secrets that are in files are read, to be hidden; one that is no text, or not there, is passed over."""
+    (tmp_path / "token").write_text("s3cret\n")
+    (tmp_path / "bin").write_bytes(b"\xff")
+    secrets = [BuildSecret(name=name, file=str(tmp_path / name)) for name in ("token", "bin", "gone")]
+    secrets.append(BuildSecret(name="b", variable="B", value="of a variable"))
+
+    assert secrets_of_files(Build(secrets=tuple(secrets))) == ("s3cret\n",)

@@ -1,0 +1,499 @@
+"""Loading: which files and variables count, what the environment is named, and what includes bring in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from composeplat.compose.load import NoDefinition, load_definition
+from composeplat.diagnostics import InvalidDefinition
+from tests.conftest import Folder, Project, Reading
+
+WEB = "services: {web: {image: nginx}}\n"
+
+
+def image(reading: Reading, service: str = "web") -> str:
+    assert reading.messages == []
+    return reading.loaded.project.services[service].image
+
+
+def variables(reading: Reading, service: str = "web") -> dict[str, str]:
+    assert reading.messages == []
+    return dict(reading.loaded.project.services[service].variables)
+
+
+# the environment's name -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "shell", "text", "expected"),
+    [
+        pytest.param("given", {"COMPOSE_PROJECT_NAME": "shell"}, "name: file\n", "given", id="option"),
+        pytest.param("", {"COMPOSE_PROJECT_NAME": "shell"}, "name: file\n", "shell", id="variable"),
+        pytest.param("", {}, "name: file\n", "file", id="file"),
+        pytest.param("", {}, "", "demo", id="folder"),
+        pytest.param("", {"COMPOSE_PROJECT_NAME": ""}, "", "demo", id="empty-variable"),
+        pytest.param("", {"X": "from-x"}, "name: ${X}\n", "from-x", id="variable-in-the-file"),
+        pytest.param("My App!", {}, "", "my-app", id="made-a-label"),
+        pytest.param("", {}, "name: My_App\n", "my-app", id="name-of-the-file-made-a-label"),
+    ],
+)
+def test_name(project: Project, option: str, shell: Mapping[str, str], text: str, expected: str) -> None:
+    """The environment is named by the option, the variable, the file, or the folder, in this order."""
+    reading = project(text + WEB, **shell).read(name=option)
+
+    assert expected == reading.loaded.settings.environment
+    assert reading.loaded.settings.name_from_folder is (expected == "demo")
+    assert reading.messages == []
+
+
+def test_name_from_the_env_file(project: Project) -> None:
+    """The variable may stand in the env file."""
+    reading = project({"compose.yaml": "name: file\n" + WEB, ".env": "COMPOSE_PROJECT_NAME=env\n"}).read(name="")
+
+    assert reading.loaded.settings.environment == "env"
+
+
+def test_name_of_a_later_file(project: Project) -> None:
+    """A later file names the environment."""
+    reading = project({"a.yaml": "name: a\n" + WEB, "b.yaml": "name: b\n"}).read("a.yaml", "b.yaml", name="")
+
+    assert reading.loaded.settings.environment == "b"
+
+
+def test_no_name(project: Project) -> None:
+    """A name of which nothing can stand is an error at its place."""
+    assert project("name: '!!!'\n" + WEB).read(name="").messages == [
+        "compose.yaml:1:7: error: the environment's name has no letter or digit [bad-name]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shell", "more", "expected"),
+    [
+        ({}, {}, "default"),
+        ({}, {"context_namespace": "context"}, "context"),
+        ({"PLATFORM_NAMESPACE": "shell"}, {"context_namespace": "context"}, "shell"),
+        ({"PLATFORM_NAMESPACE": "shell"}, {"namespace": "option"}, "option"),
+    ],
+)
+def test_namespace(project: Project, shell: Mapping[str, str], more: Mapping[str, str], expected: str) -> None:
+    """The namespace is the option's, the variable's, or the context's, in this order."""
+    assert expected == project(WEB, **shell).read(**more).loaded.settings.namespace
+
+
+# which files ----------------------------------------------------------------------------------------------------------
+
+
+def test_override_file(project: Project) -> None:
+    """An override file counts where no file is named, and not where one is."""
+    folder = project({"compose.yaml": WEB, "compose.override.yml": "services: {web: {image: over}}"})
+
+    assert image(folder.read()) == "over"
+    assert image(folder.read("compose.yaml")) == "nginx"
+
+
+def test_passed_over(project: Project) -> None:
+    """A second file of a default name is told of, and not read."""
+    reading = project({"compose.yaml": WEB, "docker-compose.yml": "services: ["}).read()
+
+    assert reading.messages == [
+        "compose.yaml:1:1: warning: 'docker-compose.yml' stands here too and is passed over [several-files]"
+    ]
+
+
+def test_parents(project: Project) -> None:
+    """From a folder below, the definition above is read, with paths relative to it."""
+    folder = project({"compose.yaml": "services: {web: {image: nginx, env_file: a.env}}", "a.env": "A=1\n"})
+    (folder.path / "x" / "y").mkdir(parents=True)
+
+    below = Folder(folder.path / "x" / "y")
+
+    assert variables(below.read()) == {"A": "1"}
+    assert below.read(name="").loaded.settings.environment == "demo"
+
+
+def test_no_definition(tmp_path: Path) -> None:
+    """Without any definition, what was looked for is told."""
+    with pytest.raises(NoDefinition) as caught:
+        Folder(tmp_path).read()
+
+    assert str(caught.value) == (
+        "no Compose file here or in a folder above: looked for"
+        " compose.yaml, compose.yml, docker-compose.yaml, docker-compose.yml"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shell", "expected"),
+    [
+        pytest.param({"COMPOSE_FILE": "a.yaml"}, "a", id="one"),
+        pytest.param({"COMPOSE_FILE": "a.yaml:b.yaml"}, "b", id="two"),
+        pytest.param({"COMPOSE_FILE": "a.yaml,b.yaml", "COMPOSE_PATH_SEPARATOR": ","}, "b", id="separator"),
+        pytest.param({"COMPOSE_FILE": ""}, "nginx", id="empty"),
+    ],
+)
+def test_compose_file(project: Project, shell: Mapping[str, str], expected: str) -> None:
+    """The variable names the files where no option does."""
+    files = {
+        "compose.yaml": WEB,
+        "a.yaml": "services: {web: {image: a}}",
+        "b.yaml": "services: {web: {image: b}}",
+    }
+
+    assert expected == image(project(files, **shell).read())
+    assert image(project(files, **shell).read("compose.yaml")) == "nginx"
+
+
+def test_compose_file_from_the_env_file(project: Project) -> None:
+    """The variable may stand in the env file of the folder we stand in."""
+    folder = project({"deploy/a.yaml": WEB, ".env": "COMPOSE_FILE=deploy/a.yaml\n"})
+
+    assert image(folder.read()) == "nginx"
+
+
+def test_paths_are_relative_to_the_first_file(project: Project) -> None:
+    """Of several files, the folder of the first counts for all."""
+    folder = project(
+        {
+            "a/one.yaml": WEB,
+            "b/two.yaml": "services: {web: {env_file: x.env}}",
+            "a/x.env": "FROM=a\n",
+            "b/x.env": "FROM=b\n",
+        }
+    )
+
+    assert variables(folder.read("a/one.yaml", "b/two.yaml")) == {"FROM": "a"}
+    assert folder.read("a/one.yaml", "b/two.yaml").loaded.folder == folder.path / "a"
+
+
+def test_standard_input(project: Project) -> None:
+    """A dash is standard input, with paths relative to where we stand."""
+    folder = project({"x.env": "A=1\n"})
+
+    reading = folder.read("-", standard_input=b"services: {web: {image: nginx, env_file: x.env, public: perhaps}}")
+
+    assert variables(folder.read("-", standard_input=b"services: {web: {image: x, env_file: x.env}}")) == {"A": "1"}
+    assert reading.messages == [
+        "<stdin>:1:57: error: services.web.public must be true or false, not 'perhaps' [bad-value]"
+    ]
+
+
+def test_files_that_can_not_be_read(project: Project) -> None:
+    """Every file that can't be read is told, and nothing is said of what it may have held."""
+    folder = project({"compose.yaml": "services: {web: {depends_on: [elsewhere]}}", "folder/x": ""})
+
+    assert folder.read("compose.yaml", "none.yaml", "folder").messages == [
+        "none.yaml:1:1: error: 'none.yaml' does not exist [unreadable-file]",
+        "folder:1:1: error: 'folder' is a folder, not a file [unreadable-file]",
+    ]
+
+
+def test_empty_file(project: Project) -> None:
+    """A file without content has no services."""
+    assert project("# nothing\n").read().messages == [
+        "compose.yaml:1:1: error: the definition has no services [no-services]"
+    ]
+
+
+# variables ------------------------------------------------------------------------------------------------------------
+
+TAGGED = "services: {web: {image: 'app:${TAG:-default}'}}"
+
+
+def test_shell_over_env_file_over_platform(project: Project) -> None:
+    """The shell's value wins over the env file's, and both over the platform's."""
+    with_file = {"compose.yaml": TAGGED, ".env": "TAG=file\n"}
+
+    assert image(project(TAGGED).read()) == "app:default"
+    assert image(project(TAGGED).read(platform={"TAG": "platform"})) == "app:platform"
+    assert image(project(with_file).read(platform={"TAG": "platform"})) == "app:file"
+    assert image(project(with_file, TAG="shell").read(platform={"TAG": "platform"})) == "app:shell"
+
+
+def test_env_file_beside_the_definition(project: Project) -> None:
+    """The env file is that of the definition's folder, not of where we stand."""
+    folder = project({"a/compose.yaml": TAGGED, "a/.env": "TAG=beside\n", ".env": "TAG=here\n"})
+
+    assert image(folder.read("a/compose.yaml")) == "app:beside"
+
+
+def test_no_env_file_beside_the_definition(project: Project) -> None:
+    """Where the definition's folder has none, none counts."""
+    folder = project({"a/compose.yaml": TAGGED, ".env": "TAG=here\n"})
+
+    assert image(folder.read("a/compose.yaml")) == "app:default"
+
+
+def test_named_env_files(project: Project) -> None:
+    """Named env files take the place of the one beside the definition, later ones over earlier ones."""
+    files = {
+        "compose.yaml": "services: {web: {image: 'app:${TAG}', command: '$OTHER'}}",
+        ".env": "TAG=beside\n",
+        "one.env": "TAG=one\nOTHER=from-one\n",
+        "two.env": "TAG=two\n",
+    }
+
+    reading = project(files).read(env_files=("one.env", "two.env"))
+
+    assert image(reading) == "app:two"
+    assert reading.loaded.project.services["web"].command == ("from-one",)
+    assert image(project(files, COMPOSE_ENV_FILES="two.env,one.env").read()) == "app:one"
+    assert image(project(files, COMPOSE_ENV_FILES="one.env", OTHER="x").read(env_files=("two.env",))) == "app:two"
+
+
+def test_a_named_env_file_that_is_missing(project: Project) -> None:
+    """An env file that is named must be there."""
+    assert project(TAGGED).read(env_files=("none.env",)).messages == [
+        "none.env:1:1: error: 'none.env' does not exist [unreadable-file]"
+    ]
+
+
+def test_env_file_switched_off(project: Project) -> None:
+    """The env file beside the definition can be left out."""
+    files = {"compose.yaml": TAGGED, ".env": "TAG=file\n"}
+
+    assert image(project(files, COMPOSE_DISABLE_ENV_FILE="1").read()) == "app:default"
+    assert image(project(files, COMPOSE_DISABLE_ENV_FILE="false").read()) == "app:file"
+
+
+def test_a_mistake_in_the_env_file(project: Project) -> None:
+    """A mistake in the env file is told once, at its place."""
+    assert project({"compose.yaml": TAGGED, ".env": "TAG=1\nwhat is this\n"}).read().messages == [
+        ".env:2:1: error: the line is not NAME=value [bad-env-file]"
+    ]
+
+
+def test_built_in_variables(project: Project) -> None:
+    """The environment's name, namespace and domain can be used in the file."""
+    text = """\
+services:
+  web:
+    image: nginx
+    environment:
+      - NAMES=${PLATFORM_NAME} ${PLATFORM_NAMESPACE} ${PLATFORM_DOMAIN} ${COMPOSE_PROJECT_NAME}
+"""
+
+    seen = variables(project(text).read(name="shop", namespace="team", domain="example.com"))
+
+    assert seen == {"NAMES": "shop team example.com shop"}
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        pytest.param({}, True, id="default"),
+        pytest.param({"platform": "false"}, False, id="platform"),
+        pytest.param({"platform": "false", "file": "true"}, True, id="file-over-platform"),
+        pytest.param({"file": "false"}, False, id="file"),
+        pytest.param({"file": "false", "shell": "true"}, True, id="shell-over-file"),
+        pytest.param({"shell": "0"}, False, id="shell"),
+    ],
+)
+def test_feature_flag(project: Project, layers: Mapping[str, str], expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """Volume affinity can be switched off in the shell, the env file or the platform's variables, in this order."""
+    name = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
+    text = "services: {a: {image: x, volumes: ['data:/d']}, b: {image: x, volumes: ['data:/d']}}\nvolumes: {data: {}}"
+    shell = {name: layers["shell"]} if "shell" in layers else {}
+    platform = {name: layers["platform"]} if "platform" in layers else {}
+    folder = project(text, **shell)
+    if "file" in layers:
+        folder.write({".env": f"{name}={layers['file']}\n"})
+
+    reading = folder.read(platform=platform)
+
+    assert expected is reading.loaded.settings.volume_affinity
+    assert expected is ("affinity" in reading.pod("StatefulSet", "a"))
+
+
+def test_environment_over_env_files(project: Project) -> None:
+    """Later env files win over earlier ones, and ``environment`` over all, also with an empty or absent value."""
+    folder = project(
+        {
+            "compose.yaml": """\
+services:
+  web:
+    image: nginx
+    env_file: [one.env, {path: two.env}, {path: none.env, required: false}]
+    environment: {A: own, B: '', C: , SHELL_SET: }
+""",
+            "one.env": "A=1\nB=1\nC=1\nD=1\nE=1\n",
+            "two.env": "E=2\n",
+        },
+        SHELL_SET="shell",
+    )
+
+    assert variables(folder.read()) == {"A": "own", "B": "", "D": "1", "E": "2", "SHELL_SET": "shell"}
+
+
+def test_raw_env_file(project: Project) -> None:
+    """The raw format takes a value as it stands."""
+    folder = project(
+        {
+            "compose.yaml": "services: {web: {image: nginx, env_file: [{path: a.env, format: raw}]}}",
+            "a.env": "A='$B'\n",
+        }
+    )
+
+    assert variables(folder.read()) == {"A": "'$B'"}
+
+
+# includes -------------------------------------------------------------------------------------------------------------
+
+
+def test_include_under_own(project: Project) -> None:
+    """What is included lies under what the file itself says; its name does not count."""
+    folder = project(
+        {
+            "compose.yaml": "include: [inner.yaml]\nservices: {web: {image: own}}",
+            "inner.yaml": "name: inner\nservices: {web: {image: inner, command: run}, db: {image: postgres}}",
+        }
+    )
+
+    reading = folder.read(name="")
+
+    assert image(reading) == "own"
+    assert image(reading, "db") == "postgres"
+    assert reading.loaded.project.services["web"].command == ("run",)
+    assert reading.loaded.settings.environment == "demo"
+
+
+def test_paths_of_an_included_file(project: Project) -> None:
+    """Paths in an included file are relative to its own folder, or to the one that is given."""
+    files = {
+        "compose.yaml": "include: [inner/compose.yaml]",
+        "given.yaml": "include: [{path: inner/compose.yaml, project_directory: other}]",
+        "inner/compose.yaml": "services: {web: {image: nginx, env_file: x.env}}",
+        "inner/x.env": "FROM=inner\n",
+        "other/x.env": "FROM=other\n",
+    }
+
+    assert variables(project(files).read()) == {"FROM": "inner"}
+    assert variables(project(files).read("given.yaml")) == {"FROM": "other"}
+
+
+def test_variables_of_an_included_file(project: Project) -> None:
+    """An included file has its own env file, under ours; another one can be named."""
+    files = {
+        "compose.yaml": "include: [inner/compose.yaml]",
+        "named.yaml": "include: [{path: inner/compose.yaml, env_file: named.env}]",
+        "inner/compose.yaml": TAGGED,
+        "inner/.env": "TAG=inner\n",
+        "named.env": "TAG=named\n",
+    }
+
+    assert image(project(files).read()) == "app:inner"
+    assert image(project(files).read("named.yaml")) == "app:named"
+    assert image(project(files, TAG="shell").read()) == "app:shell"
+    assert image(project({**files, ".env": "TAG=ours\n"}).read()) == "app:ours"
+
+
+def test_variables_of_an_included_file_stay_there(project: Project) -> None:
+    """What an included file's env file sets is not seen outside of it."""
+    folder = project(
+        {
+            "compose.yaml": f"include: [inner/compose.yaml]\n{TAGGED.replace('web', 'own')}",
+            "inner/compose.yaml": TAGGED,
+            "inner/.env": "TAG=inner\n",
+        }
+    )
+
+    assert image(folder.read(), "own") == "app:default"
+
+
+def test_several_files_of_one_include(project: Project) -> None:
+    """The files of one entry are laid over one another."""
+    folder = project(
+        {
+            "compose.yaml": "include: [{path: [a.yaml, b.yaml]}]",
+            "a.yaml": "services: {web: {image: a, command: run}}",
+            "b.yaml": "services: {web: {image: b}}",
+        }
+    )
+
+    assert image(folder.read()) == "b"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param(
+            {"compose.yaml": "include: [none.yaml]\n" + WEB},
+            "compose.yaml:1:11: error: include[0] names 'none.yaml', which does not exist [unreadable-file]",
+            id="missing",
+        ),
+        pytest.param(
+            {"compose.yaml": "include: [compose.yaml]\n" + WEB},
+            "compose.yaml:1:11: error: include[0] includes a file that is being included already [include-cycle]",
+            id="itself",
+        ),
+        pytest.param(
+            {"compose.yaml": "include: [a.yaml]\n" + WEB, "a.yaml": "include: [./compose.yaml]"},
+            "a.yaml:1:11: error: include[0] includes a file that is being included already [include-cycle]",
+            id="circle",
+        ),
+        pytest.param(
+            {"compose.yaml": "include: ['https://example.com/a.yaml']\n" + WEB},
+            "compose.yaml:1:11: error: include[0] must be a file on this machine [bad-value]",
+            id="address",
+        ),
+        pytest.param(
+            {"compose.yaml": "include: [{env_file: x}]\n" + WEB},
+            "compose.yaml:1:11: error: include[0] must have a 'path' [missing-key]",
+            id="no-path",
+        ),
+    ],
+)
+def test_mistakes_in_an_include(project: Project, files: Mapping[str, str], expected: str) -> None:
+    """A wrong include is told at its place."""
+    assert [expected] == project(files).read().messages
+
+
+def test_a_mistake_in_an_included_file(project: Project) -> None:
+    """A mistake in an included file names that file."""
+    folder = project(
+        {
+            "compose.yaml": "include: [inner/a.yaml]\n" + WEB,
+            "inner/a.yaml": "services: {db: {image: x, public: perhaps}}",
+        }
+    )
+
+    assert folder.read().messages == [
+        "inner/a.yaml:1:35: error: services.db.public must be true or false, not 'perhaps' [bad-value]"
+    ]
+
+
+# embedding ------------------------------------------------------------------------------------------------------------
+
+
+def test_load_definition(project: Project) -> None:
+    """A program that embeds the reader gets a sound project or an exception with the report."""
+    assert load_definition(project(WEB).request()).project.services["web"].image == "nginx"
+    with pytest.raises(InvalidDefinition) as caught:
+        load_definition(project("services: {web: {}}").request())
+
+    assert caught.value.report.errors == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("./a", "/base/a"),
+        ("../a", "/a"),
+        ("a/./b/..", "/base/a"),
+        ("/etc/x", "/etc/x"),
+        ("~/a", "/home/me/a"),
+        ("~", "/home/me"),
+        ("~other/a", "/base/~other/a"),
+    ],
+)
+def test_host_path(source: str, expected: str) -> None:
+    """A host path is relative to the definition's folder, or to the home of who runs the tool."""
+    text = f"services: {{web: {{build: ., volumes: [{{type: bind, source: '{source}', target: /x}}]}}}}"
+    folder = Folder(Path("/base"), {"HOME": "/home/me"})
+
+    loaded = folder.read("-", standard_input=text.encode()).loaded
+
+    assert expected == loaded.project.services["web"].mounts[0].source

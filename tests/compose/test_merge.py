@@ -1,0 +1,210 @@
+"""One definition over another: places kept, tags carried out; the rules of keys are held by Compose's own vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.compose.merge import merge, settle
+from composeplat.compose.nodes import Mapping, Node, read_nodes, to_plain
+from composeplat.diagnostics import Report, Source
+from tests.conftest import Project, lines
+
+
+def node(text: str, name: str) -> Node:
+    report = Report()
+    (made,) = read_nodes(Source(name, Path(), text, order=int(name[0])), report)
+    assert lines(report.sorted()) == []
+    return made
+
+
+def merged(base: str, *overs: str) -> tuple[Any, list[str]]:
+    """Lay texts over one another and give the whole, with the messages."""
+    report = Report()
+    whole = node(base, "1.yaml")
+    for number, over in enumerate(overs, start=2):
+        whole = merge(whole, node(over, f"{number}.yaml"), report)
+    return to_plain(settle(whole)), lines(report.sorted())
+
+
+def service(base: str, *overs: str) -> Any:
+    """The same for one service's keys, written in flow style."""
+    whole, messages = merged(*(f"services: {{web: {{{text}}}}}" for text in (base, *overs)))
+    assert messages == []
+    return whole["services"].get("web")
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "expected"),
+    [
+        pytest.param("image: a", "image: b", {"image": "b"}, id="text-replaced"),
+        pytest.param("image: a", "scale: 2", {"image": "a", "scale": 2}, id="keys-joined"),
+        pytest.param("image: a", "image: ", {"image": "a"}, id="nothing-changes-nothing"),
+        pytest.param("image: ", "image: a", {"image": "a"}, id="nothing-below"),
+        pytest.param("command: [a, b]", "command: [c]", {"command": ["c"]}, id="command-replaced"),
+        pytest.param("command: a", "command: [c]", {"command": ["c"]}, id="command-of-another-form"),
+        pytest.param("entrypoint: [a]", "entrypoint: [b]", {"entrypoint": ["b"]}, id="entrypoint-replaced"),
+        pytest.param(
+            "healthcheck: {test: [CMD, a], retries: 2}",
+            "healthcheck: {test: [CMD, b]}",
+            {"healthcheck": {"test": ["CMD", "b"], "retries": 2}},
+            id="test-replaced",
+        ),
+        pytest.param(
+            "environment: {A: 1, B: 2}",
+            "environment: [B=3, C=4]",
+            {"environment": ["A=1", "B=3", "C=4"]},
+            id="environment-by-name",
+        ),
+        pytest.param("labels: {a: 1}", "labels: {a: 2}", {"labels": ["a=2"]}, id="labels-by-name"),
+        pytest.param("env_file: a", "env_file: [b, a]", {"env_file": ["a", "b"]}, id="env-files-once"),
+        pytest.param("ports: ['80']", "ports: ['81']", {"ports": ["80", "81"]}, id="ports-appended"),
+        pytest.param(
+            "ports: ['80:80']",
+            "ports: ['80:80/tcp']",
+            {"ports": ["80:80/tcp"]},
+            id="ports-once",
+        ),
+        pytest.param(
+            "volumes: ['one:/x', 'two:/y']",
+            "volumes: ['three:/x/']",
+            {"volumes": ["three:/x/", "two:/y"]},
+            id="volumes-by-target",
+        ),
+        pytest.param(
+            "volumes: ['one:/x']",
+            "volumes: [{type: volume, source: b, target: /x}]",
+            {"volumes": [{"type": "volume", "source": "b", "target": "/x"}]},
+            id="volumes-of-another-form",
+        ),
+        pytest.param(
+            "volumes: ['one:/x']",
+            "volumes: [{type: volume, source: two, target: /x/.}]",
+            {"volumes": [{"type": "volume", "source": "two", "target": "/x/."}]},
+            id="volumes-whose-targets-are-written-differently",
+        ),
+        pytest.param("cap_add: [A]", "cap_add: [A, B]", {"cap_add": ["A", "B"]}, id="capabilities-once"),
+        pytest.param(
+            "build: .",
+            "build: {target: t}",
+            {"build": {"context": ".", "target": "t"}},
+            id="build-of-another-form",
+        ),
+        pytest.param(
+            "depends_on: [a]",
+            "depends_on: {b: {condition: service_healthy}}",
+            {"depends_on": {"a": {"condition": "service_started"}, "b": {"condition": "service_healthy"}}},
+            id="dependencies-of-another-form",
+        ),
+        pytest.param(
+            "deploy: {replicas: 1, endpoint_mode: vip}",
+            "deploy: {replicas: 2}",
+            {"deploy": {"replicas": 2, "endpoint_mode": "vip"}},
+            id="mappings-joined",
+        ),
+        pytest.param("x-list: [1]", "x-list: [2]", {"x-list": [1, 2]}, id="any-list-appended"),
+    ],
+)
+def test_rule(base: str, over: str, expected: dict[str, Any]) -> None:
+    """Each key is replaced, joined or appended as Compose does."""
+    assert expected == service(base, over)
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "expected"),
+    [
+        pytest.param("ports: ['80'], image: a", "ports: !reset []", {"image": "a"}, id="reset-list"),
+        pytest.param("image: a, scale: 2", "scale: !reset null", {"image": "a"}, id="reset-text"),
+        pytest.param("image: a", "ports: !reset []", {"image": "a"}, id="reset-of-nothing"),
+        pytest.param("ports: ['80']", "ports: !override ['81']", {"ports": ["81"]}, id="override-list"),
+        pytest.param(
+            "environment: {A: 1}", "environment: !override {B: 2}", {"environment": {"B": 2}}, id="override-mapping"
+        ),
+        pytest.param(
+            "deploy: {replicas: 1, endpoint_mode: vip}",
+            "deploy: {replicas: !reset null}",
+            {"deploy": {"endpoint_mode": "vip"}},
+            id="reset-inside",
+        ),
+    ],
+)
+def test_tags(base: str, over: str, expected: dict[str, Any]) -> None:
+    """``!reset`` takes a key away, ``!override`` replaces it as a whole."""
+    assert expected == service(base, over)
+
+
+def test_reset_of_a_service() -> None:
+    """A whole service can be taken away."""
+    whole, _ = merged("services: {a: {image: x}, b: {image: y}}", "services: {b: !reset null}")
+
+    assert whole == {"services": {"a": {"image": "x"}}}
+
+
+def test_a_third_file_sets_what_a_second_has_reset() -> None:
+    """What is reset may be set again by a later file."""
+    assert service("ports: ['80']", "ports: !reset []", "ports: ['81']") == {"ports": ["81"]}
+
+
+def test_reset_in_one_file() -> None:
+    """A reset in the only file leaves the key out."""
+    assert merged("a: 1\nb: !reset 2") == ({"a": 1}, [])
+
+
+def test_entries_that_are_one_in_one_file() -> None:
+    """In one file, too, the later of two entries of one name holds."""
+    assert service("environment: [A=1, B=2, A=3]") == {"environment": ["A=3", "B=2"]}
+
+
+def test_kinds_that_do_not_fit() -> None:
+    """A list over a text is an error at the list, and the first file's value holds."""
+    whole, messages = merged("services: {web: {image: a, ports: ['80']}}", "services: {web: {image: [b], ports: x}}")
+
+    assert whole == {"services": {"web": {"image": "a", "ports": ["80"]}}}
+    assert messages == [
+        f"2.yaml:1:{column}: error: services.web.{key} must be {want}, as in the file it is laid over, not {found}"
+        " [wrong-type]"
+        for column, key, want, found in (
+            (25, "image", "a single value", "a list"),
+            (37, "ports", "a list", "the text 'x'"),
+        )
+    ]
+
+
+def test_places_are_kept() -> None:
+    """What a later file sets is blamed there, what it leaves is blamed where it was."""
+    whole = merge(node("a: {b: 1, c: 2}", "1.yaml"), node("a: {b: 3}", "2.yaml"), Report())
+    assert isinstance(whole, Mapping)
+    inner = whole.get("a")
+    assert isinstance(inner, Mapping)
+
+    assert [(key.span.source.name, value.span.source.name) for key, value in (whole.entries["a"], *inner)] == [
+        ("1.yaml", "1.yaml"),
+        ("2.yaml", "2.yaml"),
+        ("1.yaml", "1.yaml"),
+    ]
+
+
+def test_the_inputs_stay_as_they_are() -> None:
+    """Merging makes new nodes: an anchor's node may stand elsewhere too."""
+    base, over = node("a: {b: [1]}", "1.yaml"), node("a: {b: [2], c: 3}", "2.yaml")
+
+    merge(base, over, Report())
+
+    assert to_plain(base) == {"a": {"b": [1]}}
+    assert to_plain(over) == {"a": {"b": [2], "c": 3}}
+
+
+def test_values_that_were_substituted(project: Project) -> None:
+    """A variable's value is merged, and what is written without one stays as it is written."""
+    folder = project(
+        {
+            "a.yaml": "services: {web: {image: x, environment: {A: '$TAG', B: 1.0, C: '$$5'}}}",
+            "b.yaml": "services: {web: {environment: {D: '${TAG}!', E: 010}}}",
+        },
+        TAG="one",
+    )
+    web = folder.read("a.yaml", "b.yaml").loaded.project.services["web"]
+
+    assert dict(web.environment) == {"A": "one", "B": "1.0", "C": "$5", "D": "one!", "E": "010"}

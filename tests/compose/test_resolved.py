@@ -1,0 +1,161 @@
+"""The resolved definition: written back, it is the same project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from composeplat.compose.resolved import resolved_definition, variable_rows
+from composeplat.render import render_yaml, to_yaml
+from tests.conftest import Project
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("image: 'nginx:${TAG}'", {"image": "nginx:1.27"}, id="variables-in"),
+        pytest.param("image: nginx, scale: 2", {"image": "nginx", "scale": 2}, id="numbers-stay"),
+        pytest.param(
+            "image: nginx, cpus: $TAG", {"image": "nginx", "cpus": 1.27}, id="substituted-numbers-are-numbers"
+        ),
+        pytest.param("image: nginx, cpus: '$TAG'", {"image": "nginx", "cpus": "1.27"}, id="substituted-texts-stay"),
+        pytest.param("image: nginx, x-on: $ON", {"image": "nginx", "x-on": True}, id="substituted-booleans"),
+        pytest.param("image: nginx, user: $NOTHING", {"image": "nginx", "user": ""}, id="nothing-put-in-is-a-text"),
+        pytest.param("image: nginx, x-own: {a: b}", {"image": "nginx", "x-own": {"a": "b"}}, id="extensions-stay"),
+        pytest.param("image: nginx, command: 'echo $$HOME'", {"image": "nginx", "command": "echo $$HOME"}, id="dollar"),
+        pytest.param(
+            "image: nginx, environment: [A=1, 'B=$TAG', NONE, TAG]",
+            {"image": "nginx", "environment": {"A": "1", "B": "1.27", "TAG": "1.27"}},
+            id="environment-as-a-mapping",
+        ),
+        pytest.param("build: .", {"build": "."}, id="build"),
+        pytest.param("build: ./a/../app", {"build": "./app"}, id="build-folder"),
+        pytest.param(
+            "build: {context: app, args: [A=1, TAG, NONE]}",
+            {"build": {"context": "./app", "args": {"A": "1", "TAG": "1.27"}}},
+            id="build-arguments",
+        ),
+        pytest.param(
+            "build: 'https://example.com/$$app.git'", {"build": "https://example.com/$$app.git"}, id="build-address"
+        ),
+        pytest.param(
+            "build: ., volumes: ['./src:/src', 'data:/data', /cache]",
+            {"build": ".", "volumes": ["./src:/src", "data:/data", "/cache"]},
+            id="volumes",
+        ),
+    ],
+)
+def test_service(project: Project, text: str, expected: dict[str, Any]) -> None:
+    """A service is written with its variables in and its paths relative to the project's folder."""
+    folder = project(f"services: {{web: {{{text}}}}}\nvolumes: {{data: {{}}}}", TAG="1.27", ON="true", NOTHING="")
+    reading = folder.read()
+
+    assert reading.messages == []
+    assert expected == resolved_definition(reading.loaded)["services"]["web"]
+
+
+def test_env_files_go_into_the_environment(project: Project) -> None:
+    """What env files give stands in ``environment``, with its dollar signs doubled."""
+    folder = project(
+        {
+            "compose.yaml": "services: {web: {image: nginx, env_file: a.env, environment: {B: own}}}",
+            "a.env": "A='$X'\nB=file\n",
+        }
+    )
+
+    assert resolved_definition(folder.read().loaded)["services"]["web"] == {
+        "image": "nginx",
+        "environment": {"A": "$$X", "B": "own"},
+    }
+
+
+def test_top_level(project: Project) -> None:
+    """The environment's name comes first; what is obsolete or carried out goes."""
+    folder = project(
+        {
+            "compose.yaml": "version: '3'\ninclude: [a.yaml]\nservices: {web: {image: nginx}}\nx-own: 1\n",
+            "a.yaml": "volumes: {data: {}}",
+        }
+    )
+
+    resolved = resolved_definition(folder.read(name="shop").loaded)
+
+    assert next(iter(resolved.items())) == ("name", "shop")
+    assert resolved == {
+        "name": "shop",
+        "volumes": {"data": {}},
+        "services": {"web": {"image": "nginx"}},
+        "x-own": 1,
+    }
+
+
+EVERYTHING = {
+    "compose.yaml": """\
+include: [more/more.yaml]
+x-base: &base
+  restart: unless-stopped
+  environment: &environment {A: '${TAG}', B: '$$(X) $$$$', C: }
+services:
+  web:
+    <<: *base
+    image: nginx:${TAG}
+    command: ['echo', '$$HOME', "two\\nlines"]
+    env_file: [a.env]
+    ports: ['8080:80', '0123', {target: 90, published: "91"}]
+    volumes: ['./conf:/etc/conf', '${PLACE}:/place', data:/data, {type: bind, source: ./conf, target: /other}]
+    user: "0123"
+    healthcheck: {test: 'curl -f localhost', interval: 1m30s}
+  app:
+    <<: *base
+    build: {context: ./app, args: {A: $TAG}, additional_contexts: {base: ./base, web: 'docker-image://nginx'}}
+    depends_on: [web]
+    volumes: ['./app:/app']
+volumes: {data: {driver_opts: {size: 2Gi}}}
+endpoints: {shop: [{path: /, service: web, port: 80}]}
+""",
+    "more/more.yaml": "services: {db: {image: postgres, volumes: ['./init:/init'], env_file: b.env}}",
+    "more/init/a.sql": "select 1;",
+    "more/b.env": "PASSWORD='pa$$word'\n",
+    "a.env": "FROM_FILE=1\n",
+    "conf/app.ini": "x",
+    "place dollar$": "x",
+}
+
+
+def test_reading_it_again_gives_the_same(project: Project) -> None:
+    """The resolved definition needs no variables, env files or includes, and gives the same objects."""
+    folder = project(EVERYTHING, TAG="1.27", PLACE="./place dollar$")
+    first = folder.read()
+    assert first.plan is not None, first.messages
+    text = to_yaml(resolved_definition(first.loaded))
+
+    again = project({"again.yaml": text}).read("again.yaml", name="")
+
+    assert again.plan is not None, again.messages
+    assert render_yaml(first.plan) == render_yaml(again.plan)
+    assert text == to_yaml(resolved_definition(again.loaded))
+
+
+def test_rows_of_variables(project: Project) -> None:
+    """Each variable is listed once with its value and the layer that gave it."""
+    folder = project(
+        {
+            "compose.yaml": "services: {web: {image: 'a${S}${F}${P}${D:-d}${U}${R:?}${PLATFORM_NAME}'}}",
+            ".env": "F=file\nS=file\n",
+        },
+        S="shell",
+        R="",
+    )
+
+    loaded = folder.read(platform={"P": "platform", "F": "platform"}).loaded
+
+    assert [(r["name"], r["value"], r["from"], r["required"]) for r in variable_rows(loaded.uses)] == [
+        ("S", "shell", "shell", False),
+        ("F", "file", ".env", False),
+        ("P", "platform", "platform", False),
+        ("D", "d", "default", False),
+        ("U", None, "unset", False),
+        ("R", "", "shell", True),
+        ("PLATFORM_NAME", "demo", "platform", False),
+    ]

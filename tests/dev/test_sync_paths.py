@@ -1,0 +1,41 @@
+"""What the disk says of sync paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from composeplat.compose.model import HOST, Mount, Service
+from composeplat.dev.sync_paths import link_in, sync_paths
+from composeplat.dev.sync_rules import SyncPath
+
+
+@pytest.mark.parametrize(
+    ("local", "link"),
+    [
+        pytest.param("real/data", "", id="none"),
+        pytest.param("link", "link", id="itself"),
+        pytest.param("link/data", "link", id="on-the-way"),
+        pytest.param("real/nowhere", "real/nowhere", id="dangling"),
+        pytest.param("", "", id="the-folder-itself"),
+    ],
+)
+def test_a_link_in_the_project_is_found(tmp_path: Path, local: str, link: str) -> None:
+    """A container replaced what was mounted from a synced folder by a link, which the next session followed."""
+    (tmp_path / "real" / "data").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real" / "nowhere").symlink_to("../none")
+    path = SyncPath(local=str(tmp_path / local).rstrip("/"), remote="/app", within=str(tmp_path))
+    assert link_in(path) == (str(tmp_path / link) if link else "")
+
+
+def test_a_link_on_the_way_to_the_project_is_the_users(tmp_path: Path) -> None:
+    """Only below the project, or what is synced, can a container have put one."""
+    (tmp_path / "real" / "app").mkdir(parents=True)
+    (tmp_path / "home").symlink_to("real")
+    service = Service(name="web", mounts=(Mount(kind=HOST, source=str(tmp_path / "home" / "app"), target="/app"),))
+    (path,) = sync_paths(service, (str(tmp_path / "home"),))
+    assert (path.within, link_in(path)) == (str(tmp_path / "home"), "")
+    (outside,) = sync_paths(service)
+    assert (outside.within, link_in(outside)) == (str(tmp_path / "home" / "app"), "")

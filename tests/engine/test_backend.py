@@ -1,0 +1,424 @@
+"""Where Pulumi's things lie: private, and apart from the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.backend import Backend, Home, find_backend, find_home, write_private, writing
+
+CLOUD = "https://api.pulumi.com"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def log_in(folder: Path, url: str, tokens: Mapping[str, str] | None = None) -> None:
+    """Leave what ``pulumi login`` writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    accounts = {at: {"accessToken": token, "username": "someone"} for at, token in (tokens or {}).items()}
+    login = {"current": url, "accessTokens": dict(tokens or {}), "accounts": accounts}
+    (folder / "credentials.json").write_text(json.dumps(login))
+
+
+# folders --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        pytest.param({"HOME": "/home/a"}, "/home/a/.local/share/composeplat", id="home"),
+        pytest.param({}, "/root/.local/share/composeplat", id="no-home"),
+        pytest.param({"HOME": "/home/a", "XDG_DATA_HOME": "/d"}, "/d/composeplat", id="data-folder"),
+        pytest.param({"HOME": "/home/a", "XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x"}, "/x", id="named"),
+    ],
+)
+def test_find_home(environment: Mapping[str, str], folder: str) -> None:
+    """The home is where the user's data are, unless another folder is named."""
+    assert Home(Path(folder)) == find_home(environment)
+
+
+def test_a_folder_for_each_stack(tmp_path: Path) -> None:
+    """A stack's folder is one of its own for each backend, environment and namespace, and always the same."""
+    home = Home(tmp_path)
+    chosen = [("file:///a", "shop", "team"), ("file:///b", "shop", "team"), ("file:///a", "x", "team")]
+    chosen.append(("file:///a", "shop", "x"))
+
+    assert len({home.stack(*one) for one in chosen}) == len(chosen)
+    assert tmp_path / "stacks" / "49f9160320a5" / "shop" / "team" == home.stack("file:///a", "shop", "team")
+
+
+def test_state_of_each_cluster(tmp_path: Path) -> None:
+    """Another cluster's state is another folder."""
+    assert tmp_path / "state" / "one" == Home(tmp_path).state("one")
+
+
+def test_prepare(tmp_path: Path) -> None:
+    """Preparing makes a home that its owner alone can enter, and in which Pulumi can write no log of each run."""
+    home = Home(tmp_path / "deep" / "home")
+
+    home.prepare()
+
+    assert mode(home.folder) == 0o700
+    assert {path.name: mode(path) for path in home.folder.iterdir()} == {
+        "passphrase": 0o600, "pulumi": 0o700, "stacks": 0o700, "state": 0o700,
+    }  # fmt: skip
+    assert (home.pulumi / "logs").is_file()
+
+
+@pytest.mark.parametrize("before", [0o755, 0o711, 0o700, 0o500 | 0o200])
+def test_a_home_that_is_there(tmp_path: Path, before: int) -> None:
+    """A folder that is there already keeps its mode; what is made in it is closed to others."""
+    tmp_path.chmod(before)
+
+    Home(tmp_path).prepare()
+
+    assert mode(tmp_path) == before
+    assert {mode(path) for path in tmp_path.iterdir()} == {0o700, 0o600}
+
+
+@pytest.mark.parametrize("before", [0o1777, 0o777, 0o775, 0o770])
+def test_a_home_that_others_can_write_in(tmp_path: Path, before: int) -> None:
+    """A folder such as /tmp is refused, and stays as it is: as root, it used to be closed to everybody else."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(before)
+
+    with pytest.raises(ComposeplatError) as caught:
+        Home(shared).prepare()
+
+    assert str(caught.value) == (
+        f"others can write in '{shared}', which is to hold the state of deploys and its passphrase"
+    )
+    assert caught.value.hint == (
+        f"name a folder of your own, such as COMPOSEPLAT_DATA={shared}/composeplat, or close it: chmod go-w {shared}"
+    )
+    assert mode(shared) == before
+    assert list(shared.iterdir()) == []
+
+
+def test_a_home_in_a_folder_of_all(tmp_path: Path) -> None:
+    """The way out works: a folder of one's own in one of all is made, and closed to others."""
+    tmp_path.chmod(0o1777)
+
+    Home(tmp_path / "composeplat").prepare()
+
+    assert mode(tmp_path / "composeplat") == 0o700
+
+
+def test_a_home_with_logs(tmp_path: Path) -> None:
+    """A folder of logs that is there already stays."""
+    home = Home(tmp_path)
+    (home.pulumi / "logs").mkdir(parents=True)
+
+    home.prepare()
+
+    assert (home.pulumi / "logs").is_dir()
+
+
+def test_passphrase(tmp_path: Path) -> None:
+    """The passphrase is made once, long and private, and never written anew: state hangs on it."""
+    home = Home(tmp_path)
+    home.prepare()
+    made = home.passphrase.read_text()
+
+    home.prepare()
+
+    assert made == home.passphrase.read_text()
+    assert mode(home.passphrase) == 0o600
+    assert len(made) == 43
+
+
+def test_each_home_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
+    """No two homes share a passphrase."""
+    homes = [Home(tmp_path / name) for name in ("a", "b")]
+    for home in homes:
+        home.prepare()
+
+    assert homes[0].passphrase.read_text() != homes[1].passphrase.read_text()
+
+
+# files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_write_private(tmp_path: Path) -> None:
+    """A file is written for its owner alone, with the folders it needs, and nothing stays beside it."""
+    path = tmp_path / "a" / "b"
+
+    write_private(path, "grüße")
+
+    assert path.read_bytes() == "grüße".encode()
+    assert mode(path) == 0o600
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_write_private_over_another(tmp_path: Path) -> None:
+    """What is written takes the place of what was there, and makes it private."""
+    path = tmp_path / "a"
+    path.write_text("before")
+    path.chmod(0o644)
+
+    write_private(path, "after")
+
+    assert (path.read_text(), mode(path)) == ("after", 0o600)
+
+
+def test_write_private_anew(tmp_path: Path) -> None:
+    """A file that is only wanted anew is left as it is where it is there already, and nothing stays beside it."""
+    path = tmp_path / "a"
+    write_private(path, "first", anew=True)
+
+    with pytest.raises(FileExistsError):
+        write_private(path, "second", anew=True)
+
+    assert path.read_text() == "first"
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_write_private_after_a_kill(tmp_path: Path) -> None:
+    """What a killed write left aside is in nobody's way."""
+    path = tmp_path / "a"
+    (tmp_path / f".a.{os.getpid()}").write_text("half of something longer")
+
+    write_private(path, "whole")
+
+    assert path.read_text() == "whole"
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_write_private_that_fails(tmp_path: Path) -> None:
+    """What can't be written leaves what was there, and nothing beside it."""
+    path = tmp_path / "a"
+    path.write_text("before")
+
+    with pytest.raises(UnicodeEncodeError):
+        write_private(path, "\udc00")
+
+    assert path.read_text() == "before"
+    assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(
+            OSError(28, "No space left on device"), "can't write '/there': no space left on device", id="disk"
+        ),
+        pytest.param(
+            OSError(30, "Read-only file system", "/a/b"), "can't write '/a/b': read-only file system", id="ro"
+        ),
+        pytest.param(OSError("odd"), "can't write '/there': odd", id="no-number"),
+    ],
+)
+def test_writing(error: OSError, message: str) -> None:
+    """Why something can't be written is told in a sentence, with the place and a way out."""
+    with pytest.raises(ComposeplatError) as caught, writing(Path("/there")):
+        raise error
+
+    assert str(caught.value) == message
+    assert caught.value.hint == "see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA"
+
+
+def test_writing_something_else(tmp_path: Path) -> None:
+    """Only what has to do with files is told so."""
+    with pytest.raises(ValueError, match="odd"), writing(tmp_path):
+        raise ValueError("odd")
+
+
+@pytest.mark.parametrize("spoiled", ["", "pulumi", "passphrase"])
+def test_prepare_where_a_file_is_in_the_way(tmp_path: Path, spoiled: str) -> None:
+    """A home that can't be made says which place is to blame."""
+    home = Home(tmp_path / "home")
+    if spoiled == "passphrase":
+        home.folder.mkdir()
+        (home.folder / f".passphrase.{os.getpid()}").mkdir()
+    else:
+        (home.folder / spoiled).parent.mkdir(exist_ok=True)
+        (home.folder / spoiled).touch()
+
+    with pytest.raises(ComposeplatError, match=rf"^can't write '{home.folder}.*': (file exists|is a directory)$"):
+        home.prepare()
+
+
+# plugins --------------------------------------------------------------------------------------------------------------
+
+
+def test_place_plugin(tmp_path: Path) -> None:
+    """A provider stands where Pulumi looks for it, as a link."""
+    program = tmp_path / "program"
+    program.write_text("one")
+
+    Home(tmp_path).place_plugin("kubernetes", "4.25.0", program)
+
+    link = tmp_path / "pulumi" / "plugins" / "resource-kubernetes-v4.25.0" / "pulumi-resource-kubernetes"
+    assert program == link.readlink()
+    assert [link] == list(link.parent.iterdir())
+
+
+def test_place_plugin_twice(tmp_path: Path) -> None:
+    """A provider that is in place is not placed again."""
+    home, program = Home(tmp_path), tmp_path / "program"
+    home.place_plugin("kubernetes", "4.25.0", program)
+    folder = tmp_path / "pulumi" / "plugins" / "resource-kubernetes-v4.25.0"
+    before = (folder / "pulumi-resource-kubernetes").lstat()
+
+    home.place_plugin("kubernetes", "4.25.0", program)
+
+    assert before == (folder / "pulumi-resource-kubernetes").lstat()
+
+
+def test_place_plugin_of_another_program(tmp_path: Path) -> None:
+    """Where the program lies elsewhere now, as after a cache was cleared, the link leads there."""
+    home = Home(tmp_path)
+    home.place_plugin("docker-build", "0.0.22", tmp_path / "gone")
+    folder = tmp_path / "pulumi" / "plugins" / "resource-docker-build-v0.0.22"
+
+    home.place_plugin("docker-build", "0.0.22", tmp_path / "there")
+
+    assert tmp_path / "there" == (folder / "pulumi-resource-docker-build").readlink()
+    assert [folder / "pulumi-resource-docker-build"] == list(folder.iterdir())
+
+
+# backends -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_backend_of_our_own(tmp_path: Path) -> None:
+    """Without a word from the user, state is kept in files of our own, under our passphrase."""
+    home = Home(tmp_path / "data")
+    folder = tmp_path / "data" / "state" / "uid"
+
+    backend = find_backend({"HOME": str(tmp_path)}, home, "uid")
+
+    variables = {
+        "PULUMI_BACKEND_URL": f"file://{folder}?metadata=skip",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase"),
+    }
+    assert Backend(f"file://{folder}", variables, folder) == backend
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("url", "given", "folder"),
+    [
+        pytest.param("s3://bucket", "s3://bucket", None, id="a-bucket"),
+        pytest.param(CLOUD, CLOUD, None, id="a-service"),
+        pytest.param("file:///state", "file:///state?metadata=skip", Path("/state"), id="files"),
+        pytest.param(
+            "file:///state?no_tmp_dir=true",
+            "file:///state?metadata=skip&no_tmp_dir=true",
+            Path("/state"),
+            id="files-with-an-option",
+        ),
+        pytest.param("file:///state?metadata=", "file:///state?metadata=", Path("/state"), id="files-with-metadata"),
+    ],
+)
+def test_backend_that_is_set(tmp_path: Path, url: str, given: str, folder: Path | None) -> None:
+    """The backend is the one that the user set, whatever they are logged in to; of files the folder is known.
+
+    Pulumi is told to write no metadata beside its files: a kill left such a file empty, and no deploy could begin.
+    """
+    log_in(tmp_path / ".pulumi", "gs://other", {"gs://other": "token"})
+
+    backend = find_backend({"PULUMI_BACKEND_URL": url, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+
+    passphrase = str(tmp_path / "data" / "passphrase")
+    assert (url.partition("?")[0], folder) == (backend.url, backend.folder)
+    assert backend.variables == {"PULUMI_BACKEND_URL": given, "PULUMI_CONFIG_PASSPHRASE_FILE": passphrase}
+    assert not (tmp_path / "data" / "state").exists()
+
+
+def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path is from where the command is run, which is not where Pulumi is."""
+    monkeypatch.chdir(tmp_path)
+
+    backend = find_backend({"PULUMI_BACKEND_URL": "file://./state", "HOME": "/home"}, Home(tmp_path / "data"), "uid")
+
+    assert (f"file://{tmp_path}/state", tmp_path / "state") == (backend.url, backend.folder)
+    assert backend.variables["PULUMI_BACKEND_URL"] == f"{backend.url}?metadata=skip"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({"PULUMI_CONFIG_PASSPHRASE": ""}, id="empty"),
+        pytest.param({"PULUMI_CONFIG_PASSPHRASE": "x"}, id="given"),
+        pytest.param({"PULUMI_CONFIG_PASSPHRASE_FILE": "/x"}, id="in-a-file"),
+    ],
+)
+def test_passphrase_of_the_user(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    """A passphrase that the user gives, be it an empty one, is the one that counts."""
+    backend = find_backend({**environment, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+
+    assert list(backend.variables) == ["PULUMI_BACKEND_URL"]
+
+
+def test_no_passphrase_file(tmp_path: Path) -> None:
+    """An empty name of a passphrase file is none."""
+    environment = {"PULUMI_CONFIG_PASSPHRASE_FILE": "", "HOME": str(tmp_path)}
+
+    backend = find_backend(environment, Home(tmp_path / "data"), "uid")
+
+    assert backend.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path / "data" / "passphrase")
+
+
+@pytest.mark.parametrize("variable", ["HOME", "PULUMI_HOME"])
+def test_backend_that_is_logged_in_to(tmp_path: Path, variable: str) -> None:
+    """What the user is logged in to is the backend; its token goes along, and no other."""
+    folder = tmp_path / ".pulumi" if variable == "HOME" else tmp_path
+    log_in(folder, CLOUD, {CLOUD: "pul-1", "https://other": "pul-2"})
+
+    backend = find_backend({variable: str(tmp_path)}, Home(tmp_path / "data"), "uid")
+
+    variables = {
+        "PULUMI_BACKEND_URL": CLOUD,
+        "PULUMI_ACCESS_TOKEN": "pul-1",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase"),
+    }
+    assert Backend(CLOUD, variables, None) == backend
+
+
+def test_login_to_files(tmp_path: Path) -> None:
+    """A login to a folder is one to files, which can be looked at."""
+    log_in(tmp_path / ".pulumi", f"file://{tmp_path}/states")
+
+    backend = find_backend({"HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+
+    assert (f"file://{tmp_path}/states", tmp_path / "states") == (backend.url, backend.folder)
+
+
+def test_a_token_alone(tmp_path: Path) -> None:
+    """A token without a backend is one of Pulumi's own service, which Pulumi takes without being told."""
+    environment = {"PULUMI_ACCESS_TOKEN": "pul-1", "HOME": str(tmp_path)}
+
+    backend = find_backend(environment, Home(tmp_path / "data"), "uid")
+
+    variables = {"PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase")}
+    assert Backend(CLOUD, variables, None) == backend
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("{", id="broken"),
+        pytest.param("[]", id="a-list"),
+        pytest.param("{}", id="logged-out"),
+        pytest.param('{"current": ""}', id="no-login"),
+        pytest.param('{"current": null, "accessTokens": null}', id="nulls"),
+    ],
+)
+def test_no_login(tmp_path: Path, text: str) -> None:
+    """A login that names no backend, or can't be read, is none."""
+    (tmp_path / ".pulumi").mkdir()
+    (tmp_path / ".pulumi" / "credentials.json").write_text(text)
+
+    backend = find_backend({"HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+
+    assert tmp_path / "data" / "state" / "uid" == backend.folder

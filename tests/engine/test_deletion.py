@@ -1,0 +1,146 @@
+"""What is deleted beside Pulumi: only what can't be taken up, only ours, and waited for until it is gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Api
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine import deletion
+from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers
+from composeplat.engine.preflight import Present
+from composeplat.engine.stack import Stack
+from composeplat.engine.target import Target
+from composeplat.plan.desired import Desired, Plan, ServicePlan
+from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
+
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+JOB = f"{JOBS}/task"
+GONE = refusal(404, "not found")
+LABELS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "shop"}
+
+
+class Later:
+    """An image's name that is known once it is built."""
+
+    def __str__(self) -> str:
+        return "r.example.com/task:built"
+
+
+def manifest(kind: str = "Job", name: str = "task") -> dict[str, Any]:
+    containers = [{"name": "task", "image": Later(), "args": ["a", 1, True, None]}]
+    return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"template": {"spec": {"containers": containers}}}}  # fmt: skip
+
+
+def plan(wanted: dict[str, Any]) -> Plan:
+    task = ServicePlan(name="task", cluster_name="task", workload_kind=wanted["kind"], image="x",
+                       objects=(Desired(key="workload/task", manifest=wanted),))  # fmt: skip
+    return Plan(environment="shop", namespace=NAMESPACE, services=(task,))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(otherwise=given()) as one:
+        yield one
+
+
+@pytest.fixture
+def api(server: Server) -> Iterator[Api]:
+    with Api(server.access) as one:
+        yield one
+
+
+@pytest.fixture
+def stack(server: Server) -> Stack:
+    return Stack(
+        environment_name="shop", namespace=NAMESPACE, target=Target(access=server.access, kubeconfig=""), variables={}
+    )
+
+
+def asked(server: Server, method: str) -> list[str]:
+    return [one.path.partition("?")[0] for one in server.asked if one.method == method]
+
+
+THERE = Present(heads={("Job", "task"): {"metadata": {"name": "task", "labels": LABELS}}})
+
+
+def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: Stack) -> None:
+    """The server is asked with the whole manifest, lists and all, and the name an image will have."""
+    server.answers[JOB] = Answer(b"{}")
+    clear_the_way(stack, api, plan(manifest()), THERE, {})
+    (sent,) = (json.loads(one.body) for one in server.asked if one.method == "PATCH")
+
+    assert sent["spec"]["template"]["spec"]["containers"] == [
+        {"name": "task", "image": "r.example.com/task:built", "args": ["a", 1, True, None]}
+    ]
+    assert asked(server, "DELETE") == []
+
+
+@pytest.mark.parametrize(("status", "deleted"), [(422, [JOB]), (400, [JOB]), (403, []), (409, [])])
+def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, status: int, deleted: list[str]) -> None:
+    """Only what the server refuses to make what is wanted is deleted."""
+    server.first = [refusal(status, "no")]
+    server.answers[JOB] = GONE
+    clear_the_way(stack, api, plan(manifest()), THERE, {})
+
+    assert asked(server, "DELETE") == deleted
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        ("Job", {"resources": [{"type": "kubernetes:batch/v1:Job", "inputs": manifest()}]}),
+        ("Deployment", {}),
+    ],
+    ids=["known", "changeable"],
+)
+def test_what_need_not_go_is_left(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
+    """What the state knows Pulumi replaces, and what can be changed is changed."""
+    present = Present(heads={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
+    clear_the_way(stack, api, plan(manifest(kind)), present, state)
+
+    assert server.asked == []
+
+
+def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on once the object is gone."""
+    monkeypatch.setattr(Stack, "pause", lambda _: None)
+    there = Answer(json.dumps(manifest(), default=str).encode())
+    server.first = [there, there, there]
+    server.answers[JOB] = GONE
+    delete(stack, api, [("Job", "task")], "of before")
+
+    assert (asked(server, "DELETE"), len(asked(server, "GET"))) == ([JOB], 3)
+
+
+def test_what_does_not_go(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What something holds is told, and how to see by what."""
+    monkeypatch.setattr(deletion, "_GONE_WITHIN", 0.0)
+    monkeypatch.setattr(Stack, "pause", lambda _: None)
+    server.otherwise = Answer(json.dumps(manifest(), default=str).encode())
+    with pytest.raises(ComposeplatError, match="Job 'task' of before is not gone after 0 s") as caught:
+        delete(stack, api, [("Job", "task")], "of before")
+
+    assert caught.value.hint == f"see what holds it: kubectl -n {NAMESPACE} describe job task"
+
+
+def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
+    """What is ours and in no plan goes; claims, what is wanted, what goes already and what is others' stays."""
+
+    def head(name: str, labels: dict[str, str] = LABELS, **more: str) -> dict[str, Any]:
+        return {"kind": "Job", "metadata": {"name": name, "labels": labels, **more}}
+
+    server.answers[JOBS] = given(
+        head("task"), head("stray"), head("ending", deletionTimestamp="2025-06-01T12:00:00Z"),
+        head("other", {**LABELS, "dev.platform.com/environment": "mail"}),
+    )  # fmt: skip
+    claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+    server.answers[claims] = given({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "labels": LABELS}})
+
+    assert remove_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
+    assert asked(server, "DELETE") == [f"{JOBS}/stray"]

@@ -1,0 +1,98 @@
+"""Why services fail, by what Pulumi's events say of their objects: refusals, builds, and those that only waited."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.cluster.failure_causes import Cause
+from composeplat.engine.events import Change, Events
+from composeplat.engine.failure_causes import held_up, refusals
+from composeplat.plan.desired import Edge, ImageBuild, Plan
+from tests.conftest import Project
+
+TEXT = """\
+services:
+  web: {build: ., depends_on: [api]}
+  api: {image: x, depends_on: [db]}
+  db: {image: x}
+"""
+SERVICE = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service"
+WORKLOAD = f"{SERVICE}$kubernetes:apps/v1:Deployment::demo-workload"
+
+
+@pytest.fixture
+def plan(project: Project) -> Plan:
+    found = project(TEXT).write({"Dockerfile": "FROM x\n"}).read(namespace="team", registry="localhost:5000").plan
+    assert found is not None
+    return found
+
+
+def not_built(image: ImageBuild, text: str) -> Cause:
+    return Cause(code="build", message=f"{image.service}: {text}")
+
+
+def test_refused_by_the_server(plan: Plan) -> None:
+    """What the API server says of an object is told of its service, without what Pulumi puts around it."""
+    urn = f"{WORKLOAD}/api"
+    change = Change(urn=urn, operation="create", kind="Deployment", name="api")
+    text = '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
+    events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
+
+    message = "Deployment 'api' could not be made: deployments.apps \"api\" is forbidden: quota"
+    assert list(refusals(events, plan, not_built)) == [
+        ("api", Cause(code="refused", message=message, has_subject=True))
+    ]
+
+
+def test_an_object_that_no_event_has_told_of(plan: Plan) -> None:
+    """An object without a change goes by the end of its URN."""
+    events = Events(messages={f"{WORKLOAD}/api": ["no"]})
+
+    message = "demo-workload/api could not be made: no"
+    assert list(refusals(events, plan, not_built)) == [
+        ("api", Cause(code="refused", message=message, has_subject=True))
+    ]
+
+
+def test_a_build(plan: Plan) -> None:
+    """Why an image was not built is asked of who knows builds."""
+    events = Events(messages={f"{SERVICE}$docker-build:index:Image::demo-image/web": ["exit code: 1"]})
+
+    assert list(refusals(events, plan, not_built)) == [("web", Cause(code="build", message="web: exit code: 1"))]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        pytest.param({"": ["something"]}, id="of no object"),
+        pytest.param({f"{WORKLOAD}/api": ["update failed"]}, id="of the whole"),
+        pytest.param({f"{WORKLOAD}/api": []}, id="nothing"),
+    ],
+)
+def test_no_refusal(plan: Plan, messages: dict[str, list[str]]) -> None:
+    """What is said of no object, or of the whole, blames no service."""
+    assert list(refusals(Events(messages=messages), plan, not_built)) == []
+
+
+def test_those_that_wait_are_held_up(plan: Plan) -> None:
+    """Whoever waits for one that failed is held up, and whoever waits for that one too."""
+    assert held_up(plan, {"db"}, {"web", "api"}) == {
+        "api": Cause(code="dependency", message="waits for db, which failed"),
+        "web": Cause(code="dependency", message="waits for api, which failed"),
+    }
+
+
+def test_one_that_is_there_is_not_held_up(plan: Plan) -> None:
+    """A service that was applied already goes on, and holds nobody up."""
+    assert held_up(plan, {"db"}, {"web"}) == {}
+
+
+def test_a_circle_ends() -> None:
+    """Services that wait for each other are each told of once."""
+    plan = Plan(environment="demo", namespace="team", edges=(
+        Edge(service="a", dependency="b", condition="service_started"),
+        Edge(service="b", dependency="a", condition="service_started"),
+        Edge(service="a", dependency="c", condition="service_started"),
+    ))  # fmt: skip
+
+    assert list(held_up(plan, {"c"}, {"a", "b"})) == ["a", "b"]

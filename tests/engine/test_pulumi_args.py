@@ -1,0 +1,133 @@
+"""How Pulumi is told what to work on: all of it, some services, jobs again, images or none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from composeplat.engine.outcomes import Options
+from composeplat.engine.preflight import Key, Present
+from composeplat.engine.pulumi_args import apart_from, image_urn, parents, targets, words_for
+from composeplat.plan import Plan
+from tests.conftest import Project
+
+TEXT = """\
+services:
+  web:
+    build: .
+    depends_on: [api]
+    ports: ['8080:80']
+  api: {image: x, volumes: ['data:/data']}
+  job: {build: ., restart: 'no'}
+volumes: {data: }
+"""
+STACK = "urn:pulumi:team::demo::composeplat:index:ComposeStack"
+SERVICE = f"{STACK}$composeplat:index:Service"
+
+
+@pytest.fixture
+def plan(project: Project) -> Plan:
+    found = project(TEXT).write({"Dockerfile": "FROM x\n"}).read(namespace="team", registry="localhost:5000").plan
+    assert found is not None
+    return found
+
+
+def words(
+    plan: Plan, *services: str, state: dict[str, Any] | None = None, present: Collection[Key] = (), **asked: Any
+) -> list[str]:
+    """The words for what is asked, where the state and the cluster hold so much."""
+    there = Present(heads={key: {} for key in present})
+    return words_for(plan, state or {}, there, Options(services=services, **asked))
+
+
+def state(*urns: str) -> dict[str, Any]:
+    """A state that knows these, each of which has been made."""
+    return {
+        "resources": [
+            {
+                "urn": urn, "id": "x", "type": urn.split("$")[-1].split("::")[0],
+                "inputs": {"kind": urn.split("$")[-1].split("::")[0].split(":")[-1], "metadata": {
+                    "name": urn.rpartition("/")[2],
+                }},
+            }
+            for urn in urns
+        ]
+    }  # fmt: skip
+
+
+def image(service: str) -> str:
+    return f"{SERVICE}$docker-build:index:Image::demo-image/{service}"
+
+
+def job(service: str) -> str:
+    return f"{SERVICE}$kubernetes:batch/v1:Job::demo-workload/{service}"
+
+
+def test_all(plan: Plan) -> None:
+    """A deploy of all names nothing; there are places enough for those that wait."""
+    assert words(plan) == ["--stack", "team", "--parallel", "33", "--suppress-outputs"]
+
+
+def test_targets(plan: Plan) -> None:
+    """One service brings its volume and what its parts are children of, and nothing of the others."""
+    named = list(targets(plan, ("api",)))
+
+    assert {"**::demo-service/api", "**::demo-volume/data", "**::demo-claim/data", "**::demo", "**::cluster"} <= {
+        *named
+    }
+    assert [one for one in named if "web" in one or "job" in one] == []
+
+
+def test_targets_bring_dependencies(plan: Plan) -> None:
+    """What a service depends on is deployed along with it, and its endpoint and image too."""
+    named = set(targets(plan, ("web",)))
+
+    assert {"**::demo-service/web", "**::demo-service/api", "**::demo-endpoints/web", image("web")} <= named
+    assert image("job") not in named
+
+
+def test_jobs_again(plan: Plan) -> None:
+    """A job that is in the state and in the cluster is replaced; one that is gone is made anew anyhow."""
+    known = state(job("job"))
+
+    there = words(plan, state=known, present=[("Job", "job")], rerun_jobs=True)
+    gone = words(plan, state=known, present=[], rerun_jobs=True)
+
+    assert there[-2:] == ["--replace", job("job")]
+    assert "--replace" not in gone
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        pytest.param(True, ["--replace", image("web")], id="all"),
+        pytest.param(False, ["--exclude", image("job"), "--exclude", image("web")], id="none"),
+    ],
+)
+def test_images(plan: Plan, said: list[str], *, build: bool) -> None:
+    """To build all replaces those that were built before; to build none leaves every image out."""
+    assert words(plan, state=state(image("web")), build=build)[5:] == said
+
+
+def test_images_alone(plan: Plan) -> None:
+    """When only images are built all of the cluster is left out, and images that are not asked for."""
+    gone = f"{SERVICE}::demo-service/gone"
+    left = list(apart_from(plan, [image("web")], state(gone, f"{SERVICE}::demo-service/web")))
+
+    assert left[:2] == ["**$kubernetes:**", "**::pulumi:providers:kubernetes::**"]
+    assert left[2:] == sorted([gone, image("job")])
+
+
+def test_parents(plan: Plan) -> None:
+    """An image's parents are the stack and its service, by its full name: an object of the cluster has the same."""
+    assert list(parents(plan, [one for one in plan.images if one.service == "web"])) == [
+        "**::demo",
+        f"{SERVICE}::demo-service/web",
+    ]
+
+
+def test_image_urn(plan: Plan) -> None:
+    """An image is known by its service."""
+    assert {image_urn(plan, one) for one in plan.images} == {image("web"), image("job")}

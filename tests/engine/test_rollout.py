@@ -1,0 +1,112 @@
+"""Services are waited for as long as each may take, and those that have had their time are told with their lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from composeplat.cluster.access import Access
+from composeplat.cluster.api import Api
+from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.snapshot import Object, Snapshot
+from composeplat.cluster.watching import Watcher
+from composeplat.engine.job_retries import Retries
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.rollout import Attendant
+from composeplat.engine.stack import Stack
+from composeplat.engine.target import Target
+from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.system.deadline import Patience
+from tests.cluster.objects import NAMESPACE, deployment, ended, job, pod, replica_set, running, snapshot, stateful_set
+
+NOWHERE = Access(host="127.0.0.1", port=9, plain=True)
+WAITS = "0/1 ready, started, not ready yet"
+
+
+class View(Watcher):
+    """A watcher that shows one view for ever."""
+
+    def __init__(self, view: Snapshot) -> None:
+        super().__init__(NOWHERE, NAMESPACE, "shop")
+        self._view = view
+
+    @property
+    def latest(self) -> Snapshot | None:
+        self._rounds += 1
+        return self._view
+
+
+def attendant(*held: Object, patience: Patience, said: list[str] | None = None) -> Attendant:
+    services = tuple(
+        ServicePlan(name=one["metadata"]["name"], cluster_name=one["metadata"]["name"], workload_kind=one["kind"],
+                    image="i", objects=())
+        for one in held if one["kind"] in ("Deployment", "StatefulSet", "Job")
+    )  # fmt: skip
+    stack = Stack(
+        environment_name="shop", namespace=NAMESPACE, target=Target(access=NOWHERE, kubeconfig=""), variables={},
+        say=(said if said is not None else []).append,
+    )  # fmt: skip
+    plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
+    monitor = Monitor(plan=plan, listener=lambda _: None, chosen=frozenset(one.name for one in services))
+    view = View(snapshot(*held))
+    return Attendant(
+        stack=stack, monitor=monitor, watcher=view, patience=patience, retries=Retries(stack=stack, api=Api(NOWHERE))
+    )
+
+
+def starting(name: str) -> Iterator[Object]:
+    workload = deployment(name)
+    owner = replica_set(workload)
+    yield from (workload, owner, pod(owner, state=running()))
+
+
+def test_each_has_its_own_time() -> None:
+    """One that starts to be asked later is given up later, and one that is given up holds nobody up."""
+    patience = Patience(0.2, {"late": 0.6})
+    one = attendant(*starting("web"), *starting("late"), patience=patience)
+    began = time.monotonic()
+    one.wait()
+
+    assert 0.7 < time.monotonic() - began < 5
+    assert {name: cause.message for name, cause in one.monitor.causes.items()} == {
+        "web": f"is not ready after 0 s: {WAITS}",
+        "late": f"is not ready after 1 s: {WAITS}",
+    }
+
+
+def test_a_timeout_has_lines() -> None:
+    """The log of the pod that was waited for is shown."""
+    one = attendant(*starting("web"), patience=Patience(0.0))
+    one.wait()
+
+    assert one.monitor.causes["web"] == Cause(
+        code="timeout", message=f"is not ready after 0 s: {WAITS}", hint="give it longer with --timeout", logs=True,
+        pod="web-7d4b9c6f2-x7k2p", container="web",
+    )  # fmt: skip
+
+
+def test_a_job_between_tries() -> None:
+    """It is told by its last try; one that runs is not waited for."""
+    made = {**job(), "spec": {"backoffLimit": 6}}
+    other = job("other")
+    one = attendant(made, pod(made, state=ended(127)), other, pod(other, state=running()), patience=Patience(0.0))
+    one.wait()
+    words = "failed with exit status 127 in try 1 of 7, and tries again"
+
+    assert one.monitor.causes == {"migrate": Cause(
+        code="timeout", message=f"has not completed after 0 s: {words}", blame=("command",), logs=True,
+        hint="the program it is to run was not found", pod="migrate-x7k2p", container="migrate", exit_status=127,
+    )}  # fmt: skip
+
+
+def test_pods_that_keep_their_revision() -> None:
+    """A StatefulSet with OnDelete is not waited for, whatever its old pods do, and those are named."""
+    made = stateful_set(updated=0, total=1)
+    made["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    said: list[str] = []
+    one = attendant(made, pod(made, "0", state=running(), revision=1), patience=Patience(60), said=said)
+    one.wait()
+    one.note_outdated()
+
+    assert one.monitor.causes == {}
+    assert said == ["db: db-0 still runs the old revision, as on-delete says: kubectl delete pod --namespace team db-0"]

@@ -1,0 +1,358 @@
+"""What can sleep, what sleeps, and that no sign of it is left; waking in order, with views of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.cluster.api import Api
+from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.snapshot import Snapshot
+from composeplat.cluster.watching import Watcher
+from composeplat.engine.monitor import Monitor
+from composeplat.engine.preflight import Key, Present
+from composeplat.engine.scaling import (
+    Waking,
+    can_sleep,
+    is_of_sleep,
+    lay_down,
+    note_awake,
+    pods_left,
+    remembered,
+    rouse,
+    services_of,
+    sleepers_in,
+    workloads_of,
+)
+from composeplat.plan.desired import Edge, Identity, Plan, ServicePlan
+from composeplat.system.deadline import Patience
+from tests.cluster.objects import (
+    NAMESPACE,
+    Answer,
+    Server,
+    deployment,
+    given,
+    job,
+    pod,
+    refusal,
+    replica_set,
+    running,
+    snapshot,
+    stateful_set,
+    waiting,
+)
+
+MARK = "dev.platform.com/asleep"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+def answer(item: dict[str, Any]) -> Answer:
+    return Answer(json.dumps(item).encode())
+
+
+def head(environment: str = "shop", marked: str | None = "2", **labels: str) -> dict[str, Any]:
+    identity = Identity(environment=environment, namespace=NAMESPACE)
+    annotations = {"annotations": {MARK: marked}} if marked is not None else {}
+    return {"metadata": {"name": "web", "labels": {**identity.labels("web"), **labels}, **annotations}}
+
+
+def changes(server: Server) -> list[Any]:
+    return [json.loads(one.body) for one in server.asked if one.method == "PATCH"]
+
+
+# what sleeps ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        pytest.param(deployment(replicas=2), True, id="deployment"),
+        pytest.param(stateful_set(), True, id="stateful-set"),
+        pytest.param(deployment(replicas=0), False, id="none"),
+        pytest.param(job(), True, id="job"),
+        pytest.param({**job(), "spec": {"suspend": True}}, False, id="suspended-job"),
+        pytest.param(job(condition="Complete"), False, id="completed-job"),
+        pytest.param(job(condition="Failed"), False, id="failed-job"),
+        pytest.param({**deployment(), "metadata": {"deletionTimestamp": "now"}}, False, id="going-away"),
+    ],
+)
+def test_what_can_sleep(workload: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """What has no pods, or has ended, is left as it is."""
+    assert expected is can_sleep(workload)
+
+
+@pytest.mark.parametrize(
+    ("marked", "count"),
+    [
+        pytest.param(None, None, id="awake"),
+        pytest.param("3", 3, id="number"),
+        pytest.param("many", 1, id="spoiled"),
+    ],
+)
+def test_what_is_remembered(marked: str | None, count: int | None) -> None:
+    """A mark that someone has spoiled counts as one pod."""
+    assert count == remembered(head(marked=marked))
+
+
+def test_sleepers() -> None:
+    """Marked workloads of this environment sleep: no others, no development containers, no other kinds."""
+    heads = {
+        ("Deployment", "web"): head(),
+        ("StatefulSet", "db"): head(marked="1"),
+        ("Deployment", "api"): head(marked=None),
+        ("Deployment", "other"): head("blog"),
+        ("Deployment", "web-platform-up"): head(**{"dev.platform.com/up": "web"}),
+        ("Service", "web"): head(),
+    }
+    assert sleepers_in(Present(heads=heads), "shop") == {("Deployment", "web"): 2, ("StatefulSet", "db"): 1}
+
+
+def test_workloads_of_an_environment(server: Server) -> None:
+    """They are asked for by label; development containers are none of them."""
+    server.answers = {
+        DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **head(**{"dev.platform.com/up": "web"})}),
+        SETS: given(), JOBS: given({**job(), **head("blog")}),
+    }  # fmt: skip
+    with Api(server.access) as api:
+        assert list(workloads_of(api, NAMESPACE, "shop")) == [("Deployment", "web")]
+    selector = "?labelSelector=dev.platform.com/environment%3Dshop"
+    assert server.paths == [DEPLOYMENTS + selector, SETS + selector, JOBS + selector]
+
+
+def test_pods_that_are_left(server: Server) -> None:
+    """Pods that have ended, of services that are left alone, and of others don't count."""
+
+    def one(phase: str, name: str = "web", environment: str = "shop") -> dict[str, Any]:
+        labels = Identity(environment=environment, namespace=NAMESPACE).pod_labels(name)
+        return {"metadata": {"labels": labels}, "status": {"phase": phase}}
+
+    found = [
+        one("Running"),
+        one("Pending"),
+        one("Succeeded"),
+        one("Failed"),
+        one("Running", "api"),
+        one("Running", environment="blog"),
+    ]
+    server.answers = {PODS: given(*found)}
+    with Api(server.access) as api:
+        assert pods_left(api, NAMESPACE, "shop", {"api"}) == 2
+
+
+def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:
+    """Whoever is told of it knows its workload."""
+    assert services_of(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == {
+        ("Deployment", "web-one"): "Web.One",
+        ("Job", "old"): "old",
+    }
+
+
+# the mark -------------------------------------------------------------------------------------------------------------
+
+
+def test_number_and_mark_in_one_request(server: Server) -> None:
+    """A kill can't come between them."""
+    with Api(server.access) as api:
+        lay_down(api, NAMESPACE, ("Deployment", "web"), 3)
+        lay_down(api, NAMESPACE, ("Job", "batch"), 1)
+    assert changes(server) == [
+        {"metadata": {"annotations": {MARK: "3"}}, "spec": {"replicas": 0}},
+        {"metadata": {"annotations": {MARK: "1"}}, "spec": {"suspend": True}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [pytest.param(0, {"spec": {"replicas": 3}}, id="asleep"), pytest.param(1, {}, id="scaled-by-someone")],
+)
+def test_waking_one(server: Server, replicas: int, expected: dict[str, Any]) -> None:
+    """Its pods come back and its mark goes; pods that someone has given it meanwhile are let be."""
+    server.otherwise = answer(deployment(replicas=replicas))
+    with Api(server.access) as api:
+        rouse(api, NAMESPACE, ("Deployment", "web"), 3)
+    assert changes(server) == [{"metadata": {"annotations": {MARK: None}}, **expected}]
+
+
+def test_no_owner_is_left(server: Server) -> None:
+    """What sleeping noted of fields is taken away, once more where its controller has written meanwhile."""
+    ours = {"operation": "Update", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    theirs = {"operation": "Apply", "fieldsV1": {"f:spec": {"f:template": {}}}}
+    live = deployment(replicas=0)
+    live["metadata"] |= {"managedFields": [ours, theirs], "resourceVersion": "7"}
+    gone = {**live, "metadata": {**live["metadata"], "managedFields": [theirs]}}
+    server.first = [*[answer(live)] * 3, refusal(409, "it was changed"), answer(live), answer(live), answer(gone)]
+    with Api(server.access) as api:
+        rouse(api, NAMESPACE, ("Deployment", "web"), 1)
+    change = {"metadata": {"managedFields": [theirs], "resourceVersion": "7"}}
+    assert changes(server)[1:] == [change, change]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({"f:spec": {"f:replicas": {}}}, True, id="number"),
+        pytest.param({"f:spec": {"f:suspend": {}}}, True, id="suspension"),
+        pytest.param({"f:metadata": {"f:annotations": {".": {}, f"f:{MARK}": {}}}}, True, id="mark"),
+        pytest.param({"f:metadata": {"f:annotations": {"f:note": {}}}}, False, id="another-annotation"),
+        pytest.param({"f:metadata": {"f:labels": {"f:a": {}}}}, False, id="label"),
+        pytest.param({"f:spec": {"f:replicas": {}, "f:template": {}}}, False, id="more"),
+        pytest.param({"f:status": {}}, False, id="status"),
+    ],
+)
+def test_what_is_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
+    """Only what sleeping sets, and what was set by no apply and no subresource."""
+    entry = {"operation": "Update", "fieldsV1": fields}
+    assert expected is is_of_sleep(entry)
+    assert not is_of_sleep({**entry, "operation": "Apply"})
+    assert not is_of_sleep({**entry, "subresource": "scale"})
+
+
+@pytest.mark.parametrize(
+    ("live", "surely", "patched"),
+    [
+        pytest.param({"spec": {"replicas": 2}}, False, True, id="has-pods"),
+        pytest.param({"spec": {"replicas": 0}}, False, False, id="held-back"),
+        pytest.param({"spec": {"replicas": 0}}, True, True, id="is-to-have-none"),
+        pytest.param({"spec": {"replicas": 2}, "metadata": {}}, True, False, id="was-made-anew"),
+    ],
+)
+def test_what_a_deploy_has_woken(server: Server, live: dict[str, Any], surely: bool, patched: bool) -> None:  # noqa: FBT001 -- cases
+    """Its mark goes once it has its pods, or once the deploy has ended well."""
+    server.otherwise = answer({"kind": "Deployment", **head(), **live})
+    with Api(server.access) as api:
+        note_awake(api, NAMESPACE, ("Deployment", "web"), surely=surely)
+    assert changes(server) == ([{"metadata": {"annotations": {MARK: None}}}] if patched else [])
+
+
+def test_what_a_deploy_has_deleted(server: Server) -> None:
+    """A workload that is not there any more has no mark."""
+    server.otherwise = refusal(404, "not found")
+    with Api(server.access) as api:
+        note_awake(api, NAMESPACE, ("Deployment", "web"), surely=True)
+    assert changes(server) == []
+
+
+# in order -------------------------------------------------------------------------------------------------------------
+
+
+def plan(*names: str, edges: tuple[Edge, ...] = ()) -> Plan:
+    services = tuple(
+        ServicePlan(
+            name=name, cluster_name=name.lower().replace(".", "-"), workload_kind="Deployment", image="i", objects=()
+        )
+        for name in names
+    )
+    return Plan(environment="shop", namespace=NAMESPACE, services=services, edges=edges)
+
+
+class Views(Watcher):
+    """A watcher that shows the views it is given, the last one for ever."""
+
+    def __init__(self, server: Server, *views: Snapshot) -> None:
+        super().__init__(server.access, NAMESPACE, "shop")
+        self._views = list(views)
+
+    @property
+    def latest(self) -> Snapshot | None:
+        self._rounds += 1
+        return self._views.pop(0) if len(self._views) > 1 else self._views[0]
+
+
+def awake(
+    name: str, *, ready: bool = True, state: dict[str, Any] | None = None, restarts: int = 0, last: Any = None
+) -> list[Any]:
+    workload = deployment(name)
+    owner = replica_set(workload)
+    return [workload, owner, pod(owner, state=state or running(), ready=ready, restarts=restarts, last=last)]
+
+
+def wake(
+    server: Server, whole: Plan, *views: Snapshot, asleep: tuple[str, ...], patience: float = 60, in_order: bool = True
+) -> Monitor:
+    server.otherwise = answer(deployment(replicas=0))
+    monitor = Monitor(plan=whole, listener=lambda _: None, chosen=frozenset(asleep))
+    keys: dict[str, tuple[Key, int]] = {name: (("Deployment", name), 1) for name in asleep}
+    with Api(server.access) as api:
+        Waking(
+            plan=whole, api=api, monitor=monitor, watcher=Views(server, *views), patience=Patience(patience),
+            check=lambda: None, asleep=keys,
+        ).run(in_order=in_order)  # fmt: skip
+    return monitor
+
+
+def woken(server: Server) -> list[str]:
+    return [one.path.rpartition("/")[2] for one in server.asked if one.method == "PATCH"]
+
+
+HEALTHY = (Edge(service="web", dependency="db", condition="service_healthy"),)
+OPTIONAL = (Edge(service="web", dependency="db", condition="service_healthy", required=False),)
+CRASHED: dict[str, Any] = {"state": waiting("CrashLoopBackOff"), "ready": False, "restarts": 3,
+           "last": {"terminated": {"exitCode": 3, "reason": "Error"}}}  # fmt: skip
+CRASHES = "crashes with exit status 3 (4 times)"
+
+
+def test_a_dependent_wakes_when_its_dependency_is_ready(server: Server) -> None:
+    """It sleeps while the other only runs, whichever the file names first."""
+    views = (snapshot(*awake("db", ready=False)), snapshot(*awake("db", ready=False)), snapshot(*awake("db")))
+    monitor = wake(server, plan("web", "db", edges=HEALTHY), *views, asleep=("web", "db"))
+    assert woken(server) == ["db", "web"]
+    assert monitor.causes == {}
+
+
+def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
+    """The dependent sleeps on, and that is told."""
+    monitor = wake(
+        server,
+        plan("db", "web", edges=HEALTHY),
+        snapshot(*awake("db", ready=False)),
+        asleep=("db", "web"),
+        patience=0.5,
+    )
+    assert woken(server) == ["db"]
+    words = "still waits after 0 s, and sleeps on"
+    assert monitor.causes == {"web": Cause(code="timeout", message=words, hint="give it longer with --timeout")}
+
+
+def test_a_dependency_that_fails(server: Server) -> None:
+    """All that waits for it sleeps on, one behind the other; each is told, with the reason."""
+    edges = (*HEALTHY, Edge(service="page", dependency="web", condition="service_started"))
+    monitor = wake(
+        server, plan("db", "web", "page", edges=edges), snapshot(*awake("db", **CRASHED)), asleep=("db", "web", "page")
+    )
+    assert woken(server) == ["db"]
+    assert {name: cause.message for name, cause in monitor.causes.items()} == {
+        "db": CRASHES,
+        "web": f"waits for db, which {CRASHES}",
+        "page": "waits for web, which sleeps on",
+    }
+
+
+def test_a_dependency_that_may_fail(server: Server) -> None:
+    """One that is not required holds nobody back once it has failed."""
+    monitor = wake(server, plan("db", "web", edges=OPTIONAL), snapshot(*awake("db", **CRASHED)), asleep=("db", "web"))
+    assert woken(server) == ["db", "web"]
+    assert list(monitor.causes) == ["db"]
+
+
+def test_a_dependency_that_is_not_deployed(server: Server) -> None:
+    """There is nothing to wait for."""
+    wake(server, plan("db", "web", edges=HEALTHY), snapshot(deployment("web", replicas=0)), asleep=("web",))
+    assert woken(server) == ["web"]
+
+
+def test_without_order(server: Server) -> None:
+    """All wake at once, and the cluster is not asked how they get on."""
+    wake(server, plan("web", "db", edges=HEALTHY), snapshot(), asleep=("web", "db"), in_order=False)
+    assert woken(server) == ["web", "db"]

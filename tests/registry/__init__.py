@@ -1,0 +1,1 @@
+"""Credentials of registries, and the ports that images expose."""

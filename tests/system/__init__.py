@@ -1,0 +1,1 @@
+"""Files, processes, proxies and deadlines."""
