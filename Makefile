@@ -10,10 +10,13 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
 STAMP := .venv/.stamp
-COMPILE := .venv-lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 \
+SITE ?= build/site
+SITE_BIN := .venv-site/bin
+SITE_STAMP := .venv-site/.stamp
+COMPILE := .venv-lock/bin/uv pip compile --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test endurance mutants bench demo docs lock pins clean
+.PHONY: help env setup extras check test endurance mutants bench demo docs site lock pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,7 +47,7 @@ check: env ## check the format, the rules, the types and the layers, of the Go m
 	@echo "check: gofmt, go vet, staticcheck"
 	@$(BIN)/python -m tests.golang.lint
 
-test: check setup extras ## check, then run every test, the local cluster's too
+test: check setup extras $(SITE_STAMP) ## check, then run every test, the local cluster's too
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
 	@echo "test: pytest, on the local cluster"
@@ -89,19 +92,34 @@ docs: env ## write the generated parts of docs/ anew
 	@echo "docs: docs/generate.py"
 	@$(BIN)/python docs/generate.py
 
+site: $(SITE_STAMP) ## build the documentation as a site, in build/site (SITE=FOLDER)
+	@echo "site: sphinx-build"
+	@$(if $(filter build/site,$(SITE)),rm -rf build/site build/site.doctrees)
+	@$(SITE_BIN)/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --fresh-env \
+	  --conf-dir docs/site --doctree-dir $(SITE).doctrees . $(SITE)
+
+# Sphinx has an environment of its own: nothing else needs it.
+$(SITE_STAMP): requirements/site.txt
+	@echo "site: making .venv-site"
+	@$(PYTHON) -m venv --clear .venv-site
+	@$(SITE_BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $@
+
 lock: ## write requirements/ anew from pyproject.toml (UPGRADE=1: take newer versions)
 	@echo "lock: making .venv-lock"
 	@$(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@echo "lock: requirements/dev.txt"
-	@$(COMPILE) --extra dev $(if $(UPGRADE),--upgrade) -o requirements/dev.txt
+	@$(COMPILE) pyproject.toml --extra dev $(if $(UPGRADE),--upgrade) -o requirements/dev.txt
 	@echo "lock: requirements/runtime.txt"
-	@$(COMPILE) -c requirements/dev.txt $(if $(UPGRADE),--upgrade) -o requirements/runtime.txt
+	@$(COMPILE) pyproject.toml -c requirements/dev.txt $(if $(UPGRADE),--upgrade) -o requirements/runtime.txt
+	@echo "lock: requirements/site.txt"
+	@$(COMPILE) --group site $(if $(UPGRADE),--upgrade) -o requirements/site.txt
 
 pins: env ## write the checksums of downloads anew, where the makers' hosts can be reached
 	@$(BIN)/python -m composeplat.toolchain.pin
 
 clean: ## remove everything that make made
 	@echo "clean: removing environments, caches and builds"
-	@rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants build dist
+	@rm -rf .venv .venv-lock .venv-site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .mutants build dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

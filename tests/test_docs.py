@@ -18,6 +18,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -329,6 +330,17 @@ PLAN = ROOT / "docs" / "PLAN.md"
 def test_readme_lists_every_page(page: Path) -> None:
     """README.md links each page of docs/."""
     assert f"({page_id(page)})" in (ROOT / "README.md").read_text()
+
+
+def test_the_sidebar_has_every_page() -> None:
+    """docs/site/sidebar.toml has each page once: those of docs/, the examples and what contributors read."""
+    sidebar = tomllib.loads((ROOT / "docs" / "site" / "sidebar.toml").read_text())
+    front_page = {ROOT / "README.md"}
+    benchmarks = ROOT / "benchmarks" / "README.md"
+
+    assert sorted(page for pages in sidebar.values() for page in pages) == sorted(
+        page_id(page) for page in {*PAGES, benchmarks} - front_page - {PLAN}
+    )
 
 
 def _written() -> list[Any]:
