@@ -1,4 +1,4 @@
-"""Every diagnostic code: its severity, what it means and the way out.
+"""Every diagnostic code: its severity, its meaning and its fix.
 
 Owns the one table behind the messages; ``docs/diagnostics.md`` is made from it, and a test holds that each code is
 raised by some test.
@@ -25,7 +25,7 @@ class Severity(IntEnum):
 class Code:
     severity: Severity
     meaning: str
-    way_out: str
+    fix: str
     many: bool = False
     """Several messages of this code may stand at one place, told apart by their text."""
     once: bool = False

@@ -193,7 +193,7 @@ def _codes() -> Iterator[str]:
     for name, code in CODES.items():
         yield f"| [`{name}`](#{name}) | {code.severity} | {_cell(code.meaning)} |"
     for name, code in CODES.items():
-        yield f"\n## {name}\n\n**{str(code.severity).capitalize()}.** {code.meaning}\n{code.way_out}\n"
+        yield f"\n## {name}\n\n**{str(code.severity).capitalize()}.** {code.meaning}\n{code.fix}\n"
         if name in CLUSTER_MESSAGES:
             yield f"```text\n{CLUSTER_MESSAGES[name]}\n```"
             continue

@@ -300,4 +300,4 @@ def test_rows() -> None:
     for name, code in CODES.items():
         assert name == name.lower()
         assert code.meaning.endswith("."), name
-        assert code.way_out.endswith("."), name
+        assert code.fix.endswith("."), name

@@ -199,7 +199,7 @@ def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
 
 
 def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: bool) -> None:
-    """Show why services fail, each at the place of the file that is to blame, with the lines that show it."""
+    """Show why services fail, each at the line of the file that causes it, with log lines."""
     for failure in failures:
         report = _report(failure, planned, "deploy-failed")
         missing = left_out(planned.loaded, failure.service, failure.cause)
@@ -220,7 +220,7 @@ def _warn(failure: Failure, planned: Planned) -> None:
 
 def _report(failure: Failure, planned: Planned, code: str) -> Report:
     mask, cause = Mask(planned.plan.confidential), failure.cause
-    path: tuple[str | int, ...] = ("services", failure.service, *cause.blame)
+    path: tuple[str | int, ...] = ("services", failure.service, *cause.origin)
     message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
     report = Report()
     report.add(code, planned.loaded.origins.at(*path), path, message, mask.clean(cause.hint))

@@ -1,7 +1,7 @@
 """Why a workload fails where waiting does not help, and the message for it.
 
 Pure: objects of a snapshot come in, a cause goes out, or none.
-Must not know Compose files; a cause names the part of a service that is to blame, and others find its place.
+Must not know Compose files; a cause names the part of a service that it originates in, and others find its place.
 What the tries of a Job say is :mod:`~composeplat.cluster.jobs`'.
 """
 
@@ -41,7 +41,7 @@ class Cause:
 
     code: str
     message: str
-    blame: tuple[str, ...] = ()
+    origin: tuple[str, ...] = ()
     """The part of the service to look at, such as ``("image",)``."""
     hint: str = ""
     pod: str = ""
@@ -101,7 +101,7 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
-        return Cause(code="not-started", message=f"can't be started: {shorten(text)}", blame=("command",), **where)
+        return Cause(code="not-started", message=f"can't be started: {shorten(text)}", origin=("command",), **where)
     last = container.get("lastState", {}).get("terminated") or {}
     if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
         return _crashed(last, container.get("restartCount", 0) + 1, where)
@@ -121,7 +121,7 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     else:
         why, hint = shorten(text), ""
     return Cause(
-        code="image-not-pulled", message=f"image '{image}' can't be pulled: {why}", blame=("image",), hint=hint,
+        code="image-not-pulled", message=f"image '{image}' can't be pulled: {why}", origin=("image",), hint=hint,
         pod=where["pod"], container=where["container"], has_subject=True,
     )  # fmt: skip
 
@@ -148,10 +148,10 @@ def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
 
 def describe_end(end: Object, verb: str) -> Cause:
     """How a container ended; the verb says what an exit status means for its workload."""
-    code, blame, hint = end.get("exitCode"), ("command",), ""
+    code, origin, hint = end.get("exitCode"), ("command",), ""
     message = f"{verb} with exit status {code}"
     if end.get("reason") == "OOMKilled":
-        message, blame, hint = "was killed: out of memory", ("mem_limit",), "raise its memory limit"
+        message, origin, hint = "was killed: out of memory", ("mem_limit",), "raise its memory limit"
     elif end.get("reason") == "StartError":
         message = f"can't be started: {shorten(str(end.get('message', '')))}"
         hint = "see whether the image has that program"
@@ -160,24 +160,24 @@ def describe_end(end: Object, verb: str) -> Cause:
     elif code == _KILLED:
         hint = "killed, by its liveness check or probably out of memory"
     return Cause(
-        code="", message=message, blame=blame, hint=hint, exit_status=code, logs=end.get("reason") != "StartError"
+        code="", message=message, origin=origin, hint=hint, exit_status=code, logs=end.get("reason") != "StartError"
     )
 
 
 def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
-    blame: tuple[str, ...] = ()
+    origin: tuple[str, ...] = ()
     hint = ""
     if re.search(r"node affinity|node selector", message):
-        blame, hint = ("x-node-selector",), "label a node so, or change the selector"
+        origin, hint = ("x-node-selector",), "label a node so, or change the selector"
     elif "pod affinity" in message:
-        blame, hint = ("volumes",), "services that share a volume run on one node, and that one has no room"
+        origin, hint = ("volumes",), "services that share a volume run on one node, and that one has no room"
     elif re.search(r"Insufficient (cpu|memory)", message):
-        blame, hint = ("resources",), "ask for less, or make room in the cluster"
+        origin, hint = ("resources",), "ask for less, or make room in the cluster"
     elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
-        blame = ("volumes",)
+        origin = ("volumes",)
     more = f"; the autoscaler adds none: {shorten(refusal)}" if refusal else ""
     return Cause(
-        code="unschedulable", message=f"no node can run it: {message}{more}", blame=blame, hint=hint, pod=pod,
+        code="unschedulable", message=f"no node can run it: {message}{more}", origin=origin, hint=hint, pod=pod,
         has_subject=True,
     )  # fmt: skip
 
@@ -198,7 +198,7 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
         why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
         return Cause(
             code="volume-not-bound", message=f"volume '{metadata['name']}' gets no storage: {shorten(why)}",
-            blame=("volumes",), hint="name a storage class of the cluster under driver_opts.class",
+            origin=("volumes",), hint="name a storage class of the cluster under driver_opts.class",
             pod=pod["metadata"]["name"], has_subject=True,
         )  # fmt: skip
     return None
@@ -222,7 +222,7 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     return Cause(
         code="unhealthy",
         message=f"its health check failed {times(count_of(failures))}: {shorten(text) or 'no answer'}",
-        blame=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
+        origin=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
         has_subject=True,
     )  # fmt: skip
 
@@ -251,7 +251,7 @@ def cause_of_making(workload: Object, snapshot: Snapshot) -> Cause | None:
     quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
     if quota:
         return Cause(
-            code="over-quota", blame=("resources",), hint="ask for less, or raise the quota",
+            code="over-quota", origin=("resources",), hint="ask for less, or raise the quota",
             message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, {quota[3]} of {quota[4]} used",
         )  # fmt: skip
     return Cause(code="pod-refused", message=f"its pods are refused: {shorten(text)}", has_subject=True)

@@ -19,7 +19,7 @@ def cause_of_job(job: Object, condition: Object, pods: list[Object]) -> Cause:
     tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
     after = f", after {tries} tries" if tries > 1 else ""
     if condition.get("reason") == "DeadlineExceeded":
-        end = Cause(code="", message="took longer than it may", blame=("command",), logs=True)
+        end = Cause(code="", message="took longer than it may", origin=("command",), logs=True)
     else:
         end = describe_try(last)
         end = replace(end, message=f"{end.message}{after}")
@@ -49,8 +49,8 @@ def describe_try(pod: Object | None) -> Cause:
     status = pod.get("status", {}) if pod is not None else {}
     if status.get("reason"):
         text = f"{status['reason']}: {status.get('message') or 'no message'}"
-        return Cause(code="", message=f"failed: {text}", blame=("command",), logs=True)
-    return Cause(code="", message="failed", blame=("command",), logs=True)
+        return Cause(code="", message=f"failed: {text}", origin=("command",), logs=True)
+    return Cause(code="", message="failed", origin=("command",), logs=True)
 
 
 def _of_pod(end: Cause, code: str, pod: Object) -> Cause:

@@ -1,7 +1,7 @@
 """Rules that need the whole project: references, circles, names that meet, what a kind of workload forbids.
 
 Owns the judgement; the report gets every finding with its place.
-Must not read nodes: it sees the model, and blames through the origins.
+Must not read nodes: it sees the model, and finds a place through the origins.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
 
 
 def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
-    """Say whether a service, or one of its keys, could not be read: then what names it is not to blame."""
+    """Say whether a service, or one of its keys, could not be read: a reference to it is then no error of its own."""
     return service == Service(name=service.name) or checker.is_unread(service.name, *keys)
 
 

@@ -3,7 +3,7 @@
 Owns the side table from paths of the model to places in the files.
 Must not know YAML or any key: it keeps whatever has a place.
 The model itself stays free of places, so that it can be compared and tested plainly; stages after parsing are given a
-:class:`Checker`, and can still blame a line.
+:class:`Checker`, and can still name a line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # who only reads, as a shell's completion does, needs no mode
 
 
 class Placed(Protocol):
-    """A node, as far as blame goes."""
+    """A node, as far as messages need it."""
 
     span: Span
 

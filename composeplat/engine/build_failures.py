@@ -1,4 +1,4 @@
-"""Say why a build failed: from what Pulumi's provider and BuildKit wrote to a sentence, its last lines and a way out.
+"""Say why a build failed: from what Pulumi's provider and BuildKit wrote to a sentence, its last lines and a fix.
 
 Pure. Owns the wording of BuildKit's and registries' errors.
 """
@@ -31,7 +31,7 @@ class BuildFailure:
 
     message: str
     """Continues a sentence that names the service."""
-    blame: tuple[str, ...] = ("build",)
+    origin: tuple[str, ...] = ("build",)
     """The part of the service to look at."""
     hint: str = ""
     step: str = ""
@@ -128,7 +128,7 @@ def _of_process(found: re.Match[str]) -> BuildFailure:
 def _of_copy(found: re.Match[str]) -> BuildFailure:
     path = found["path"].lstrip("/")
     return BuildFailure(
-        message=f"can't be built: its context has no '{path}'", blame=("build", "context"),
+        message=f"can't be built: its context has no '{path}'", origin=("build", "context"),
         hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
     )  # fmt: skip
 
@@ -151,24 +151,24 @@ def _of_push(found: re.Match[str]) -> BuildFailure:
 def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     """What a registry, or the way to it, says no with."""
     host = registry_of(image)
-    blame = ("image",) if verb == "pushed to" else ("build",)
+    origin = ("image",) if verb == "pushed to" else ("build",)
     other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
     if _REFUSED.search(why):
         message = f"registry {host} refuses the credentials, or wants some"
-        return BuildFailure(message=message, blame=blame, hint=f"docker login {host}{other}")
+        return BuildFailure(message=message, origin=origin, hint=f"docker login {host}{other}")
     if "server gave HTTP response to HTTPS client" in why:
         message = f"registry {host} speaks plain HTTP, and the builder wants HTTPS"
-        return BuildFailure(message=message, blame=blame, hint="allow it in the configuration of the builder")
+        return BuildFailure(message=message, origin=origin, hint="allow it in the configuration of the builder")
     if "x509" in why or "tls:" in why:
         message = f"registry {host} shows a certificate that the builder does not trust"
-        return BuildFailure(message=message, blame=blame, hint="give its authority to the builder's configuration")
+        return BuildFailure(message=message, origin=origin, hint="give its authority to the builder's configuration")
     if re.search(
         r"no such host|connection refused|timeout|timed out|unreachable|deadline exceeded|reset by peer|EOF", why
     ):
         reason = why.rpartition(": ")[2]
         message = f"registry {host} can't be reached: {reason}"
-        return BuildFailure(message=message, blame=blame, hint=f"see whether it runs and the name is right{other}")
-    return BuildFailure(message=_short(why), blame=blame)
+        return BuildFailure(message=message, origin=origin, hint=f"see whether it runs and the name is right{other}")
+    return BuildFailure(message=_short(why), origin=origin)
 
 
 def _of_property(found: re.Match[str]) -> BuildFailure:
@@ -177,12 +177,12 @@ def _of_property(found: re.Match[str]) -> BuildFailure:
     keys = {"dockerfile": "dockerfile", "context": "context", "cacheFrom": "cache_from", "cacheTo": "cache_to"}
     key = re.match(r"\w*", found["property"])
     name = key[0] if key else ""
-    return BuildFailure(message=f"can't be built: {_short(words)}", blame=("build", keys.get(name, name)))
+    return BuildFailure(message=f"can't be built: {_short(words)}", origin=("build", keys.get(name, name)))
 
 
 def _of_target(found: re.Match[str]) -> BuildFailure:
     message = f"can't be built: the Dockerfile has no stage '{found['target']}'"
-    return BuildFailure(message=message, blame=("build", "target"), hint="write FROM … AS <name>")
+    return BuildFailure(message=message, origin=("build", "target"), hint="write FROM … AS <name>")
 
 
 def _of_builder(found: re.Match[str]) -> BuildFailure:
@@ -205,7 +205,7 @@ def _of_engine(found: re.Match[str]) -> BuildFailure:
 def _of_network(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
         message=f"can't be built: the builder does not allow its steps the network '{found['network']}'",
-        blame=("build", "network"),
+        origin=("build", "network"),
         hint=f'allow it in the builder\'s configuration: insecure-entitlements = ["network.{found["network"]}"]',
     )
 

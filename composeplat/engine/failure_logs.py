@@ -42,9 +42,9 @@ def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
     record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
     hidden = confidential(image.build, secrets_of_files(image.build))
     failure = read_failure(text, record, hidden=hidden, builder=builder)
-    blame = ("image",) if image.derived else failure.blame
+    origin = ("image",) if image.derived else failure.origin
     return Cause(
-        code="build", message=failure.message, hint=failure.hint, blame=blame, lines=failure.lines,
+        code="build", message=failure.message, hint=failure.hint, origin=origin, lines=failure.lines,
         has_subject=failure.has_subject,
     )  # fmt: skip
 

@@ -90,7 +90,7 @@ class Attendant:
             pod = self._pod_nobody_answers_in(api, service, port, until)
             if pod:
                 self.monitor.fail(service.name, Cause(
-                    code="wrong-port", blame=("ports",), logs=True, pod=pod, container=service.cluster_name,
+                    code="wrong-port", origin=("ports",), logs=True, pod=pod, container=service.cluster_name,
                     message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads", has_subject=True,
                     hint="name the port that the program listens on, on all its addresses",
                 ))  # fmt: skip

@@ -327,8 +327,8 @@ def explain(output: str) -> ComposeplatError:
         holder = re.search(r"created by (\S+) \(pid (\d+)\) at (\S+)", text)
         who = f" by {holder[1]}, process {holder[2]}, since {holder[3]}" if holder else ""
         locks = [folder + path for folder, path in re.findall(r"file://(/[^\s?]*)(?:\?[^\s/]*)?(/\S+\.json)", text)]
-        way_out = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
-        return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {way_out}")
+        fix = f"delete {', '.join(locks)}" if locks else "pulumi cancel"
+        return Busy(f"the stack is locked{who}", f"wait until that has ended; if it is gone for good: {fix}")
     if (failure := _explain_cluster(text)) is not None:
         return failure
     if re.search(r"no space left on device", text):

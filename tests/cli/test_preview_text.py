@@ -313,7 +313,7 @@ FAILURE = Failure(
         code="crash-loop",
         message="ends again and again: exit 1, hunter2",
         hint="look at hunter2",
-        blame=("command",),
+        origin=("command",),
         pod="my-web-0",
     ),
     lines=("starting with hunter2", "a\x1b[2J\tb"),

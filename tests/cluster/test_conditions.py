@@ -442,7 +442,7 @@ def test_job_failed(condition: str, reason: str, pods: list[Object], message: st
     cause = Cause(
         code="job-failed",
         message=message,
-        blame=("command",),
+        origin=("command",),
         logs=True,
         pod="migrate-x7k2p",
         container="migrate",
@@ -465,7 +465,7 @@ def test_job_failed_shows_the_last_try() -> None:
 def test_job_failed_without_pods() -> None:
     """A failed Job whose pods are gone has no log to show, which is said; how often it tried is still known."""
     gone = "its pods are gone, and their logs with them"
-    cause = Cause(code="job-failed", message=f"failed; {gone}", blame=("command",), hint=RERUN)
+    cause = Cause(code="job-failed", message=f"failed; {gone}", origin=("command",), hint=RERUN)
     tried = {**job(condition="Failed"), "status": {**job(condition="Failed")["status"], "failed": 7}}
 
     assert failed(cause) == stands(job(condition="Failed"))
@@ -476,7 +476,7 @@ RERUN = "run it again with --rerun-jobs"
 
 
 @pytest.mark.parametrize(
-    ("made", "message", "blame", "logs"),
+    ("made", "message", "origin", "logs"),
     [
         pytest.param(pod(MIGRATE, state=ended(137, "OOMKilled")), "was killed: out of memory", "mem_limit", True,
                      id="memory"),
@@ -488,18 +488,18 @@ RERUN = "run it again with --rerun-jobs"
         ),
     ],
 )  # fmt: skip
-def test_how_a_try_ended(made: Object, message: str, blame: str, logs: bool) -> None:  # noqa: FBT001 -- a case
+def test_how_a_try_ended(made: Object, message: str, origin: str, logs: bool) -> None:  # noqa: FBT001 -- a case
     """A try may end otherwise than by an exit status."""
     cause = stands(job(condition="Failed"), made).cause
 
     assert cause is not None
-    assert (cause.message, cause.blame, cause.logs) == (message, (blame,), logs)
+    assert (cause.message, cause.origin, cause.logs) == (message, (origin,), logs)
 
 
 TRYING = {**MIGRATE, "spec": {"backoffLimit": 2}}
 FIRST = pod(MIGRATE, "first", state=ended(3), created="2025-06-01T11:00:00Z")
 AGAIN = "failed with exit status 3 in try 1 of 3, and tries again"
-RETRY = Cause(code="job-retried", message=AGAIN, blame=("command",), logs=True, pod="migrate-first",
+RETRY = Cause(code="job-retried", message=AGAIN, origin=("command",), logs=True, pod="migrate-first",
               container="migrate", exit_status=3)  # fmt: skip
 
 
@@ -597,7 +597,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
         code="image-not-pulled",
         has_subject=True,
         message=f"image '{IMAGE}' can't be pulled: {said}",
-        blame=("image",),
+        origin=("image",),
         hint=hint,
         pod=POD,
         container="web",
@@ -632,7 +632,7 @@ def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hi
         code="image-not-pulled",
         has_subject=True,
         message=f"image '{IMAGE}' can't be pulled: {why}",
-        blame=("image",),
+        origin=("image",),
         hint=hint,
         pod=POD,
         container="web",
@@ -700,7 +700,7 @@ def test_crash_loop(last: Object, message: str, hint: str) -> None:
     cause = Cause(
         code="crash-loop",
         message=f"{message} (3 times)",
-        blame=("command",),
+        origin=("command",),
         hint=hint,
         logs=True,
         previous=True,
@@ -717,7 +717,7 @@ def test_out_of_memory() -> None:
     cause = Cause(
         code="crash-loop",
         message="was killed: out of memory (3 times)",
-        blame=("mem_limit",),
+        origin=("mem_limit",),
         hint="raise its memory limit",
         logs=True,
         previous=True,
@@ -735,7 +735,7 @@ def test_start_error() -> None:
     cause = Cause(
         code="crash-loop",
         message=f"can't be started: {text} (3 times)",
-        blame=("command",),
+        origin=("command",),
         hint="see whether the image has that program",
         pod=POD,
         container="web",
@@ -782,7 +782,7 @@ def test_not_started(reason: str) -> None:
     cause = Cause(
         code="not-started",
         message='can\'t be started: secret "web-env" not found',
-        blame=("command",),
+        origin=("command",),
         pod=POD,
         container="web",
     )
@@ -799,7 +799,7 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
 
 
 @pytest.mark.parametrize(
-    ("message", "blame", "hint"),
+    ("message", "origin", "hint"),
     [
         pytest.param(
             "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
@@ -842,10 +842,10 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
         ),
     ],
 )
-def test_unschedulable(message: str, blame: tuple[str, ...], hint: str) -> None:
+def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None:
     """A pod that no node can run for a while fails its service, in the scheduler's words and with what to look at."""
     cause = Cause(
-        code="unschedulable", message=f"no node can run it: {message}", blame=blame, hint=hint, pod=POD,
+        code="unschedulable", message=f"no node can run it: {message}", origin=origin, hint=hint, pod=POD,
         has_subject=True,
     )  # fmt: skip
 
@@ -971,7 +971,7 @@ def test_volume_not_bound(held: list[Object], why: str) -> None:
         code="volume-not-bound",
         has_subject=True,
         message=f"volume 'data' gets no storage: {why}",
-        blame=("volumes",),
+        origin=("volumes",),
         hint="name a storage class of the cluster under driver_opts.class",
         pod="db-0",
     )
@@ -1008,7 +1008,7 @@ OVER = "exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=1,memory=1
 OVER_QUOTA = Cause(
     code="over-quota",
     message="goes beyond the quota 'small': asks for cpu=2,memory=1Gi, cpu=1,memory=1Gi of cpu=2,memory=2Gi used",
-    blame=("resources",),
+    origin=("resources",),
     hint="ask for less, or raise the quota",
 )
 HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
@@ -1115,7 +1115,7 @@ def test_unhealthy(events: list[Object], times: int) -> None:
         code="unhealthy",
         has_subject=True,
         message=f"its health check failed {times} times: HTTP probe failed with statuscode: 500",
-        blame=("healthcheck",),
+        origin=("healthcheck",),
         logs=True,
         pod=POD,
         container="web",

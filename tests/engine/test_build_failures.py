@@ -69,7 +69,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             "granting entitlement network.host is not allowed by build daemon configuration\n",
             BuildFailure(
                 message="can't be built: the builder does not allow its steps the network 'host'",
-                blame=("build", "network"),
+                origin=("build", "network"),
                 hint='allow it in the builder\'s configuration: insecure-entitlements = ["network.host"]',
             ),
             id="a network that is not allowed",
@@ -97,7 +97,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             "failed to solve: failed to compute cache key: failed to calculate checksum of ref"
             ' eyasngp0drxnqi6tdbxzrvu4s::sup35c1zm96n7kuchnr7l82by: "/missing.txt": not found\n',
             BuildFailure(
-                message="can't be built: its context has no 'missing.txt'", blame=("build", "context"),
+                message="can't be built: its context has no 'missing.txt'", origin=("build", "context"),
                 hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
             ),
             id="a file that is not in the context",
@@ -105,7 +105,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
         pytest.param(
             'failed to solve: target stage "prod" could not be found\n',
             BuildFailure(
-                message="can't be built: the Dockerfile has no stage 'prod'", blame=("build", "target"),
+                message="can't be built: the Dockerfile has no stage 'prod'", origin=("build", "target"),
                 hint="write FROM … AS <name>",
             ),
             id="a stage that is not there",
@@ -115,7 +115,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             " problem: dockerfile parse error on line 2: unknown instruction: RUNN (did you mean RUN?)\n",
             BuildFailure(
                 message="can't be built: line 2 of the Dockerfile: unknown instruction: RUNN (did you mean RUN?)",
-                blame=("build", "dockerfile"),
+                origin=("build", "dockerfile"),
             ),
             id="a Dockerfile that is none",
         ),
@@ -125,7 +125,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             BuildFailure(
                 message="was built, but can't be pushed as 'localhost:5001/shop/web:1': registry localhost:5001"
                 " can't be reached: connection refused",
-                blame=("image",),
+                origin=("image",),
                 hint="see whether it runs and the name is right;"
                 " 'image' names another registry, or --registry where there is no 'image'",
             ),
@@ -138,7 +138,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             BuildFailure(
                 message="was built, but can't be pushed as 'shop-web': registry docker.io can't be reached:"
                 " no such host",
-                blame=("image",),
+                origin=("image",),
                 hint="see whether it runs and the name is right;"
                 " 'image' names another registry, or --registry where there is no 'image'",
             ),
@@ -150,7 +150,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             BuildFailure(
                 message="was built, but can't be pushed as 'localhost:5001/shop/web:1': registry localhost:5001"
                 " refuses the credentials, or wants some",
-                blame=("image",),
+                origin=("image",),
                 hint="docker login localhost:5001;"
                 " 'image' names another registry, or --registry where there is no 'image'",
             ),

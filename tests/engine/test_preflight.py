@@ -256,7 +256,7 @@ def test_a_volume_without_a_class_can_not_grow(project: Project) -> None:
     ]
 
 
-def test_the_way_out(project: Project) -> None:
+def test_the_fix(project: Project) -> None:
     """The hint names the option that lets the data go, with the volume's name as the file has it."""
     text = "services: {web: {image: x, volumes: ['My_Data:/data']}}\nvolumes: {My_Data: {}}\n"
     present = Present(heads=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})

@@ -94,7 +94,7 @@ def test_a_job_between_tries() -> None:
     words = "failed with exit status 127 in try 1 of 7, and tries again"
 
     assert one.monitor.causes == {"migrate": Cause(
-        code="timeout", message=f"has not completed after 0 s: {words}", blame=("command",), logs=True,
+        code="timeout", message=f"has not completed after 0 s: {words}", origin=("command",), logs=True,
         hint="the program it is to run was not found", pod="migrate-x7k2p", container="migrate", exit_status=127,
     )}  # fmt: skip
 

@@ -73,7 +73,7 @@ def load(request: Request) -> Loaded:
     reading = read(request)
     origins = Origins()
     project = Project(services={}, volumes={})
-    # Where a file could not be read as a whole, checking the rest would blame the wrong places.
+    # Where a file could not be read as a whole, checking the rest would report the wrong places.
     if reading.complete:
         home = reading.variables.lookup("HOME") or ""
         ctx = Context(reading.report, reading.variables, origins, home, uses=reading.uses)

@@ -1,6 +1,6 @@
 """What every reader needs: a node with its path, typed readings of it, and the table of keys applied.
 
-Owns how a wrong type or value is worded, and the side table of origins that lets later stages blame a line.
+Owns how a wrong type or value is worded, and the side table of origins that lets later stages name a line.
 Must not know any key by name: what becomes of a key is in :mod:`composeplat.compose.keys`.
 """
 

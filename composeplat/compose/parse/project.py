@@ -64,7 +64,7 @@ def _services(section: Section) -> dict[str, Service]:
     whole = section.get("services")
     services: dict[str, Service] = {}
     for name, place in whole.members() if whole else ():
-        # A service that can't be read is there all the same: what names it is not to blame.
+        # A service that can't be read is kept as an empty one, so that references to it are not reported as well.
         services[name] = parse_service(name, place) or Service(name=name)
     found = section.fields.get("services")
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):

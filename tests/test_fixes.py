@@ -1,4 +1,4 @@
-"""Messages that people meet first: each says what was found, and a way out that they can take as it stands."""
+"""Messages that people meet first: each says what was found, and a fix that works as it stands."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def service(keys: str) -> str:
         ),
     ],
 )
-def test_a_way_out(project: Project, keys: str, message: str, hint: str) -> None:
+def test_a_fix(project: Project, keys: str, message: str, hint: str) -> None:
     """The message says what was found, and the hint what to write."""
     assert told(project, service(keys), PLACE="./secret") == [(message, hint)]
 
