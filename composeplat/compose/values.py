@@ -208,9 +208,7 @@ def parse_port(text: str) -> PortText:
         raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
     host_ip, published = "", ""
     if rest.startswith("["):
-        host_ip, bracket, rest = rest[1:].partition("]:")
-        if not bracket:
-            raise BadValue(want)
+        host_ip, _, rest = rest[1:].partition("]:")
         parts = rest.split(":")
         if len(parts) > 2:  # noqa: PLR2004 -- published and target
             raise BadValue(want)

@@ -102,9 +102,6 @@ def _is_login_wanted(error: Exception) -> bool:
 class _ThroughProxies(urllib.request.BaseHandler):
     """Leads every request through the proxy that is named for its address: that of a redirect too."""
 
-    handler_order = 100
-    """In front of the library's own, which write the header ``Host`` by where the request goes."""
-
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from composeplat.compose.load.documents import MAX_INCLUDES
 from tests.conftest import Project
 
 
@@ -182,3 +183,20 @@ def test_variables(env: str, expected: list[str], value: str, project: Project) 
     assert [f"{message} [unset-variable]" for message in expected] == reading.messages
     annotations = reading.object("Deployment", "web")["metadata"]["annotations"]
     assert value == annotations["a"]
+
+
+def test_how_many_files_may_be_included(project: Project) -> None:
+    """A definition may have so many includes, those of included files counted, and the next is told at its place."""
+    half = MAX_INCLUDES // 2
+    files = {f"{n}.yaml": "services: {web: {image: nginx}}\n" for n in range(MAX_INCLUDES)}
+    listed = ", ".join(f"{n}.yaml" for n in range(1, half + 1))
+    more = ", ".join(f"{n}.yaml" for n in range(half + 1, MAX_INCLUDES))
+    files["1.yaml"] += f"include: [{more}]\n"
+    text = files["0.yaml"] + f"include: [{listed}"
+
+    assert project({**files, "compose.yaml": f"{text}, 0.yaml]"}).read().messages == []
+    (message,) = project({**files, "compose.yaml": f"{text}, 0.yaml,\n 0.yaml]"}).read().messages
+    assert message == (
+        f"compose.yaml:3:2: error: include[{half + 1}] is one include too many: a definition may have {MAX_INCLUDES}"
+        " [bad-value]"
+    )

@@ -124,6 +124,18 @@ def test_secrets(project: Project) -> None:
     ]
 
 
+def test_one_path_that_two_keys_have(project: Project) -> None:
+    """An alias stands where its anchor does: what is wrong with it for each of its keys is told there."""
+    build = "{context: app, dockerfile: &d docker, secrets: [*d]}"
+
+    found = checked(project, build, "secrets: {docker: {file: app/docker}}\n")
+
+    assert [message.partition(", not")[0] for message in found] == [
+        "compose.yaml:3:39: error: services.web.build.dockerfile names a file that is a folder",
+        "compose.yaml:3:39: error: services.web.build.secrets[0] reads a file that is a folder",
+    ]
+
+
 def test_secrets_of_files(tmp_path: Path) -> None:
     """The secrets that are in files are read, to be hidden; one that is no text, or not there, is passed over."""
     (tmp_path / "token").write_text("s3cret\n")

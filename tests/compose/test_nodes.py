@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from composeplat.compose.nodes import (
+    ALIASED_PER_NODE,
+    MAX_ALIASED,
     MAX_DEPTH,
     MAX_NODES,
     Mapping,
@@ -348,6 +350,23 @@ def test_an_alias_is_a_node() -> None:
     (message,) = stopped("[&a x," + "*a ," * MAX_NODES + "]")
 
     assert message.endswith(f"error: the definition has more than {MAX_NODES} nodes [too-large]")
+
+
+@pytest.mark.parametrize(
+    "anchored",
+    [
+        pytest.param("{" + ", ".join(f"k{n}: v" for n in range(100)) + "}", id="a mapping"),
+        pytest.param("[" + ", ".join("v" for _ in range(200)) + "]", id="a list"),
+    ],
+)
+def test_how_much_aliases_may_unfold_to(anchored: str) -> None:
+    """An alias counts as all that it stands for: of 201 nodes so many, and not one more."""
+    most = (MAX_ALIASED + ALIASED_PER_NODE * 201) // (201 - ALIASED_PER_NODE)
+
+    read(f"[&a {anchored}, " + "*a, " * most + "]")
+    (message,) = stopped(f"[&a {anchored}, " + "*a, " * (most + 1) + "]")
+
+    assert message.endswith("[too-many-aliases]")
 
 
 # bytes ----------------------------------------------------------------------------------------------------------------

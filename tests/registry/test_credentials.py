@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from composeplat.compose.request import Request
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login, qualified, read_logins, registry_of
 
@@ -213,3 +214,11 @@ def test_half_a_login(missing: str) -> None:
 def test_a_password_is_not_shown() -> None:
     """What Python shows of a login has no password."""
     assert "s3cret" not in repr(login("ann", "s3cret"))
+
+
+def test_what_is_shown_of_logins(tmp_path: Path) -> None:
+    """A login shows no password, and a request no login: either may stand in a traceback."""
+    found = login("ann", "s3cret")
+
+    assert "s3cret" not in repr(found)
+    assert repr(Request(folder=tmp_path, logins={found.address: found})) == repr(Request(folder=tmp_path))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import Exposed, Ports
+from composeplat.registry.exposed_ports import Exposed, Ports, read_users
 from tests.registry_server import Answer, Registry, basic, serving
 
 USER, PASSWORD = "ann", "s3cret"
@@ -237,6 +239,17 @@ def test_silence(registry: Registry, tmp_path: Path) -> None:
     goes_on.set()
     assert exposed.ask(f"{registry.host}/app").result() is None
     assert ports(tmp_path, f"{registry.host}/app") is None
+
+
+def test_the_last_second_is_used(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry is asked as long as there is time left, be it less than a second."""
+    registry.push("app")
+    clock = itertools.chain([100.0], itertools.repeat(101.1))
+    monkeypatch.setattr("composeplat.registry.exposed_ports.time", SimpleNamespace(monotonic=lambda: next(clock)))
+
+    found = read_users([f"{registry.host}/app"], {"HOME": str(tmp_path)}, within=2.0)
+
+    assert found == {f"{registry.host}/app": ""}
 
 
 def test_side_by_side(registry: Registry, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.diagnostics import MissingPiece
 from composeplat.registry.exposed_ports import Exposed
-from composeplat.system.proxies import find_proxy, parse_proxy
+from composeplat.system.proxies import find_proxy, find_proxy_for, parse_proxy
 from tests.cluster.objects import Answer, Server
 
 
@@ -31,6 +31,7 @@ from tests.cluster.objects import Answer, Server
         ("http://proxy.example.com", "http://proxy.example.com:80", ""),
         ("http://me:se%40cret@proxy:3128", "http://proxy:3128", "Basic bWU6c2VAY3JldA=="),
         ("http://me@proxy:3128/", "http://proxy:3128", "Basic bWU6"),
+        ("http://[fd00::1]:3128", "http://[fd00::1]:3128", ""),
     ],
 )
 def test_proxy(url: str, address: str, authorization: str) -> None:
@@ -109,6 +110,24 @@ def test_no_proxy(listed: str, host: str, *, direct: bool) -> None:
     found = find_proxy({"HTTPS_PROXY": "proxy:3128", "NO_PROXY": listed}, "https", host, 6443)
 
     assert direct is (found is None)
+
+
+@pytest.mark.parametrize(
+    ("url", "direct"),
+    [
+        ("https://api.example.com/x", "api.example.com:443"),
+        ("https://api.example.com:6443/x", "api.example.com:6443"),
+        ("http://api.example.com", "api.example.com:80"),
+    ],
+)
+def test_proxy_of_a_url(url: str, direct: str) -> None:
+    """A URL's port is that of its scheme where it names none."""
+    named = {"HTTPS_PROXY": "proxy:3128", "HTTP_PROXY": "proxy:3129"}
+    found = find_proxy_for({**named, "NO_PROXY": "api.example.com:1"}, url)
+
+    assert found is not None
+    assert found.netloc == ("proxy:3128" if url.startswith("https") else "proxy:3129")
+    assert find_proxy_for({**named, "NO_PROXY": direct}, url) is None
 
 
 # through a proxy ------------------------------------------------------------------------------------------------------

@@ -88,13 +88,16 @@ def maker(tmp_path: Path) -> Iterator[Maker]:
 
 
 def archive(*names: str) -> bytes:
-    """A gzipped tar with a program under each of the names."""
+    """A gzipped tar of folders, whose names end with a slash, and files: the program where one is named so."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as made:
         for name in names:
-            member = tarfile.TarInfo(name)
-            member.size = len(PROGRAM)
-            made.addfile(member, io.BytesIO(PROGRAM))
+            member = tarfile.TarInfo(name.rstrip("/"))
+            content = PROGRAM if name.endswith("/frontdoor") else b"#!/bin/sh\nexit 1\n"
+            if name.endswith("/"):
+                member.type, content = tarfile.DIRTYPE, b""
+            member.size = len(content)
+            made.addfile(member, io.BytesIO(content))
     return stream.getvalue()
 
 
@@ -113,12 +116,13 @@ def test_a_program_by_itself(tmp_path: Path, maker: Maker, capsys: pytest.Captur
 
 def test_a_program_in_an_archive(tmp_path: Path, maker: Maker) -> None:
     """Of an archive the program alone is taken, whatever names it holds."""
-    content = archive("../../outside", "bin/other", "bin/frontdoor")
+    content = archive("../../outside", "frontdoor/", "frontdoor/other", "bin/frontdoor", "bin/last")
     tool = maker.tool("it.tar.gz", content, pinned=content)
 
     found = Toolchain(environment(tmp_path)).need(tool)
 
     assert found.origin == DOWNLOADED
+    assert found.path.read_bytes() == PROGRAM
     assert [path.name for path in found.path.parent.iterdir()] == ["frontdoor"]
     assert not (tmp_path / "outside").exists()
 
@@ -218,6 +222,7 @@ class HttpProxy:
 
     address: str
     asked: list[str]
+    hosts: list[str]
     wanted: list[str]
     """The logins that it takes; none takes all."""
     sends_on_to: str = ""
@@ -226,11 +231,12 @@ class HttpProxy:
 
 @pytest.fixture
 def proxy() -> Iterator[HttpProxy]:
-    made = HttpProxy("", [], [])
+    made = HttpProxy("", [], [], [])
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             made.asked.append(f"{self.command} {self.path}")
+            made.hosts.append(self.headers["Host"])
             if made.wanted and self.headers.get("Proxy-Authorization") not in made.wanted:
                 self.send_error(407)
                 return
@@ -284,13 +290,15 @@ def test_a_download_through_a_proxy(
     proxy.wanted = [LOGIN] if login else []
     tool, named = released(maker), proxied(tmp_path, name, f"http://{login}{proxy.address}")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
 
     found = Toolchain(named).need(tool)
 
     assert found.origin == DOWNLOADED
     server = tool.download.removesuffix("/it")
     assert proxy.asked == [f"HEAD {server}/", f"GET {server}/it"]
+    assert proxy.hosts == [server.removeprefix("http://")] * 2
     assert maker.asked == ["/", "/it"]
 
 
