@@ -1,152 +1,281 @@
-"""What is told while something goes on: one stream of events, whoever listens.
+"""One stream of progress events, and the sink that they all go through.
 
-Owns the kinds of events and who hears them.
-Must not know how they look: the command line draws them, programs read them as JSON, and where nobody listens, those
-that a person should know of are lines on standard error.
+Owns the kinds of events, the confidential values of a run and the place where these are masked: :func:`emit` masks an
+event before any handler gets it, so that no renderer, log or program can show what another one masks.
+Must not know how events look: the command line draws them, programs read them as JSON, and without a handler the
+important ones are lines on standard error.
+It is below all rooms that do slow work, since each of them emits events.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import Enum, StrEnum
+from typing import Any
+
+from composeplat.diagnostics import printable
+
+MASK = "[secret]"
+_TENTHS_BELOW_S = 10
+
+
+class Phase(StrEnum):
+    """The phases of a service during a deployment, and of a step."""
+
+    PENDING = "pending"
+    BUILDING = "building"
+    BUILT = "built"
+    APPLYING = "applying"
+    WAITING = "waiting"
+    READY = "ready"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+    STARTED = "started"
+    DONE = "done"
+
+    @property
+    def is_final(self) -> bool:
+        return self in _FINAL_PHASES
+
+
+_FINAL_PHASES = (Phase.BUILT, Phase.READY, Phase.UNCHANGED, Phase.FAILED, Phase.DONE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """One service's standing, as it changes."""
+class ServiceProgress:
+    """The phase of one service, emitted when it changes."""
 
     service: str
-    phase: str
-    """``pending``, ``building``, ``built``, ``applying``, ``waiting``, ``ready``, ``failed`` or ``unchanged``."""
-    words: str = ""
+    phase: Phase
+    message: str = ""
     seconds: float = 0.0
 
     @property
-    def goes_on(self) -> bool:
-        return self.phase not in ("ready", "built", "unchanged", "failed")
+    def is_running(self) -> bool:
+        return not self.phase.is_final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something that takes its time, and is no service's."""
+    """A slow piece of work that belongs to no service: its start, and its end."""
 
-    what: str
-    phase: str = "started"
+    name: str
+    phase: Phase = Phase.STARTED
     """``started``, ``done`` or ``failed``."""
     seconds: float = 0.0
-    usual: float | None = None
-    """How long it took the last time."""
-    passing: bool = False
-    """Told while it goes on, and of no interest once it is done."""
+    usual_seconds: float | None = None
+    """The duration of the previous time."""
+    is_transient: bool = False
+    """Shown only while it runs."""
 
     @property
-    def goes_on(self) -> bool:
-        return self.phase == "started"
+    def is_running(self) -> bool:
+        return not self.phase.is_final
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence about what was done on the way."""
+    """A sentence about work that was done on the way."""
 
-    text: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What came of it all, in words; programs are told a :class:`Result`."""
+    """The outcome of a command in a sentence; programs get a :class:`Result`."""
 
-    text: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of it all, as data."""
+    """The outcome of a command as data."""
 
     data: dict[str, object] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """Something that happened by itself, while a service is developed."""
+class SessionEvent:
+    """An event of a development session, of a publication or of a failed try."""
 
     data: dict[str, object] = field(hash=False)
-    text: str
-    """Empty where a person need not know of it."""
-    is_weighty: bool
-    """Said to those as well who want to hear little."""
+    message: str
+    """Empty if only programs need to know."""
+    is_important: bool
+    """Shown with ``--progress quiet`` too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """The work is over: nothing that was told of services changes any more."""
+class Finished:
+    """The end of the work: the phases of services don't change any more."""
 
 
-Event = Progress | Step | Note | Happened | Conclusion | Result | Settled
-Listener = Callable[[Event], None]
+Event = ServiceProgress | Step | Note | SessionEvent | Conclusion | Result | Finished
+Handler = Callable[[Event], None]
 
-_listeners: list[Listener] = []
+# masking --------------------------------------------------------------------------------------------------------------
 
 
-def tell(event: Event) -> None:
-    """Let the listener hear an event."""
-    (_listeners[-1] if _listeners else _as_line)(event)
+class Mask:
+    """Replaces confidential values in texts and in data."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self.values = frozenset(values)
+        forms = {form for value in self.values for form in _forms(value)}
+        # A value may be a part of another one: the longer one is replaced first.
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+
+    def text(self, text: str) -> str:
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+    def data(self, value: Any) -> Any:
+        """Mask each text within JSON data; the keys that name the form of an object stay."""
+        match value:
+            case Enum():
+                return value
+            case str():
+                return self.text(value)
+            case dict():
+                return {key: item if key in _FORM_KEYS else self.data(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.data(item) for item in value]
+            case _:
+                return value
+
+
+#: Their values are words of this project.
+_FORM_KEYS = ("event", "schema")
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The texts that a value turns into: as it is, in a message and in JSON."""
+    if value:
+        yield from (value, printable(value), json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+
+
+# the sink -------------------------------------------------------------------------------------------------------------
+
+
+class Sink:
+    """Where all events go: it masks them, then gives them to the innermost handler."""
+
+    def __init__(self) -> None:
+        self.handlers: list[Handler] = []
+        self.mask = Mask()
+        self._lock = threading.Lock()
+
+    def emit(self, event: Event) -> None:
+        handle = self.handlers[-1] if self.handlers else _write_line
+        handle(_masked(event, self.mask))
+
+    def hide(self, values: Iterable[str]) -> None:
+        with self._lock:
+            self.mask = Mask(self.mask.values | frozenset(values))
+
+
+def _masked(event: Event, mask: Mask) -> Event:
+    if not mask.values:
+        return event
+    return replace(event, **{one.name: mask.data(getattr(event, one.name)) for one in fields(event)})
+
+
+_sink = Sink()
+
+
+def emit(event: Event) -> None:
+    """Mask an event and give it to the current handler."""
+    _sink.emit(event)
+
+
+def hide(values: Iterable[str]) -> None:
+    """Mask these values from now on, in events and in every text that the command line writes."""
+    _sink.hide(values)
+
+
+def masked_text(text: str) -> str:
+    return _sink.mask.text(text)
+
+
+def masked_data(value: Any) -> Any:
+    return _sink.mask.data(value)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear what is told, instead of whoever listened before."""
-    _listeners.append(listener)
+def use_handler(handler: Handler) -> Iterator[None]:
+    """Give events to a handler, instead of the one before."""
+    _sink.handlers.append(handler)
     try:
         yield
     finally:
-        _listeners.remove(listener)
-
-
-def note(text: str) -> None:
-    tell(Note(text))
-
-
-def conclude(text: str) -> None:
-    tell(Conclusion(text))
+        _sink.handlers.remove(handler)
 
 
 @contextmanager
-def step(what: str, *, usual: float | None = None, passing: bool = False) -> Iterator[None]:
-    """Tell that something begins, and when it is done or has failed."""
-    began = time.monotonic()
-    tell(Step(what=what, usual=usual, passing=passing))
-    phase = "failed"
+def forget_values() -> Iterator[None]:
+    """Forget at the end which values are hidden: a process may run several commands."""
+    before = _sink.mask
     try:
         yield
-        phase = "done"
     finally:
-        tell(Step(what=what, phase=phase, seconds=time.monotonic() - began, usual=usual, passing=passing))
+        _sink.mask = before
+
+
+# emitting -------------------------------------------------------------------------------------------------------------
+
+
+def note(message: str) -> None:
+    emit(Note(message))
+
+
+def conclude(message: str) -> None:
+    emit(Conclusion(message))
 
 
 @contextmanager
-def work(what: str) -> Iterator[None]:
-    """Around what services are told of: once it ends, their table is the last one."""
+def step(name: str, *, usual_seconds: float | None = None, is_transient: bool = False) -> Iterator[None]:
+    """Emit the start of a piece of work, and its end."""
+    started = Step(name=name, usual_seconds=usual_seconds, is_transient=is_transient)
+    start_time = time.monotonic()
+    emit(started)
+    phase = Phase.FAILED
     try:
-        with step(what, passing=True):
+        yield
+        phase = Phase.DONE
+    finally:
+        emit(replace(started, phase=phase, seconds=time.monotonic() - start_time))
+
+
+@contextmanager
+def work(name: str) -> Iterator[None]:
+    """Run the main work of a command: its end is the end of all phases."""
+    try:
+        with step(name, is_transient=True):
             yield
     finally:
-        tell(Settled())
+        emit(Finished())
 
 
-def as_data(event: Event) -> dict[str, object] | None:
-    """An event for programs; none for what they are not told."""
+# forms ----------------------------------------------------------------------------------------------------------------
+
+
+def event_data(event: Event) -> dict[str, object] | None:
+    """Return an event as JSON data; none for events that are for people."""
     match event:
-        case Progress():
+        case ServiceProgress():
             return {"event": "service", **asdict(event), "seconds": round(event.seconds, 1)}
-        case Step(what=what, phase=phase, seconds=seconds):
-            return {"event": "step", "what": what, "phase": phase, "seconds": round(seconds, 1)}
-        case Note(text):
-            return {"event": "note", "text": text}
-        case Happened(data):
+        case Step(name=name, phase=phase, seconds=seconds):
+            return {"event": "step", "name": name, "phase": phase, "seconds": round(seconds, 1)}
+        case Note(message):
+            return {"event": "note", "message": message}
+        case SessionEvent(data):
             return data
         case Result(data):
             return {"event": "result", **data}
@@ -154,16 +283,26 @@ def as_data(event: Event) -> dict[str, object] | None:
             return None
 
 
-def words_of(event: Step) -> str:
-    """A step as a line says it."""
-    if event.goes_on:
-        return f"{event.what} …" + (f", usually {show_seconds(event.usual)}" if event.usual else "")
-    failed = "failed after " if event.phase == "failed" else ""
-    return f"{event.what}: {failed}{show_seconds(event.seconds)}"
+def event_message(event: Event) -> str:
+    """Return an event as a line for people; empty for events that have none."""
+    match event:
+        case Note(message) | Conclusion(message) | SessionEvent(message=message):
+            return message
+        case Step():
+            return _step_message(event)
+        case _:
+            return ""
 
 
-def show_seconds(seconds: float) -> str:
-    if seconds < 10:  # noqa: PLR2004 -- below it, tenths tell something
+def _step_message(step: Step) -> str:
+    if step.is_running:
+        return f"{step.name} …" + (f", usually {format_seconds(step.usual_seconds)}" if step.usual_seconds else "")
+    failed = "failed after " if step.phase is Phase.FAILED else ""
+    return f"{step.name}: {failed}{format_seconds(step.seconds)}"
+
+
+def format_seconds(seconds: float) -> str:
+    if seconds < _TENTHS_BELOW_S:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
@@ -172,16 +311,11 @@ def show_seconds(seconds: float) -> str:
 _line_lock = threading.Lock()
 
 
-def _as_line(event: Event) -> None:
-    match event:
-        case Note(text) | Conclusion(text) | Happened(text=text):
-            words = text
-        case Step(passing=False):
-            words = words_of(event)
-        case _:
-            return
-    if not words:
+def _write_line(event: Event) -> None:
+    if isinstance(event, Step) and event.is_transient:
         return
-    with _line_lock:
-        sys.stderr.write(f"{words}\n")
-        sys.stderr.flush()
+    message = event_message(event)
+    if message:
+        with _line_lock:
+            sys.stderr.write(f"{message}\n")
+            sys.stderr.flush()

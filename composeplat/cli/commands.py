@@ -258,10 +258,10 @@ def up(
     ] = False,
 ) -> int:
     """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
-    from composeplat.cli.up import UpOptions, run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.up import UpArguments, run  # noqa: PLC0415 -- commands load what they need
 
     service, words = _split_at_dashes(service, command or [])
-    options = UpOptions(
+    options = UpArguments(
         service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
         reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
         timeout=timeout, take_over=take_over, down_on_exit=down_on_exit,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from composeplat import progress
 from composeplat.cli.console import show_result
-from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.operations import document, to_json
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
@@ -18,19 +18,19 @@ from composeplat.diagnostics import ComposeplatError, Exit
 
 
 def run(choice: Choice, *, as_json: bool) -> Exit:
-    living = find_living(choice, ())
-    if living is None:
+    view = view_environment(choice, ())
+    if view is None:
         return Exit.INVALID
-    found = _addresses(living)
+    found = _addresses(view)
     if as_json:
-        show_result(to_json(endpoints_document(living.environment, living.namespace, found, living.names)))
+        show_result(to_json(endpoints_document(view.environment, view.namespace, found, view.names)))
     elif found:
         head = ("ENDPOINT", "SERVICE", "PORT", "URL")
-        cells = [(one.endpoint, living.names[one.service], str(one.port or "-"), one.url) for one in found]
+        cells = [(one.endpoint, view.names[one.service], str(one.port or "-"), one.url) for one in found]
         # An address that is cut leads nowhere: the other columns go before it.
         show_result(_fitting([head, *cells], terminal_width()))
     else:
-        progress.conclude(f"{living.environment} has no endpoints in namespace {living.namespace}")
+        progress.conclude(f"{view.environment} has no endpoints in namespace {view.namespace}")
     return Exit.DONE
 
 
@@ -49,14 +49,14 @@ def endpoints_document(
 
 
 def run_open(choice: Choice, service: str) -> Exit:
-    living = find_living(choice, (service,) if service else ())
-    if living is None:
+    view = view_environment(choice, (service,) if service else ())
+    if view is None:
         return Exit.INVALID
-    found = _addresses(living)
+    found = _addresses(view)
     if not found:
-        whose = f"service '{service}'" if service else living.environment
+        whose = f"service '{service}'" if service else view.environment
         raise ComposeplatError(
-            f"no address leads to {whose} in namespace {living.namespace}", "platform endpoints lists what there is"
+            f"no address leads to {whose} in namespace {view.namespace}", "platform endpoints lists what there is"
         )
     url = found[0].url
     if not (has_display(os.environ, sys.platform) and webbrowser.open(url)):
@@ -71,6 +71,6 @@ def has_display(environment: Mapping[str, str], system: str) -> bool:
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
-def _addresses(living: Living) -> list[Address]:
-    with Api(living.planned.target.access) as api:
-        return living.addresses(api)
+def _addresses(view: EnvironmentView) -> list[Address]:
+    with Api(view.planned.target.access) as api:
+        return view.addresses(api)

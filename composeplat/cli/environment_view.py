@@ -27,7 +27,7 @@ _LEAST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class EnvironmentView:
     """An environment, and the services of it that are asked about."""
 
     planned: Planned
@@ -71,7 +71,7 @@ class Living:
         progress.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")
 
 
-def find_living(choice: Choice, services: Sequence[str]) -> Living | None:
+def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView | None:
     """Read the definition and find its services; none, once its messages are shown, where it has errors."""
     show_result("")
     planned = plan_for(choice, looking=True)
@@ -82,7 +82,7 @@ def find_living(choice: Choice, services: Sequence[str]) -> Living | None:
     if notice:
         progress.note(notice)
     known = [service.name for service in planned.plan.services]
-    return Living(planned, tuple(name for name in known if not services or name in services))
+    return EnvironmentView(planned, tuple(name for name in known if not services or name in services))
 
 
 def terminal_width() -> int | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.operations import Mask, document, to_json
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
@@ -21,34 +21,34 @@ _SPARE = ("OBJECT", "SERVICE")
 
 
 def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
-    living = find_living(choice, services)
-    if living is None:
+    view = view_environment(choice, services)
+    if view is None:
         return Exit.INVALID
-    with Api(living.planned.target.access) as api:
-        watcher = Watcher(living.planned.target.access, living.namespace, living.environment)
-        wanted = living.wanted(watcher.look(api).workloads)
-        found = read_events(api.items(kind_path("v1", "Event", living.namespace)), wanted, _others(living))
-    mask = Mask(living.planned.plan.confidential)
+    with Api(view.planned.target.access) as api:
+        watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
+        wanted = view.wanted(watcher.look(api).workloads)
+        found = read_events(api.items(kind_path("v1", "Event", view.namespace)), wanted, _others(view))
+    mask = Mask(view.planned.plan.confidential)
     if as_json:
-        show_result(to_json(mask.clean_data(events_document(living.environment, living.namespace, found))))
+        show_result(to_json(mask.clean_data(events_document(view.environment, view.namespace, found))))
     elif not found:
-        progress.conclude(f"there are no events of {living.environment} in namespace {living.namespace}")
+        progress.conclude(f"there are no events of {view.environment} in namespace {view.namespace}")
     else:
         color = wants_color(sys.stdout)
         show_result(mask.clean(events_table(found, datetime.now(UTC), width=terminal_width(), color=color)))
     return Exit.DONE
 
 
-def _others(living: Living) -> dict[str, str]:
+def _others(view: EnvironmentView) -> dict[str, str]:
     """Objects besides workloads and what these own -> the service that they are for; a volume is nobody's own."""
-    plan = living.planned.plan
+    plan = view.planned.plan
     found = {
         f"{desired.kind}/{desired.name}": endpoint.routes[0][0] if endpoint.routes else ""
         for endpoint in plan.endpoints
         for desired in endpoint.objects
-        if any(service in living.chosen for service, _ in endpoint.routes)
+        if any(service in view.chosen for service, _ in endpoint.routes)
     }
-    used = {need for one in plan.services if one.name in living.chosen for it in one.objects for need in it.needs}
+    used = {need for one in plan.services if one.name in view.chosen for it in one.objects for need in it.needs}
     for volume in plan.volumes:
         for desired in volume.objects:
             if desired.key in used:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.environment_view import Living, find_living
+from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.operations import Mask
 from composeplat.cli.selection import Choice
@@ -54,25 +54,25 @@ def parse_since(text: str) -> Asked:
 
 
 def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptions) -> Exit:
-    living = find_living(choice, services)
-    if living is None:
+    view = view_environment(choice, services)
+    if view is None:
         return Exit.INVALID
-    access, names = living.planned.target.access, living.names
+    access, names = view.planned.target.access, view.names
     printer = Printer(
-        names=names, every=tuple(service.name for service in living.planned.plan.services),
-        mask=Mask(living.planned.plan.confidential), timestamps=options.timestamps, prefix=options.prefix,
+        names=names, every=tuple(service.name for service in view.planned.plan.services),
+        mask=Mask(view.planned.plan.confidential), timestamps=options.timestamps, prefix=options.prefix,
         color=wants_color(sys.stdout),
     )  # fmt: skip
     if not options.follow:
         with Api(access) as api:
-            snapshot = Watcher(access, living.namespace, living.environment).look(api)
+            snapshot = Watcher(access, view.namespace, view.environment).look(api)
             pods = [pod for pod in snapshot.pods if service_of(pod) in names]
-            _print(read_logs(api, living.namespace, pods, asked), printer)
-        for line in _endings(living, snapshot):
+            _print(read_logs(api, view.namespace, pods, asked), printer)
+        for line in _endings(view, snapshot):
             progress.conclude(printer.mask.clean(line))
         return Exit.DONE
     follower = Follower(
-        access=access, namespace=living.namespace, pods=lambda api: _pods(api, living), asked=asked,
+        access=access, namespace=view.namespace, pods=lambda api: _pods(api, view), asked=asked,
         note=progress.note,
     )  # fmt: skip
     try:
@@ -82,25 +82,25 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
     return Exit.DONE
 
 
-def _endings(living: Living, snapshot: Snapshot) -> Iterator[str]:
+def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
     """What is to be said behind the lines: why a job failed, and why there may be no lines at all."""
-    rows = status_rows(living.wanted(snapshot.workloads), snapshot, datetime.now(UTC))
+    rows = status_rows(view.wanted(snapshot.workloads), snapshot, datetime.now(UTC))
     if all(row.state == "absent" for row in rows):
-        yield f"{living.environment} is not deployed in namespace {living.namespace}: platform deploy"
+        yield f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
         return
     with_pods = {service_of(pod) for pod in snapshot.pods}
-    is_part = len(rows) < len(living.planned.plan.services)
-    for row, service in zip(rows, living.names, strict=True):
+    is_part = len(rows) < len(view.planned.plan.services)
+    for row, service in zip(rows, view.names, strict=True):
         if row.kind == "Job" and row.cause is not None:
             yield f"{row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else "")
-            yield from left_out_lines(living.planned.loaded, row.service, row.cause)
+            yield from left_out_lines(view.planned.loaded, row.service, row.cause)
         elif service not in with_pods and (is_part or not with_pods):
             yield f"{row.service} has no pods: it is {row.state}"
 
 
-def _pods(api: Api, living: Living) -> list[Object]:
-    found = api.items(kind_path("v1", "Pod", living.namespace) + of_environment(living.environment))
-    return [pod for pod in found if service_of(pod) in living.names]
+def _pods(api: Api, view: EnvironmentView) -> list[Object]:
+    found = api.items(kind_path("v1", "Pod", view.namespace) + of_environment(view.environment))
+    return [pod for pod in found if service_of(pod) in view.names]
 
 
 def _print(lines: Iterable[Line], printer: Printer) -> None:

@@ -83,7 +83,7 @@ def plan_for(
     request = _for_target(request, target)
     if (looking or not needs_domain) and not request.usual_domain:
         request = replace(request, usual_domain="domain.invalid")
-    with progress.step("reading the definition and what the namespace keeps", passing=True):
+    with progress.step("reading the definition and what the namespace keeps", is_transient=True):
         stored, unreachable = _stored_variables(request, target)
         loaded, plan = _plan(replace(request, platform=storable(stored.values)))
         if not looking:
@@ -174,7 +174,7 @@ def stack_for(planned: Planned) -> Stack:
         variables=planned.environment,
         claim=_claim(planned),
         origins=planned.loaded.origins,
-        listener=lambda one: progress.tell(replace(one, words=mask.clean(one.words))),
+        listener=lambda one: progress.emit(replace(one, message=mask.clean(one.message))),
         say=lambda text: progress.note(mask.clean(text)),
         warn=lambda failure: _warn(failure, planned),
     )
@@ -215,7 +215,7 @@ def _warn(failure: Failure, planned: Planned) -> None:
     missing = left_out(planned.loaded, failure.service, failure.cause)
     text = diagnostics_text(report.sorted()) + _lines_text(failure, planned) + diagnostics_text(missing.sorted())
     data = {"event": "warning", **Mask(planned.plan.confidential).clean_data(_row(failure, planned))}
-    progress.tell(progress.Happened(data, text.removesuffix("\n"), is_weighty=True))
+    progress.emit(progress.SessionEvent(data, text.removesuffix("\n"), is_important=True))
 
 
 def _report(failure: Failure, planned: Planned, code: str) -> Report:
@@ -302,7 +302,9 @@ def tell_published(planned: Planned, found: Iterable[Publication]) -> None:
         return
     mask = Mask(planned.plan.confidential)
     for one in found:
-        progress.tell(progress.Happened(mask.clean_data(one.data), printable(mask.clean(one.text)), is_weighty=False))
+        progress.emit(
+            progress.SessionEvent(mask.clean_data(one.data), printable(mask.clean(one.text)), is_important=False)
+        )
 
 
 def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
@@ -314,7 +316,7 @@ def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool =
 def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:
     """Tell who listens what came of it, and print it where that is asked for."""
     clean = Mask(planned.plan.confidential).clean_data(data)
-    progress.tell(progress.Result(clean))
+    progress.emit(progress.Result(clean))
     if as_json:
         show_result(to_json(clean))
 

@@ -17,11 +17,11 @@ from typing import Protocol, Self
 from composeplat import progress
 from composeplat.cli.console import is_raw, is_unicode, tell, wants_color
 from composeplat.cli.options import ProgressMode
-from composeplat.progress import Conclusion, Event, Happened, Note, Progress, Settled, Step
+from composeplat.progress import Conclusion, Event, Finished, Note, ServiceProgress, SessionEvent, Step
 
 _REDRAW = 0.1
 _STILL_EVERY = 15.0
-#: A passing step that is done sooner is not worth a line.
+#: A transient step that is done sooner is not worth a line.
 _WORTH_A_LINE = 2.0
 _MARKS = {"ready": "✓", "built": "✓", "unchanged": "✓", "done": "✓", "failed": "✗", "pending": "·"}
 _PLAIN_MARKS = {"ready": "+", "built": "+", "unchanged": "+", "done": "+", "failed": "!", "pending": "."}
@@ -40,7 +40,7 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Renderer(Protocol):
-    def hear(self, event: Event) -> None: ...
+    def handle(self, event: Event) -> None: ...
 
     def tick(self) -> None:
         """Called about ten times a second."""
@@ -60,7 +60,7 @@ class Screen:
 
     def __enter__(self) -> Self:
         self._ticker.start()
-        self._listening.enter_context(progress.listening(self._hear))
+        self._listening.enter_context(progress.use_handler(self._handle))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,9 +70,9 @@ class Screen:
         with self._lock:
             self._renderer.end()
 
-    def _hear(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         with self._lock:
-            self._renderer.hear(event)
+            self._renderer.handle(event)
 
     def _tick(self) -> None:
         while not self._ended.wait(_REDRAW):
@@ -102,10 +102,10 @@ def _can_move(is_terminal: bool) -> bool:
 class Quiet:
     """Nothing but what came of it."""
 
-    def hear(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         match event:
-            case Conclusion(text) | Happened(text=text, is_weighty=True) if text:
-                tell(f"{text}\n")
+            case Conclusion(message) | SessionEvent(message=message, is_important=True) if message:
+                tell(f"{message}\n")
             case _:
                 pass
 
@@ -117,8 +117,8 @@ class Quiet:
 class JsonLines:
     """An object a line, for programs."""
 
-    def hear(self, event: Event) -> None:
-        data = progress.as_data(event)
+    def handle(self, event: Event) -> None:
+        data = progress.event_data(event)
         if data is not None:
             tell(json.dumps(data, default=str) + "\n")
 
@@ -131,34 +131,34 @@ class JsonLines:
 class Lines:
     """A line for each change, and a sign of life where nothing changes for long."""
 
-    _latest: dict[str, Progress] = field(default_factory=dict)
+    _latest: dict[str, ServiceProgress] = field(default_factory=dict)
     _steps: dict[str, tuple[Step, float]] = field(default_factory=dict)
-    """What goes on, and since when."""
+    """The running steps and their start times."""
     _told: set[str] = field(default_factory=set)
     _last_word: float = field(default_factory=time.monotonic)
     _started: float = field(default_factory=time.monotonic)
 
-    def hear(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         match event:
-            case Progress():
+            case ServiceProgress():
                 self._latest[event.service] = event
-                self._say(f"{event.service}: {event.phase}" + (f": {event.words}" if event.words else ""))
+                self._say(f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else ""))
             case Step():
-                self._hear_step(event)
-            case Note(text) | Conclusion(text) | Happened(text=text) if text:
-                self._say(text)
-            case Settled():
+                self._handle_step(event)
+            case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
+                self._say(message)
+            case Finished():
                 self._latest.clear()
             case _:
                 pass
 
-    def _hear_step(self, step: Step) -> None:
-        if step.goes_on:
-            self._steps[step.what] = (step, time.monotonic())
+    def _handle_step(self, step: Step) -> None:
+        if step.is_running:
+            self._steps[step.name] = (step, time.monotonic())
         else:
-            self._steps.pop(step.what, None)
-        if not step.passing:
-            self._say(progress.words_of(step))
+            self._steps.pop(step.name, None)
+        if not step.is_transient:
+            self._say(progress.event_message(step))
 
     def _say(self, text: str) -> None:
         self._last_word = time.monotonic()
@@ -167,15 +167,15 @@ class Lines:
     def tick(self) -> None:
         now = time.monotonic()
         for step, since in self._steps.values():
-            if step.passing and step.what not in self._told and now - since > _WORTH_A_LINE:
-                self._told.add(step.what)
-                self._say(progress.words_of(step))
+            if step.is_transient and step.name not in self._told and now - since > _WORTH_A_LINE:
+                self._told.add(step.name)
+                self._say(progress.event_message(step))
         if now - self._last_word > _STILL_EVERY:
             self._say(self._still(now))
 
     def _still(self, now: float) -> str:
         waiting = [what for what, _ in self._steps.items()]
-        waiting += [f"{one.service} ({one.words or one.phase})" for one in self._latest.values() if one.goes_on]
+        waiting += [f"{one.service} ({one.message or one.phase})" for one in self._latest.values() if one.is_running]
         return f"still at it after {now - self._started:.0f} s" + (f": {', '.join(waiting)}" if waiting else "")
 
     def end(self) -> None: ...
@@ -185,36 +185,36 @@ class Lines:
 class Table:
     """A line for each service, and for what else goes on, drawn anew in its place."""
 
-    _latest: dict[str, Progress] = field(default_factory=dict)
+    _latest: dict[str, ServiceProgress] = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
     """When each row's present phase began."""
     _steps: dict[str, Step] = field(default_factory=dict)
     _drawn: int = 0
 
-    def hear(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         match event:
-            case Progress():
+            case ServiceProgress():
                 self._latest[event.service] = event
                 self._begun[event.service] = time.monotonic() - event.seconds
             case Step():
-                self._hear_step(event)
-            case Note(text) | Conclusion(text) | Happened(text=text) if text:
-                self._say(text)
-            case Settled():
+                self._handle_step(event)
+            case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
+                self._say(message)
+            case Finished():
                 self._draw(final=True)
                 self._latest.clear()
             case _:
                 pass
 
-    def _hear_step(self, step: Step) -> None:
-        if step.goes_on:
-            self._steps[step.what] = step
-            self._begun[step.what] = time.monotonic()
+    def _handle_step(self, step: Step) -> None:
+        if step.is_running:
+            self._steps[step.name] = step
+            self._begun[step.name] = time.monotonic()
             return
-        self._steps.pop(step.what, None)
-        if not step.passing:
+        self._steps.pop(step.name, None)
+        if not step.is_transient:
             columns, _ = _size()
-            self._write(_row(step.phase, progress.words_of(step), "", columns) + "\n")
+            self._write(_row(step.phase, progress.event_message(step), "", columns) + "\n")
 
     def _say(self, text: str) -> None:
         self._write(f"{text}\n")
@@ -233,7 +233,7 @@ class Table:
         steps = [] if final else [self._step(one, columns) for one in self._steps.values()]
         room = rows - 2 - len(steps)
         if len(services) > room and not final:
-            busy = [line for line, one in zip(services, self._latest.values(), strict=True) if one.goes_on]
+            busy = [line for line, one in zip(services, self._latest.values(), strict=True) if one.is_running]
             done = len(services) - len(busy)
             shown = busy[: max(0, room - 1)]
             services = [*shown, f"… {done} done, {len(busy) - len(shown)} more under way"[:columns]]
@@ -248,16 +248,16 @@ class Table:
         if erase or text:
             tell(erase + text)
 
-    def _service(self, one: Progress, columns: int, *, final: bool) -> str:
-        seconds = one.seconds if final or not one.goes_on else time.monotonic() - self._begun[one.service]
+    def _service(self, one: ServiceProgress, columns: int, *, final: bool) -> str:
+        seconds = one.seconds if final or not one.is_running else time.monotonic() - self._begun[one.service]
         width = min(24, max(len(name) for name in self._latest))
-        text = f"{one.service[:width]:<{width}}  {one.words or one.phase}"
+        text = f"{one.service[:width]:<{width}}  {one.message or one.phase}"
         return _row(one.phase, text, f"  {seconds:.0f} s" if seconds >= 1 else "", columns)
 
     def _step(self, one: Step, columns: int) -> str:
-        seconds = time.monotonic() - self._begun[one.what]
-        usual = f" of about {progress.show_seconds(one.usual)}" if one.usual else ""
-        return _row(one.phase, one.what, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
+        seconds = time.monotonic() - self._begun[one.name]
+        usual = f" of about {progress.format_seconds(one.usual_seconds)}" if one.usual_seconds else ""
+        return _row(one.phase, one.name, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
 
 
 def _row(phase: str, text: str, clock: str, columns: int) -> str:

@@ -138,7 +138,7 @@ def _lines() -> AbstractContextManager[object]:
     from composeplat import progress  # noqa: PLC0415 -- the same
     from composeplat.cli.progress_output import Lines  # noqa: PLC0415 -- the same
 
-    return progress.listening(Lines().hear)
+    return progress.use_handler(Lines().handle)
 
 
 def _is_argument(parameter: inspect.Parameter) -> bool:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.environment_view import Living, find_living, fit_table, terminal_width
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
 from composeplat.cli.operations import Mask, document, to_json
 from composeplat.cli.selection import Choice
@@ -30,18 +30,18 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
 
 def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) -> Exit:
-    living = find_living(choice, services)
-    if living is None:
+    view = view_environment(choice, services)
+    if view is None:
         return Exit.INVALID
-    watcher = Watcher(living.planned.target.access, living.namespace, living.environment)
-    mask = Mask(living.planned.plan.confidential)
+    watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
+    mask = Mask(view.planned.plan.confidential)
     shown = ""
-    with Api(living.planned.target.access) as api:
-        reasons = Reasons(api, living.namespace)
+    with Api(view.planned.target.access) as api:
+        reasons = Reasons(api, view.namespace)
         while True:
             try:
                 snapshot = watcher.look(api)
-                addresses = living.addresses(api)
+                addresses = view.addresses(api)
             except ApiError as error:
                 if not shown or error.status:
                     raise
@@ -49,15 +49,15 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 time.sleep(_EVERY)
                 continue
             now = datetime.now(UTC)
-            rows = status_rows(living.wanted(snapshot.workloads, addresses), snapshot, now)
-            rows = [_with_reason(row, living, reasons) for row in rows]
+            rows = status_rows(view.wanted(snapshot.workloads, addresses), snapshot, now)
+            rows = [_with_reason(row, view, reasons) for row in rows]
             if as_json:
-                found = status_document(living.environment, living.namespace, rows)
+                found = status_document(view.environment, view.namespace, rows)
                 show_result(to_json(mask.clean_data(found)))
                 return Exit.DONE
             before, shown = shown, mask.clean(
                 status_screen(
-                    living.environment, living.namespace, rows, now, width=terminal_width(),
+                    view.environment, view.namespace, rows, now, width=terminal_width(),
                     color=wants_color(sys.stdout),
                 )
             )  # fmt: skip
@@ -66,7 +66,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 break
             time.sleep(_EVERY)
     if all(row.state == "absent" for row in rows):
-        living.tell_absent()
+        view.tell_absent()
     return Exit.DONE
 
 
@@ -87,10 +87,10 @@ class Reasons:
         return self._known[cause]
 
 
-def _with_reason(row: Row, living: Living, reasons: Reasons) -> Row:
+def _with_reason(row: Row, view: EnvironmentView, reasons: Reasons) -> Row:
     if row.cause is None or not row.problem:
         return row
-    missing = left_out_rows(living.planned.loaded, row.service, row.cause)
+    missing = left_out_rows(view.planned.loaded, row.service, row.cause)
     return replace(row, lines=reasons.lines(row.cause), left_out=tuple(missing))
 
 

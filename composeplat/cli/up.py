@@ -20,7 +20,7 @@ from composeplat.compose.load.boundary import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker
 from composeplat.dev.link import Event, Session
-from composeplat.dev.session import Development, Wishes
+from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import link_in, sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import note_given_back
@@ -30,7 +30,7 @@ from composeplat.publication import synced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpOptions:
+class UpArguments:
     service: str = ""
     command: tuple[str, ...] = ()
     deploy: bool = False
@@ -44,7 +44,7 @@ class UpOptions:
     down_on_exit: bool = False
 
 
-def run(choice: Choice, options: UpOptions) -> int:
+def run(choice: Choice, options: UpArguments) -> int:
     forwards = [read_ports(text, "--forward") for text in options.forwards]
     reverse = [read_ports(text, "--reverse") for text in options.reverse]
     planned = plan_for(choice, start=True)
@@ -74,13 +74,13 @@ def run(choice: Choice, options: UpOptions) -> int:
         forwards=tuple(dict.fromkeys((*_mapped(service), *forwards))),
         reverse=tuple(dict.fromkeys(reverse)),
     )
-    wishes = Wishes(
+    chosen = UpOptions(
         session=session, helper=options.helper, registry=planned.loaded.settings.registry, size=options.size,
         timeout=options.timeout, take_over=options.take_over,
     )  # fmt: skip
     try:
         with raw_terminal() if session.terminal else nullcontext():
-            status = development.up(wishes, speaker.event)
+            status = development.up(chosen, speaker.event)
     finally:
         if options.down_on_exit:
             give_back(development, planned, volumes=False, say=speaker.say)
@@ -208,7 +208,7 @@ class Speaker:
     def event(self, event: Event) -> None:
         was_lost, self._lost = self._lost, event.get("event") == "lost"
         words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
-        progress.tell(progress.Happened(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
+        progress.emit(progress.SessionEvent(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
 
 
 _WEIGHTY = ("conflict", "guard", "failed", "problem", "replaced")

@@ -42,7 +42,7 @@ class State(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ServiceStatus:
     state: State
     words: str
     ready: int = 0
@@ -62,7 +62,7 @@ class Standing:
         return self.state in (State.READY, State.COMPLETED) or self.waits_for_outdated
 
 
-def is_met(standing: Standing, condition: str) -> bool:
+def is_met(standing: ServiceStatus, condition: str) -> bool:
     """Say whether a dependency's condition holds; that a port answers is for the caller to see."""
     match condition:
         case _ if condition == STARTED:
@@ -74,13 +74,13 @@ def is_met(standing: Standing, condition: str) -> bool:
     return False
 
 
-def judge(kind: str, name: str, snapshot: Snapshot) -> Standing:
+def judge(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
-        return Standing(state=State.ABSENT, words="is not there yet")
+        return ServiceStatus(state=State.ABSENT, words="is not there yet")
     status = workload.get("status", {})
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0) and kind != "Job":
-        return Standing(state=State.WAITING, words="is being taken up")
+        return ServiceStatus(state=State.WAITING, words="is being taken up")
     if kind == "Job":
         return _job(workload, snapshot)
     present = _present_pods(kind, workload, snapshot)
@@ -89,14 +89,14 @@ def judge(kind: str, name: str, snapshot: Snapshot) -> Standing:
     return _with_outdated(standing, present, held) if held else standing
 
 
-def _job(job: Object, snapshot: Snapshot) -> Standing:
+def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     status = job.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or [] if c.get("status") == "True"}
     uid = job["metadata"]["uid"]
     pods = [pod for pod in snapshot.pods if owner_of(pod) == uid]
     names = names_of(pods)
     if "Complete" in conditions:
-        return Standing(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
+        return ServiceStatus(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(cause_of_job(job, failed, pods), 0, 1, names)
@@ -109,12 +109,12 @@ def _job(job: Object, snapshot: Snapshot) -> Standing:
     retry = cause_of_retry(job, pods)
     if any(runs(pod) for pod in pods):
         words = f"is running; {retry.message}" if retry else "is running"
-        return Standing(state=State.STARTED, words=words, wanted=1, pods=names, retry=retry)
+        return ServiceStatus(state=State.STARTED, words=words, wanted=1, pods=names, retry=retry)
     words = _waiting(alive, snapshot) or (retry.message if retry else "")
-    return Standing(state=State.WAITING, words=words, wanted=1, pods=names, retry=retry)
+    return ServiceStatus(state=State.WAITING, words=words, wanted=1, pods=names, retry=retry)
 
 
-def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> Standing:
+def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
     wanted = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
     ready = sum(is_ready(pod) for pod in pods)
@@ -122,9 +122,9 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
     updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
     if wanted == 0:
-        return Standing(state=State.READY, words="is scaled to nothing", pods=names)
+        return ServiceStatus(state=State.READY, words="is scaled to nothing", pods=names)
     if ready >= wanted and updated >= wanted and (others <= 0 or kind == "StatefulSet"):
-        return Standing(state=State.READY, words=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names)
+        return ServiceStatus(state=State.READY, words=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names)
     cause = next((c for c in (cause_of_pod(p, snapshot) for p in pods) if c), None)
     cause = cause or (cause_of_making(workload, snapshot) if len(pods) < wanted else None)
     if cause:
@@ -135,14 +135,14 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
     elif waiting := _waiting(pods, snapshot):
         words = f"{words}, {waiting}"
     state = State.STARTED if any(runs(pod) for pod in pods) else State.WAITING
-    return Standing(state=state, words=words, ready=ready, wanted=wanted, pods=names)
+    return ServiceStatus(state=state, words=words, ready=ready, wanted=wanted, pods=names)
 
 
-def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> Standing:
-    return Standing(state=State.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods)
+def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> ServiceStatus:
+    return ServiceStatus(state=State.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods)
 
 
-def _with_outdated(standing: Standing, present: list[Object], held: list[Object]) -> Standing:
+def _with_outdated(standing: ServiceStatus, present: list[Object], held: list[Object]) -> ServiceStatus:
     """How a workload stands that has pods of the revision before, which stay until someone deletes them."""
     names = names_of(held)
     words = f"{standing.words}, {show_outdated(names)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composeplat.cluster.conditions import Standing, State, is_met
+from composeplat.cluster.conditions import ServiceStatus, State, is_met
 from composeplat.cluster.failure_causes import Cause
 
 
@@ -23,7 +23,7 @@ class DependencyState:
     """What it still lacks."""
 
 
-def dependency_state(standing: Standing, condition: str, silent_port: int | None = None) -> DependencyState:
+def dependency_state(standing: ServiceStatus, condition: str, silent_port: int | None = None) -> DependencyState:
     """Judge a dependency; ``silent_port`` is the port that has to answer and does not."""
     met = is_met(standing, condition)
     if met and silent_port is None:

@@ -39,7 +39,7 @@ _OLD_ENDS_WITHIN = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class UpOptions:
     """What a user may choose of a development container."""
 
     session: Session
@@ -108,18 +108,18 @@ class Development:
 
     # up
 
-    def up(self, wishes: Wishes, on_event: Callable[[Event], None]) -> int:
+    def up(self, options: UpOptions, on_event: Callable[[Event], None]) -> int:
         """Develop until the session ends; gives the status it ends with."""
         toolchain = Toolchain(self.environment)
         link = toolchain.need(LINK)
         with Api(self.target.access) as api:
             swap = self._swap(api)
-            self._see_to_holder(swap, take_over=wishes.take_over)
-            wanted = self._wanted(api, toolchain, swap, wishes)
+            self._see_to_holder(swap, take_over=options.take_over)
+            wanted = self._wanted(api, toolchain, swap, options)
             swap.take_place(wanted)
             swap.hold(self._holder())
-            self._wait(swap, wishes.timeout)
-        running = Link(link.path, self._place(), self.paths, wishes.session)
+            self._wait(swap, options.timeout)
+        running = Link(link.path, self._place(), self.paths, options.session)
         keeper = start_thread(
             "keeper", lambda: self._keep(wanted, running), lambda error: self._give_up(error, running)
         )
@@ -140,13 +140,13 @@ class Development:
         self._failure = error
         link.end()
 
-    def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, wishes: Wishes) -> Wanted:
-        helper = wishes.helper or helper_image(
-            toolchain, self.target, find_home(self.environment), wishes.registry, architectures(api)
+    def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, options: UpOptions) -> Wanted:
+        helper = options.helper or helper_image(
+            toolchain, self.target, find_home(self.environment), options.registry, architectures(api)
         )
         return Wanted(
             identity=self.identity, service=self.service.cluster_name, paths=self.paths, helper=helper,
-            claims=swap.claims(), size=wishes.size, keeps_limits=swap.counts_limits(),
+            claims=swap.claims(), size=options.size, keeps_limits=swap.counts_limits(),
         )  # fmt: skip
 
     def _wait(self, swap: Swap, timeout: float) -> None:

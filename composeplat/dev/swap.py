@@ -119,7 +119,7 @@ class Swap:
     def _until_away(self, uid: str, what: str) -> None:
         """Wait for the pods of one: two programs on one volume could spoil it."""
         deadline = time.monotonic() + _GONE_WITHIN
-        with progress.step(f"{self.name}: waiting for the end of {what}", passing=True):
+        with progress.step(f"{self.name}: waiting for the end of {what}", is_transient=True):
             while time.monotonic() < deadline:
                 if not self._pods_of(uid):
                     return

@@ -37,7 +37,7 @@ def delete(stack: Stack, api: Api, keys: Collection[Key], which: str) -> None:
 def until_gone(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
     deadline = time.monotonic() + _GONE_WITHIN
     for kind, name in keys:
-        with progress.step(f"waiting until {kind} '{name}' {which} is gone", passing=True):
+        with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
             while api.find(path_of(kind, stack.namespace, name)) is not None:
                 stack.stop_if_interrupted()
                 if time.monotonic() > deadline:
@@ -51,7 +51,7 @@ def until_gone(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
 def until_no_pods(stack: Stack, api: Api) -> None:
     path = kind_path("v1", "Pod", stack.namespace) + of_environment(stack.environment_name)
     deadline = time.monotonic() + _GONE_WITHIN
-    with progress.step(FOR_PODS, passing=True):
+    with progress.step(FOR_PODS, is_transient=True):
         while time.monotonic() < deadline:
             stack.stop_if_interrupted()
             if not any(is_ours(pod, stack.environment_name) for pod in api.heads(path)):

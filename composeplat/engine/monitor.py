@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.conditions import Standing, State, judge
+from composeplat.cluster.conditions import ServiceStatus, State, judge
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.engine.events import Events
 from composeplat.plan.desired import Plan, ServicePlan
-from composeplat.progress import Progress
+from composeplat.progress import Phase, ServiceProgress
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
 _JOB_GRACE = 10.0
@@ -25,7 +25,7 @@ _SETTLED_AFTER = 1.5
 _BEFORE_ALL_VIEWS = -2
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[ServiceProgress], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Monitor:
     causes: dict[str, Cause] = field(default_factory=dict)
     applied: dict[str, int] = field(default_factory=dict)
     """Service -> the round of views after which its workload was applied."""
-    _told: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _told: dict[str, tuple[Phase, str]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
     """Nothing but images is worked on."""
@@ -47,18 +47,18 @@ class Monitor:
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> why its last try failed, while it tries again."""
 
-    def tell(self, service: str, phase: str, words: str = "") -> None:
+    def tell(self, service: str, phase: Phase, words: str = "") -> None:
         """Tell a service's phase where it is new; a service that has failed stays so."""
-        if self._told.get(service) == (phase, words) or self._told.get(service, ("",))[0] == "failed":
+        if self._told.get(service) == (phase, words) or self._told.get(service, (None,))[0] is Phase.FAILED:
             return
         begun = self._since.setdefault(service, time.monotonic())
         self._told[service] = (phase, words)
-        self.listener(Progress(service=service, phase=phase, words=words, seconds=time.monotonic() - begun))
+        self.listener(ServiceProgress(service=service, phase=phase, message=words, seconds=time.monotonic() - begun))
 
     def fail(self, service: str, cause: Cause) -> None:
         if service not in self.causes:
             self.causes[service] = cause
-            self.tell(service, "failed", cause.message)
+            self.tell(service, Phase.FAILED, cause.message)
 
     def _going(self) -> list[ServicePlan]:
         """The services that this is about, but for those that have failed."""
@@ -78,13 +78,13 @@ class Monitor:
                 unchanged = change is not None and change.operation == "same"
                 # What stays as it is may be judged by any view.
                 self.applied[service] = _BEFORE_ALL_VIEWS if unchanged else rounds
-                self.tell(service, "unchanged" if unchanged else "waiting", "" if unchanged else "applied")
+                self.tell(service, Phase.UNCHANGED if unchanged else Phase.WAITING, "" if unchanged else "applied")
             elif "-image/" in name and change is not None and change.operation != "same" and urn not in self._built:
                 # What replaces another is told of once more when that has gone.
                 self._built.add(urn)
-                self.tell(service, "built")
+                self.tell(service, Phase.BUILT)
         elif change is not None and change.operation != "same":
-            self.tell(service, "building" if change.kind == "Image" else "applying")
+            self.tell(service, Phase.BUILDING if change.kind == "Image" else Phase.APPLYING)
 
     def look(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload was applied before this view."""
@@ -101,11 +101,11 @@ class Monitor:
             if standing.retry is not None:
                 self.retries[service.name] = standing.retry
 
-    def _tell_standing(self, service: ServicePlan, standing: Standing) -> None:
+    def _tell_standing(self, service: ServicePlan, standing: ServiceStatus) -> None:
         if standing.is_done:
-            self.tell(service.name, "ready", standing.words)
+            self.tell(service.name, Phase.READY, standing.words)
         else:
-            self.tell(service.name, "waiting", standing.words)
+            self.tell(service.name, Phase.WAITING, standing.words)
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Say whether nothing is to be waited for any more: all are ready or have failed, and jobs run at least."""
@@ -133,11 +133,11 @@ class Monitor:
             and self.applied.get(service.name) != _BEFORE_ALL_VIEWS
         )
 
-    def unready(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
+    def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """What is still not as it should be."""
         return {name: standing for name, standing in self.standings(snapshot).items() if not standing.is_done}
 
-    def standings(self, snapshot: Snapshot | None) -> Mapping[str, Standing]:
+    def standings(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """How the services stand that have not failed."""
         return {
             service.name: judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())

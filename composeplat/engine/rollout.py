@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import Standing, State, judge, show_outdated
+from composeplat.cluster.conditions import ServiceStatus, State, judge, show_outdated
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, port_answers
@@ -21,6 +21,7 @@ from composeplat.engine.job_retries import Retries
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.progress import Phase
 from composeplat.system.deadline import Patience
 
 #: What has just begun may not listen yet.
@@ -103,7 +104,7 @@ class Attendant:
             pods = () if standing.waits_for_outdated else standing.pods
             if not pods or port_answers(api, self.stack.namespace, pods[0], port) is not False:
                 break
-            self.monitor.tell(service.name, "waiting", f"nothing answers on port {port} yet")
+            self.monitor.tell(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
             if time.monotonic() > until:
                 return pods[0]
             time.sleep(_BETWEEN_PORTS)
@@ -119,7 +120,7 @@ class Attendant:
                     yield service, endpoint.name, service.container_port(number)
 
 
-def _timeout(service: ServicePlan, standing: Standing, seconds: float) -> Cause:
+def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> Cause:
     """A failure for want of time, with the lines of the pod that was waited for."""
     lacks = "has not completed" if service.workload_kind == "Job" else "is not ready"
     shown = standing.retry or Cause(

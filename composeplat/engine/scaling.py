@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.conditions import ServiceStatus, State, is_met, judge
 from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
@@ -25,6 +25,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, Object, Present, is_ours, path_of
 from composeplat.names import OURS
 from composeplat.plan.desired import Edge, Plan, ServicePlan
+from composeplat.progress import Phase
 from composeplat.system.deadline import Patience
 
 #: How many pods a workload had before it was put to sleep; a Job has one.
@@ -181,7 +182,7 @@ class Waking:
         key, replicas = self.asleep.pop(name)
         rouse(self.api, self.plan.namespace, key, replicas)
         self.monitor.applied[name] = self.watcher.rounds
-        self.monitor.tell(name, "waiting", "woken")
+        self.monitor.tell(name, Phase.WAITING, "woken")
 
     def _may_wake(self, name: str) -> bool:
         if name in self.monitor.causes:
@@ -209,14 +210,14 @@ class Waking:
         if state.clause and edge.required:
             self._hold(edge, state.clause)
         elif state.message:
-            self.monitor.tell(edge.service, "waiting", f"waits for {edge.dependency}: {state.message}")
+            self.monitor.tell(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
         return state.is_met or (bool(state.clause) and not edge.required)
 
     def _hold(self, edge: Edge, why: str) -> None:
         message = f"waits for {edge.dependency}, {why}"
         self.monitor.fail(edge.service, Cause(code="dependency", message=message))
 
-    def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: Standing) -> int | None:
+    def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: ServiceStatus) -> int | None:
         """The port that has to answer and does not; none where none has to, or it does."""
         port = dependency.port_to_ask(edge.condition)
         if port is None or not standing.pods or not is_met(standing, edge.condition):

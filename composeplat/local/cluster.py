@@ -122,7 +122,7 @@ class LocalCluster:
             self._check_doors()
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
-            with progress.step(f"starting {self.title}", usual=20):
+            with progress.step(f"starting {self.title}", usual_seconds=20):
                 self._launch(programs)
                 self._wait(programs)
             return True
@@ -309,7 +309,7 @@ class LocalCluster:
         with self._lock():
             pid = self._supervisor()
             if pid is not None:
-                with progress.step(f"stopping {self.title}", usual=5):
+                with progress.step(f"stopping {self.title}", usual_seconds=5):
                     _end(pid)
             self._clean()
             return pid is not None

@@ -65,7 +65,7 @@ def install_packages(environment: Mapping[str, str]) -> None:
         why = "apt-get is not here" if apt is None else "that needs root"
         raise MissingPiece(f"these packages can't be installed, as {why}: {' '.join(missing)}", "install them yourself")
     settings = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
-    with progress.step(f"installing {' '.join(missing)}", usual=30):
+    with progress.step(f"installing {' '.join(missing)}", usual_seconds=30):
         _run([apt, "update", "-qq"], settings)
         _run([apt, "install", "-y", "-qq", "--no-install-recommends", *missing], settings)
 

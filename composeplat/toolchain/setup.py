@@ -118,7 +118,7 @@ class Toolchain:
         usual = self.cache.duration(tool.name) or tool.minutes * 60
         started = time.monotonic()
         with (
-            progress.step(f"building {name}", usual=usual),
+            progress.step(f"building {name}", usual_seconds=usual),
             self.cache.aside(self.cache.place(tool)) as aside,
         ):
             build(tool, go, aside / tool.name, self.environment)

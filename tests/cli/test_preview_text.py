@@ -403,14 +403,14 @@ def test_what_was_left_out(built: Planned, capsys: pytest.CaptureFixture[str], c
 def test_a_failure_that_is_not_final(built: Planned) -> None:
     """It is told as the work goes on, as a warning with all that a failure has."""
     told: list[progress.Event] = []
-    with progress.listening(told.append):
+    with progress.use_handler(told.append):
         stack_for(built).warn(failing("job-retried"))
 
     (event,) = told
-    assert isinstance(event, progress.Happened)
-    assert event.text.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [try-failed]"
-    assert LEFT_OUT in event.text.splitlines()
-    assert (event.data["event"], event.data["lines"], event.is_weighty) == ("warning", ["no file"], True)
+    assert isinstance(event, progress.SessionEvent)
+    assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [try-failed]"
+    assert LEFT_OUT in event.message.splitlines()
+    assert (event.data["event"], event.data["lines"], event.is_important) == ("warning", ["no file"], True)
 
 
 def test_failure_rows(planned: Planned) -> None:

@@ -18,7 +18,7 @@ from composeplat import progress
 from composeplat.cli import progress_output
 from composeplat.cli.console import raw_terminal
 from composeplat.cli.progress_output import Screen, Table
-from composeplat.progress import Event, Progress
+from composeplat.progress import Event, Phase, ServiceProgress
 from tests.conftest import ROOT
 from tests.terminal import Terminal
 
@@ -36,7 +36,9 @@ with Screen(ProgressMode(sys.argv[1])):
         if isinstance(step, str):
             progress.note(step)
         elif isinstance(step, dict):
-            progress.tell(getattr(progress, step.pop("kind"))(**step))
+            if "phase" in step:
+                step["phase"] = progress.Phase(step["phase"])
+            progress.emit(getattr(progress, step.pop("kind"))(**step))
         else:
             time.sleep(step)
 """
@@ -109,12 +111,12 @@ def elsewhere(*steps: Step, mode: str = "auto", **variables: str) -> str:
     return done.stderr.decode()
 
 
-def step(what: str, phase: str = "started", **more: Any) -> dict[str, Any]:
-    return {"kind": "Step", "what": what, "phase": phase, **more}
+def step(name: str, phase: str = "started", **more: Any) -> dict[str, Any]:
+    return {"kind": "Step", "name": name, "phase": phase, **more}
 
 
-def at(service: str, phase: str, words: str = "", seconds: float = 0) -> dict[str, Any]:
-    return {"kind": "Progress", "service": service, "phase": phase, "words": words, "seconds": seconds}
+def at(service: str, phase: str, message: str = "", seconds: float = 0) -> dict[str, Any]:
+    return {"kind": "ServiceProgress", "service": service, "phase": phase, "message": message, "seconds": seconds}
 
 
 SHOP: Sequence[Step] = (
@@ -160,12 +162,16 @@ def test_lines_on_a_terminal() -> None:
 
 def test_quiet() -> None:
     """Where no progress is to be shown, there is none, but for what came of it."""
-    assert elsewhere(*SHOP, {"kind": "Conclusion", "text": "deployed"}, mode="quiet") == "deployed\n"
+    assert elsewhere(*SHOP, {"kind": "Conclusion", "message": "deployed"}, mode="quiet") == "deployed\n"
 
 
-WEIGHTY = {"kind": "Happened", "data": {"event": "conflict"}, "text": "changed on both sides", "is_weighty": True}
-LIGHT = {"kind": "Happened", "data": {"event": "again"}, "text": "connected again", "is_weighty": False}
-SILENT = {"kind": "Happened", "data": {"event": "idle"}, "text": "", "is_weighty": False}
+def session_event(kind: str, message: str, *, is_important: bool = False) -> dict[str, Any]:
+    return {"kind": "SessionEvent", "data": {"event": kind}, "message": message, "is_important": is_important}
+
+
+IMPORTANT = session_event("conflict", "changed on both sides", is_important=True)
+MINOR = session_event("again", "connected again")
+SILENT = session_event("idle", "")
 
 
 @pytest.mark.parametrize(
@@ -178,25 +184,29 @@ SILENT = {"kind": "Happened", "data": {"event": "idle"}, "text": "", "is_weighty
     ],
 )
 def test_what_happens_by_itself(mode: str, said: str) -> None:
-    """Who wants to hear little is told what weighs; programs are told all, as it is."""
-    assert elsewhere(WEIGHTY, LIGHT, SILENT, mode=mode) == said
+    """--progress quiet shows important events alone; programs get all of them."""
+    assert elsewhere(IMPORTANT, MINOR, SILENT, mode=mode) == said
+
+
+def service(name: str, phase: str, message: str = "", seconds: float = 0) -> dict[str, Any]:
+    return {"event": "service", "service": name, "phase": phase, "message": message, "seconds": seconds}
 
 
 def test_json() -> None:
     """For programs each event is an object on a line, and nothing else is written."""
     result = {"kind": "Result", "data": {"schema": "platform/deploy/1", "status": "done"}}
     said = elsewhere(
-        *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "text": "x"}, result, mode="json"
+        *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "message": "x"}, result, mode="json"
     )
 
     assert [json.loads(line) for line in said.splitlines()] == [
-        {"event": "service", "service": "db", "phase": "applying", "words": "", "seconds": 0},
-        {"event": "service", "service": "web", "phase": "waiting", "words": "waits for db: 0 of 1 ready", "seconds": 0},
-        {"event": "note", "text": "made namespace team"},
-        {"event": "service", "service": "db", "phase": "ready", "words": "1 of 1 ready", "seconds": 12.4},
-        {"event": "service", "service": "web", "phase": "failed", "words": "image 'x' can't be pulled", "seconds": 0.6},
-        {"event": "service", "service": "cache", "phase": "unchanged", "words": "", "seconds": 0},
-        {"event": "step", "what": "starting", "phase": "done", "seconds": 1.3},
+        service("db", "applying"),
+        service("web", "waiting", "waits for db: 0 of 1 ready"),
+        {"event": "note", "message": "made namespace team"},
+        service("db", "ready", "1 of 1 ready", 12.4),
+        service("web", "failed", "image 'x' can't be pulled", 0.6),
+        service("cache", "unchanged"),
+        {"event": "step", "name": "starting", "phase": "done", "seconds": 1.3},
         {"event": "result", "schema": "platform/deploy/1", "status": "done"},
     ]
 
@@ -226,7 +236,7 @@ def test_nobody_reads() -> None:
 def test_steps_as_lines() -> None:
     """What takes its time and is no service's is a line when it begins, and one when it has ended."""
     said = elsewhere(
-        step("building pulumi", usual=280), step("building pulumi", "done", seconds=271.2),
+        step("building pulumi", usual_seconds=280), step("building pulumi", "done", seconds=271.2),
         step("starting", "failed", seconds=3.14),
     )  # fmt: skip
 
@@ -237,16 +247,18 @@ def test_steps_as_lines() -> None:
 
 def test_a_passing_step() -> None:
     """What is of no interest once it is done has a line only where it takes long."""
-    brief = (step("asking", passing=True), step("asking", "done", passing=True))
-    long = (step("reading", passing=True), 2.3, step("reading", "done", passing=True))
+    brief = (step("asking", is_transient=True), step("asking", "done", is_transient=True))
+    long = (step("reading", is_transient=True), 2.3, step("reading", "done", is_transient=True))
 
     assert elsewhere(*brief, *long) == "reading …\n"
 
 
 def test_steps_on_a_terminal() -> None:
-    """There it is a line that counts its time, and stays once it has ended, unless it was but passing."""
-    shown = screens(step("building", usual=280), 1.3, step("building", "done", seconds=1.3),
-                    step("asking", passing=True), DRAWN, step("asking", "done", passing=True), DRAWN)  # fmt: skip
+    """There it is a line that counts its time, and stays once it has ended, unless it was but transient."""
+    building = (step("building", usual_seconds=280), 1.3, step("building", "done", seconds=1.3))
+    shown = screens(
+        *building, step("asking", is_transient=True), DRAWN, step("asking", "done", is_transient=True), DRAWN
+    )
 
     assert "⠋ building  1 s of about 4 min 40 s" in [calm(screen)[0] for screen in shown if screen]
     assert ["✓ building: 1.3 s", "⠋ asking"] in [calm(screen) for screen in shown]
@@ -262,9 +274,9 @@ def test_a_program_has_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """What a program shows is not drawn over; a note goes back to the first column."""
     table = Table()
     with raw_terminal():
-        table.hear(progress.Step(what="waiting", passing=True))
+        table.handle(progress.Step(name="waiting", is_transient=True))
         table.tick()
-        table.hear(progress.Note("connected again"))
+        table.handle(progress.Note("connected again"))
     during = capsys.readouterr().err
     table.tick()
 
@@ -274,7 +286,9 @@ def test_a_program_has_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_settled() -> None:
     """Once the work is over the table stands, and what is said then comes below it."""
-    shown = screens(at("db", "ready"), DRAWN, {"kind": "Settled"}, {"kind": "Conclusion", "text": "deployed"}, DRAWN)
+    shown = screens(
+        at("db", "ready"), DRAWN, {"kind": "Finished"}, {"kind": "Conclusion", "message": "deployed"}, DRAWN
+    )
 
     assert shown[-1] == ["✓ db  ready", "deployed"]
 
@@ -286,7 +300,7 @@ def still(capsys: pytest.CaptureFixture[str], *steps: Event) -> str:
     """What is said after some silence."""
     with Screen():
         for one in steps:
-            progress.tell(one)
+            progress.emit(one)
         capsys.readouterr()
         deadline = time.monotonic() + 20
         said = ""
@@ -307,9 +321,9 @@ def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing changes for long, a line says what is waited for, so that a log does not seem dead."""
     said = still(
         capsys,
-        Progress(service="db", phase="waiting", words="0 of 1 ready"),
-        Progress(service="web", phase="applying"),
-        Progress(service="cache", phase="ready", words="1 of 1 ready"),
+        ServiceProgress(service="db", phase=Phase.WAITING, message="0 of 1 ready"),
+        ServiceProgress(service="web", phase=Phase.APPLYING),
+        ServiceProgress(service="cache", phase=Phase.READY, message="1 of 1 ready"),
     )
 
     assert said == "still at it after 0 s: db (0 of 1 ready), web (applying)"
@@ -318,7 +332,7 @@ def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("soon")
 def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     """A step that goes on is named."""
-    said = still(capsys, progress.Step(what="asking the cluster", passing=True))
+    said = still(capsys, progress.Step(name="asking the cluster", is_transient=True))
 
     assert said == "still at it after 0 s: asking the cluster"
 

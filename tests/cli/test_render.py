@@ -458,7 +458,7 @@ def test_missing_file(project: Project) -> None:
     ("words", "expected"),
     [
         (("--no-such-option",), "Error: No such option: --no-such-option"),
-        (("extra",), "Error: Got unexpected extra argument(s) (extra)"),
+        (("extra",), "Error: Got unexpected argument 'extra'"),
         (("--name",), "Error: Option '--name' requires an argument."),
     ],
 )

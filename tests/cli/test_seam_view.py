@@ -10,7 +10,7 @@ import pytest
 
 from composeplat.cluster.failure_causes import Cause
 from composeplat.dev.container_commands import Command
-from composeplat.dev.session import Development, Wishes
+from composeplat.dev.session import Development, UpOptions
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam, data
@@ -267,14 +267,14 @@ class Developing:
     done: list[tuple[str, str, Any]] = field(default_factory=list)
 
     @property
-    def wishes(self) -> Wishes:
-        (wishes,) = (what for act, _, what in self.done if act == "up")
-        assert isinstance(wishes, Wishes)
-        return wishes
+    def options(self) -> UpOptions:
+        (options,) = (what for act, _, what in self.done if act == "up")
+        assert isinstance(options, UpOptions)
+        return options
 
 
-def _up(development: Development, made: Developing, wishes: Wishes, on_event: Any) -> int:
-    made.done.append(("up", development.service.name, wishes))
+def _up(development: Development, made: Developing, options: UpOptions, on_event: Any) -> int:
+    made.done.append(("up", development.service.name, options))
     on_event({"event": "forwarding", "listen": "localhost:8080", "port": 80})
     return made.status
 
@@ -301,7 +301,7 @@ def developing(seam: Seam) -> Developing:
 def test_up(seam: Seam, developing: Developing) -> None:
     """The one service with files of this machine is developed with its own command and ports, and stays so."""
     outcome = seam.platform(*UP)
-    session = developing.wishes.session
+    session = developing.options.session
 
     assert (outcome.status, outcome.stdout, seam.asked) == (0, "", [])
     assert outcome.stderr.splitlines()[-2:] == [
@@ -312,7 +312,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
     assert (session.command, session.terminal, session.forwards, session.reverse) == (
         ("serve", "--fast"), False, ((8080, 80),), (),
     )  # fmt: skip
-    assert (developing.wishes.size, developing.wishes.timeout, developing.wishes.take_over) == ("5Gi", 300, False)
+    assert (developing.options.size, developing.options.timeout, developing.options.take_over) == ("5Gi", 300, False)
 
 
 def test_what_up_is_asked(seam: Seam, developing: Developing) -> None:
@@ -321,11 +321,11 @@ def test_what_up_is_asked(seam: Seam, developing: Developing) -> None:
         *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--timeout=9",
         "--volume-size=1Gi", "--take-over", "--helper-image=own/helper", "web", "--", "sh", "-l",
     ).assert_success()  # fmt: skip
-    wishes, session = developing.wishes, developing.wishes.session
+    options, session = developing.options, developing.options.session
 
     assert (session.command, session.environment) == (("sh", "-l"), {"A": "b", "PASSWORD": "hunter2"})
     assert (session.forwards, session.reverse) == (((8080, 80), (9090, 90)), ((7000, 7000),))
-    assert (wishes.size, wishes.timeout, wishes.take_over, wishes.helper) == ("1Gi", 9, True, "own/helper")
+    assert (options.size, options.timeout, options.take_over, options.helper) == ("1Gi", 9, True, "own/helper")
 
 
 def test_the_status_of_up(seam: Seam, developing: Developing) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import Standing, State, is_met, judge
+from composeplat.cluster.conditions import ServiceStatus, State, is_met, judge
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
@@ -38,18 +38,18 @@ CRASHING: dict[str, Any] = {
 PULLING = waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')
 
 
-def web(*held: Object, age: dict[str, float] | None = None) -> Standing:
+def web(*held: Object, age: dict[str, float] | None = None) -> ServiceStatus:
     """How the Deployment stands, with its ReplicaSet and what else there is."""
     return judge("Deployment", "web", snapshot(WEB, SET, *held, age=age))
 
 
-def stands(workload: Object, *held: Object) -> Standing:
+def stands(workload: Object, *held: Object) -> ServiceStatus:
     """How a workload of any kind stands, with what else there is."""
     return judge(workload["kind"], workload["metadata"]["name"], snapshot(workload, *held))
 
 
-def failed(cause: Cause, *pods: str) -> Standing:
-    return Standing(state=State.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
+def failed(cause: Cause, *pods: str) -> ServiceStatus:
+    return ServiceStatus(state=State.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def failed(cause: Cause, *pods: str) -> Standing:
 )
 def test_condition_is_met(condition: str, states: list[State]) -> None:
     """Each condition is met in these states, and in no other."""
-    assert states == [state for state in State if is_met(Standing(state=state, words=""), condition)]
+    assert states == [state for state in State if is_met(ServiceStatus(state=state, words=""), condition)]
 
 
 # absent and not yet seen ----------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_absent(kind: str, name: str) -> None:
     """A workload that is not there is absent, whatever has its name or kind."""
     ready = pod(SET, state=running(), ready=True)
 
-    assert Standing(state=State.ABSENT, words="is not there yet") == judge(kind, name, snapshot(WEB, SET, ready))
+    assert ServiceStatus(state=State.ABSENT, words="is not there yet") == judge(kind, name, snapshot(WEB, SET, ready))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
     """Until a controller has seen the last change, the pods that are there say nothing."""
     ready = pod(owner, state=running(), ready=True)
 
-    assert Standing(state=State.WAITING, words="is being taken up") == stands(workload, SET, ready)
+    assert ServiceStatus(state=State.WAITING, words="is being taken up") == stands(workload, SET, ready)
 
 
 # steady workloads that get there --------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
 
 def test_no_pod_yet() -> None:
     """Without a pod a workload waits, and there is no more to say."""
-    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == web()
+    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == web()
 
 
 def test_deployment_ready() -> None:
@@ -115,14 +115,16 @@ def test_deployment_ready() -> None:
     pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
     names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
 
-    assert Standing(state=State.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(workload, SET, *pods)
+    assert ServiceStatus(state=State.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(
+        workload, SET, *pods
+    )
 
 
 def test_stateful_set_ready() -> None:
     """A StatefulSet is ready when as many pods are as are wanted."""
     ready = pod(DB, "0", state=running(), ready=True)
 
-    assert Standing(state=State.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(DB, ready)
+    assert ServiceStatus(state=State.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(DB, ready)
 
 
 def test_replicas_are_one_unless_said() -> None:
@@ -137,7 +139,7 @@ def test_some_of_several_ready() -> None:
         pod(SET, "bbbbb", state=waiting("ContainerCreating")),
     ]
 
-    expected = Standing(
+    expected = ServiceStatus(
         state=State.STARTED,
         words="1/2 ready, creating its container",
         ready=1,
@@ -183,7 +185,7 @@ def test_some_of_several_ready() -> None:
 )
 def test_what_it_waits_for(made: Object, state: State, words: str) -> None:
     """A pod on its way says in a few words how far it is; it has started once a container runs."""
-    assert Standing(state=state, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == web(made)
+    assert ServiceStatus(state=state, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == web(made)
 
 
 def test_pulling() -> None:
@@ -203,7 +205,7 @@ def test_pulling_of_another_pod() -> None:
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
 def test_scaled_to_nothing(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
-    assert Standing(state=State.READY, words="is scaled to nothing") == stands(workload)
+    assert ServiceStatus(state=State.READY, words="is scaled to nothing") == stands(workload)
 
 
 # only the present revision --------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def test_old_pods_still_ending() -> None:
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
     words = "1/1 ready, 1 of before still ending"
-    expected = Standing(state=State.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
+    expected = ServiceStatus(state=State.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
 
     assert expected == stands(workload, SET, old, *pods)
 
@@ -240,7 +242,7 @@ def test_old_deployment_pods_are_not_judged() -> None:
     standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
     words = "0/1 ready, started, not ready yet"
 
-    assert Standing(state=State.STARTED, words=words, wanted=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=State.STARTED, words=words, wanted=1, pods=(POD,)) == standing
 
 
 def test_old_stateful_set_pods_are_not_judged() -> None:
@@ -249,7 +251,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 
     standing = stands(stateful_set(updated=0, total=1), crashing)
 
-    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == standing
+    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == standing
 
 
 @pytest.mark.parametrize(
@@ -272,7 +274,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 )
 def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
     """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
-    assert Standing(state=State.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
+    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def old(suffix: str, **more: Any) -> Object:
 def test_on_delete_is_judged_by_the_pods_it_has() -> None:
     """Pods of the revision before count, and are named: nothing but their deletion replaces them."""
     pods = [old(suffix, state=running(), ready=True) for suffix in ("0", "1")]
-    expected = Standing(
+    expected = ServiceStatus(
         state=State.READY, words=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
         waits_for_outdated=True,
     )  # fmt: skip
@@ -339,32 +341,34 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
     [
         pytest.param(
             [pod(MIGRATE)],
-            Standing(state=State.WAITING, words="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=State.WAITING, words="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
             id="pod-being-made",
         ),
         pytest.param(
             [pod(MIGRATE, state=running())],
-            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="running",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(0, "Completed"))],
-            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="ended-and-not-yet-counted",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
-            Standing(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")),
+            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")),
             id="second-try",
         ),
         pytest.param(
             [pod(MIGRATE, **CRASHING, last=ended(1))],
-            Standing(state=State.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(
+                state=State.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)
+            ),
             id="tries-left-in-the-same-pod",
         ),
     ],
 )
-def test_job_on_its_way(pods: list[Object], expected: Standing) -> None:
+def test_job_on_its_way(pods: list[Object], expected: ServiceStatus) -> None:
     """A Job has started once a pod of it ran; that a try failed is not the end of it."""
     assert expected == stands(MIGRATE, *pods)
 
@@ -379,7 +383,7 @@ def test_job_without_a_pod() -> None:
 def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
     standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
-    expected = Standing(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",))
+    expected = ServiceStatus(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",))
 
     assert expected == standing
 
@@ -515,7 +519,7 @@ def test_a_job_that_tries_again(pods: list[Object], state: State, words: str) ->
     """A Job that has tries left has not failed, and says why its last try did."""
     names = tuple(one["metadata"]["name"] for one in pods)
 
-    assert Standing(state=state, words=words, wanted=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
+    assert ServiceStatus(state=state, words=words, wanted=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
 
 
 def test_a_job_without_tries_left() -> None:
@@ -788,7 +792,7 @@ def test_not_started(reason: str) -> None:
     )
 
     assert failed(cause, POD) == web(made, age={"unmade": 5.0})
-    assert Standing(state=State.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
+    assert ServiceStatus(state=State.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
         made, age={"unmade": 4.9}
     )
 
@@ -856,7 +860,7 @@ def test_unschedulable_for_a_moment() -> None:
     """For some seconds a pod may find no node; the scheduler's words for it are told at once."""
     standing = web(pod(SET, unscheduled=ROOM), age={"unscheduled": 7.9})
 
-    assert Standing(state=State.WAITING, words=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=State.WAITING, words=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,)) == standing
 
 
 WAITS = "no node can run it yet"
@@ -942,7 +946,7 @@ UNBOUND = "0/1 nodes are available: pod has unbound immediate PersistentVolumeCl
 LONG = {"unbound": 8.0, "unscheduled": 8.0}
 
 
-def db(*held: Object, age: dict[str, float]) -> Standing:
+def db(*held: Object, age: dict[str, float]) -> ServiceStatus:
     """How a StatefulSet stands whose pod waits for its claim."""
     made = pod(DB, "0", unscheduled=UNBOUND, claims=("data",))
     return judge("StatefulSet", "db", snapshot(DB, made, *held, age=age))
@@ -1092,7 +1096,7 @@ PATIENCE = 22.0
 BAD = "Readiness probe failed: HTTP probe failed\nwith statuscode: 500"
 
 
-def checked(*held: Object, age: float, state: Object | None = None, probe: Object | None = PROBE) -> Standing:
+def checked(*held: Object, age: float, state: Object | None = None, probe: Object | None = PROBE) -> ServiceStatus:
     """How the Deployment stands whose pod runs and is not ready."""
     return web(pod(SET, state=state or running(), probe=probe), *held, age={"unready": age})
 
@@ -1134,7 +1138,7 @@ def test_unhealthy(events: list[Object], times: int) -> None:
 )
 def test_not_yet_unhealthy(count: int, age: float, words: str) -> None:
     """A health check may fail some times, and for some time."""
-    assert Standing(state=State.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
+    assert ServiceStatus(state=State.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
         unhealthy(count=count), age=age
     )
 

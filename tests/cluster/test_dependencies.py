@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.conditions import Standing, State
+from composeplat.cluster.conditions import ServiceStatus, State
 from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
@@ -12,8 +12,8 @@ from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 KILLED = Cause(code="crash-loop", message="was killed: out of memory (3 times)")
 
 
-def standing(state: State, cause: Cause | None = None) -> Standing:
-    return Standing(state=state, words="0/1 ready", cause=cause)
+def standing(state: State, cause: Cause | None = None) -> ServiceStatus:
+    return ServiceStatus(state=state, words="0/1 ready", cause=cause)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,8 @@ def standing(state: State, cause: Cause | None = None) -> Standing:
         pytest.param(standing(State.COMPLETED), COMPLETED, None, DependencyState(is_met=True), id="completed"),
     ],
 )  # fmt: skip
-def test_dependency_state(found: Standing, condition: str, silent_port: int | None, expected: DependencyState) -> None:
+def test_dependency_state(
+    found: ServiceStatus, condition: str, silent_port: int | None, expected: DependencyState
+) -> None:
     """It is met, or lacks something that is told, or never will be met; what failed says so in a clause that reads."""
     assert expected == dependency_state(found, condition, silent_port)

@@ -12,6 +12,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.engine.events import Change, Events
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.progress import Phase
 from tests.cluster.objects import deployment, pod, replica_set, running, snapshot
 
 URN = "urn:pulumi:team::shop::composeplat:index:ComposeStack$kubernetes:apps/v1:Deployment::shop-workload/web"
@@ -78,9 +79,9 @@ def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     """What a listener hears where a monitor is told this of one service."""
     heard: list[tuple[str, str]] = []
     one = Monitor(plan=Plan(environment="shop", namespace="team"), chosen=frozenset({"web"}),
-                  listener=lambda progress: heard.append((progress.phase, progress.words)))  # fmt: skip
+                  listener=lambda progress: heard.append((progress.phase, progress.message)))  # fmt: skip
     for phase, words in phases:
-        one.tell("web", phase, words)
+        one.tell("web", Phase(phase), words)
     return heard
 
 

@@ -24,6 +24,7 @@ from composeplat.engine.rollout import Attendant, attending
 from composeplat.engine.scaling import note_awake, services_of, sleepers_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
+from composeplat.progress import Phase
 
 
 def deploy(stack: Stack, plan: Plan, options: Options) -> Outcome:
@@ -139,7 +140,7 @@ def _run(
     gate = Gate(
         plan=plan, access=stack.target.access, watcher=attendant.watcher, patience=attendant.patience,
         existing=dict.fromkeys(present.heads, True), cancelled=stack.interrupts.cancelled,
-        told=lambda service, words: monitor.tell(service, "waiting", words), failed=monitor.fail,
+        told=lambda service, words: monitor.tell(service, Phase.WAITING, words), failed=monitor.fail,
     )  # fmt: skip
     more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
     listening = pulumi_runs.Listening(attendant.take, attendant.tick)

@@ -52,7 +52,7 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 
 def _until_asleep(stack: Stack, api: Api, twins: Collection[str], timeout: float) -> None:
     patience = Patience(timeout)
-    with progress.step(FOR_PODS, passing=True):
+    with progress.step(FOR_PODS, is_transient=True):
         while left := pods_left(api, stack.namespace, stack.environment_name, twins):
             stack.go_on()
             if patience.is_over:
