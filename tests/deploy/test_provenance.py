@@ -195,7 +195,8 @@ def test_an_account_that_may_not_see_the_record(environment: Environment) -> Non
     assert "another project" not in platform(environment, place, "status", "--kubeconfig", account).expect().stderr
     assert environment.started_at("web") == before
 
-    platform(environment, place, "deploy", "--name", "app", "--kubeconfig", account).expect()
+    named = platform(environment, place, "deploy", "--name", "app", "--kubeconfig", account).expect()
+    assert "can't remember that app is made from this project: you may not make configmaps" in named.stderr
     platform(environment, place, "destroy", "--name", "app", "--kubeconfig", account).expect()
     assert environment.names() == set()
     # Who may not see the record can't forget it either.
