@@ -41,22 +41,22 @@ _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 CODES: dict[str, Code] = {
     # files
-    "no-definition": Code(_E, "No Compose file was found.", "Name one with -f, or go to the folder that has one."),
+    "no-compose-file": Code(_E, "No Compose file was found.", "Name one with -f, or go to the folder that has one."),
     "unreadable-file": Code(
         _E,
         "A file the definition needs can't be read: missing, a folder, a pipe or device, too large, no permission.",
         "Correct the path, or make it an ordinary file.",
         many=True,
     ),
-    "several-files": Code(
+    "multiple-compose-files": Code(
         _W,
         "More than one file of a default name stands in the folder; the first is used.",
         "Name it with -f.",
     ),
-    "not-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
-    "bad-character": Code(_E, "A control character that YAML forbids stands in the text.", "Remove it."),
+    "invalid-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
+    "invalid-character": Code(_E, "A control character that YAML forbids stands in the text.", "Remove it."),
     # YAML
-    "bad-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
+    "invalid-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
     "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
     "too-large": Code(
         _E,
@@ -70,11 +70,11 @@ CODES: dict[str, Code] = {
     ),
     "recursive-alias": Code(_E, "An anchor holds an alias of itself.", "Break the circle."),
     "duplicate-key": Code(_E, "A key is set twice in one mapping.", "Keep one of them."),
-    "bad-key": Code(_E, "A key is not text (a bare number, boolean or null, or a collection).", "Quote it."),
-    "bad-merge": Code(_E, "A merge key '<<' has a value that is no mapping.", "Give it an alias of a mapping."),
+    "non-string-key": Code(_E, "A key is not text (a bare number, boolean or null, or a collection).", "Quote it."),
+    "invalid-merge-key": Code(_E, "A merge key '<<' has a value that is no mapping.", "Give it an alias of a mapping."),
     "unknown-tag": Code(_W, "A YAML tag that means nothing here.", "Remove it; Compose knows !reset and !override."),
     # variables
-    "bad-variable": Code(_E, "A '${…}' that can't be understood.", "Write ${NAME}, or $$ for a dollar sign."),
+    "invalid-interpolation": Code(_E, "A '${…}' that can't be understood.", "Write ${NAME}, or $$ for a dollar sign."),
     "required-variable": Code(_E, "A variable written as ${NAME:?…} is not set.", "Set it.", many=True),
     "unset-variable": Code(
         _W,
@@ -82,10 +82,10 @@ CODES: dict[str, Code] = {
         "Set it, or give a default: ${NAME:-default}.",
         once=True,
     ),
-    "bad-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
+    "invalid-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
     # shapes
-    "wrong-type": Code(_E, "A key has a value of another type than it takes.", "See what was expected."),
-    "bad-value": Code(_E, "A value is outside what its key takes.", "See what was expected.", many=True),
+    "invalid-type": Code(_E, "A key has a value of another type than it takes.", "See what was expected."),
+    "invalid-value": Code(_E, "A value is outside what its key takes.", "See what was expected.", many=True),
     "missing-key": Code(_E, "A key that must be there is not.", "Add it.", many=True),
     "conflicting-keys": Code(_E, "Two keys that exclude each other are both set.", "Keep one of them.", many=True),
     "overridden-key": Code(_W, "Two keys say different things; the named one holds.", "Keep one of them.", many=True),
@@ -94,7 +94,7 @@ CODES: dict[str, Code] = {
     # keys
     "unsupported-key": Code(_W, "A key that Compose knows and that has no effect here.", "Remove it, or ignore this."),
     "no-effect": Code(_W, "What is set has no effect here, and why.", "Remove it, or ignore this.", many=True),
-    "harmless-setting": Code(
+    "redundant-key": Code(
         _N,
         "A setting that has no effect here, and needs none: what it asks for holds anyway.",
         "Nothing to do.",
@@ -105,7 +105,7 @@ CODES: dict[str, Code] = {
     ),
     "ignored-key": Code(_N, "A key that is left out on purpose.", "Nothing to do."),
     "unknown-key": Code(_N, "A key that nobody knows; perhaps a typo.", "Correct it; --strict makes it an error."),
-    "left-out": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
+    "not-deployed": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
     "derived-image": Code(
         _N,
         "Host content too large for a Secret goes into an image made from the service's own.",
@@ -117,13 +117,15 @@ CODES: dict[str, Code] = {
         "Deploy instead, mount less, or use a named volume or an image of your own.",
     ),
     # names
-    "name-cleaned": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
-    "bad-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),
-    "name-clash": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
+    "name-normalized": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
+    "invalid-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),
+    "name-conflict": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
     # references
-    "unknown-service": Code(_E, "A service is named that the definition does not have.", "Correct it.", many=True),
-    "unknown-volume": Code(_E, "A named volume is mounted that 'volumes' does not declare.", "Declare it.", many=True),
-    "unknown-port": Code(
+    "undefined-service": Code(_E, "A service is named that the definition does not have.", "Correct it.", many=True),
+    "undefined-volume": Code(
+        _E, "A named volume is mounted that 'volumes' does not declare.", "Declare it.", many=True
+    ),
+    "undefined-port": Code(
         _E,
         "A route leads to a port that its service does not have.",
         "Add it to the service's ports.",
@@ -138,14 +140,16 @@ CODES: dict[str, Code] = {
         many=True,
     ),
     # workloads
-    "update-policy": Code(_E, "The update policy is not allowed on this kind of workload.", "Choose another."),
-    "above-limit": Code(_E, "A request is larger than the limit of the same resource.", "Lower it.", many=True),
-    "user-name": Code(
+    "unsupported-update-policy": Code(
+        _E, "The update policy is not allowed on this kind of workload.", "Choose another."
+    ),
+    "request-above-limit": Code(_E, "A request is larger than the limit of the same resource.", "Lower it.", many=True),
+    "non-numeric-user": Code(
         _W,
         "A user or group is named that only the image knows; Kubernetes wants a number.",
         "Give the number.",
     ),
-    "pod-security": Code(
+    "pod-security-violation": Code(
         _E,
         "With --pod-security restricted, a service asks for what such a namespace refuses.",
         "Let it run as another user than root, without capabilities.",
@@ -161,10 +165,12 @@ CODES: dict[str, Code] = {
         "restart: on-failure makes the service a Job, which ends; a server would not come back.",
         "Use 'always' for what should go on running.",
     ),
-    "divert-off": Code(_W, "With endpoint_mode dnsrr the traffic-diverting feature does not work.", "Use vip."),
+    "no-traffic-diversion": Code(
+        _W, "With endpoint_mode dnsrr the traffic-diverting feature does not work.", "Use vip."
+    ),
     # volumes
-    "mount-clash": Code(_E, "Two volumes are mounted at the same path of one service.", "Remove one.", many=True),
-    "refused-path": Code(
+    "duplicate-mount": Code(_E, "Two volumes are mounted at the same path of one service.", "Remove one.", many=True),
+    "forbidden-path": Code(
         _E,
         "A host path that must not leave this machine: a system path, a socket, a device.",
         "Use a named volume, or a folder of the project.",
@@ -178,15 +184,15 @@ CODES: dict[str, Code] = {
     ),
     "missing-path": Code(_E, "A host path is not there.", "Create it, or correct the path.", many=True),
     # network
-    "never-public": Code(
+    "sensitive-port": Code(
         _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
     ),
-    "not-isolated": Code(
+    "no-network-isolation": Code(
         _W,
         "Networks keep services apart in Compose; in the cluster every service reaches every other.",
         "Write a NetworkPolicy where that matters.",
     ),
-    "private-port": Code(
+    "loopback-port": Code(
         _N,
         "A port is bound to loopback (127.0.0.1, ::1, localhost): it stays private, as in Compose.",
         "Leave the host address out for a URL.",
@@ -196,28 +202,30 @@ CODES: dict[str, Code] = {
             "{count} ports are bound to loopback, and so have no URL",
         ),
     ),
-    "not-http": Code(
+    "non-http-port": Code(
         _W,
         "A port is made public that usually speaks no HTTP, and an HTTPS route carries nothing else.",
         "Leave the published port out, as in '22' for '22:22', to keep it private.",
         many=True,
     ),
     "no-domain": Code(_E, "Endpoints are set, but no domain is known.", "Give --domain or set PLATFORM_DOMAIN."),
-    "not-public": Code(
+    "port-without-url": Code(
         _W,
         "A public port gets no URL, as no domain is known.",
         "Give --domain or set PLATFORM_DOMAIN.",
         many=True,
     ),
-    "host-shortened": Code(_W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True),
+    "hostname-truncated": Code(
+        _W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True
+    ),
     # the cluster
-    "foreign-object": Code(
+    "ownership-conflict": Code(
         _E,
         "An object of a name that is needed is in the namespace already, and belongs to someone else.",
         "Rename the service or volume, remove the other object, or deploy into another namespace.",
         many=True,
     ),
-    "volume-change": Code(
+    "volume-replacement": Code(
         _E,
         "A volume would have to be made anew, and would lose its data.",
         "Undo the change, or say with --replace-volume that the data may go.",
@@ -228,7 +236,7 @@ CODES: dict[str, Code] = {
         "See the reason given, and the lines below it.",
         many=True,
     ),
-    "try-failed": Code(
+    "job-retry": Code(
         _W,
         "A try of a Job failed, and it tries again.",
         "See the reason given, and the lines below it; nothing to do where a later try passes.",

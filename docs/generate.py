@@ -56,26 +56,26 @@ _WEB = "services:\n  web:\n    image: nginx\n"
 
 #: What is said of a cluster, as a run against one said it; tests/deploy holds these words.
 CLUSTER_MESSAGES = {
-    "foreign-object": "compose.yaml:3:8: error: services.app needs the name of Service 'app', which is in namespace"
-    " 'demo' already and belongs to someone else [foreign-object]",
-    "volume-change": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
-    " the file changes its size from 1Gi to 100Mi [volume-change]",
+    "ownership-conflict": "compose.yaml:3:8: error: services.app needs the name of Service 'app', which is in namespace"
+    " 'demo' already and belongs to someone else [ownership-conflict]",
+    "volume-replacement": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
+    " the file changes its size from 1Gi to 100Mi [volume-replacement]",
     "no-sync-path": "compose.yaml:2:3: error: services.web has no host volume, so there is nothing to develop it with"
     " [no-sync-path]",
     "unbuilt-image": "compose.yaml:5:9: warning: services.web.volumes[0] needs an image that only 'platform deploy'"
     " builds, as the service mounts 80 files, 40 KiB: kubectl can't run it [unbuilt-image]",
-    "try-failed": "compose.yaml:3:28: warning: services.app: failed with exit status 3 in try 1 of 7, and tries again"
-    " [try-failed]",
+    "job-retry": "compose.yaml:3:28: warning: services.app: failed with exit status 3 in try 1 of 7, and tries again"
+    " [job-retry]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",
 }
 
 EXAMPLES: dict[str, Example] = {
-    "no-definition": Example({}, shown=False),
+    "no-compose-file": Example({}, shown=False),
     "unreadable-file": _compose(f"{_WEB}    env_file: web.env\n"),
-    "several-files": Example({"compose.yaml": _WEB, "docker-compose.yml": _WEB}, shown=False),
-    "not-utf8": Example({"compose.yaml": b"services:\n  web:\n    image: nginx # caf\xe9\n"}, shown=False),
-    "bad-character": Example({"compose.yaml": f"{_WEB}    command: 'a\x07b'\n"}, shown=False),
-    "bad-yaml": _compose("services:\n  web:\n    image: nginx\n   restart: always\n"),
+    "multiple-compose-files": Example({"compose.yaml": _WEB, "docker-compose.yml": _WEB}, shown=False),
+    "invalid-utf8": Example({"compose.yaml": b"services:\n  web:\n    image: nginx # caf\xe9\n"}, shown=False),
+    "invalid-character": Example({"compose.yaml": f"{_WEB}    command: 'a\x07b'\n"}, shown=False),
+    "invalid-yaml": _compose("services:\n  web:\n    image: nginx\n   restart: always\n"),
     "too-deep": Example({"compose.yaml": "x-deep: " + 101 * "[" + 101 * "]" + "\n"}, shown=False),
     "too-large": Example({"compose.yaml": "x-large: [" + 400_000 * "a," + "a]\n"}, shown=False),
     "too-many-aliases": Example(
@@ -90,15 +90,15 @@ EXAMPLES: dict[str, Example] = {
     ),
     "recursive-alias": _compose("x-circle: &circle\n  inner: *circle\n"),
     "duplicate-key": _compose(f"{_WEB}    scale: 1\n    scale: 2\n"),
-    "bad-key": _compose("services:\n  1:\n    image: nginx\n"),
-    "bad-merge": _compose("services:\n  web:\n    <<: nginx\n    image: nginx\n"),
+    "non-string-key": _compose("services:\n  1:\n    image: nginx\n"),
+    "invalid-merge-key": _compose("services:\n  web:\n    <<: nginx\n    image: nginx\n"),
     "unknown-tag": _compose("services:\n  web:\n    image: !secret nginx\n"),
-    "bad-variable": _compose("services:\n  web:\n    image: nginx:${1}\n"),
+    "invalid-interpolation": _compose("services:\n  web:\n    image: nginx:${1}\n"),
     "required-variable": _compose("services:\n  web:\n    image: nginx:${TAG:?choose one}\n"),
     "unset-variable": _compose("services:\n  web:\n    image: nginx${SUFFIX}\n"),
-    "bad-env-file": _compose(f"{_WEB}    env_file: web.env\n", web__env='GREETING="hello\n'),
-    "wrong-type": _compose(f"{_WEB}    ports: 80\n"),
-    "bad-value": _compose(f"{_WEB}    scale: two\n"),
+    "invalid-env-file": _compose(f"{_WEB}    env_file: web.env\n", web__env='GREETING="hello\n'),
+    "invalid-type": _compose(f"{_WEB}    ports: 80\n"),
+    "invalid-value": _compose(f"{_WEB}    scale: two\n"),
     "missing-key": _compose(f"{_WEB}    ports:\n      - published: 8080\n"),
     "conflicting-keys": _compose(
         f"{_WEB}    healthcheck:\n      test: curl -f http://localhost\n      http: {{path: /, port: 80}}\n"
@@ -108,19 +108,19 @@ EXAMPLES: dict[str, Example] = {
     "no-services": _compose("volumes:\n  data:\n"),
     "unsupported-key": _compose(f"{_WEB}    container_name: front\n"),
     "no-effect": _compose(f"{_WEB}    ports:\n      - 192.168.1.5:8080:80\n"),
-    "harmless-setting": _compose(f"{_WEB}    container_name: web\n    networks: [front]\nnetworks:\n  front:\n"),
+    "redundant-key": _compose(f"{_WEB}    container_name: web\n    networks: [front]\nnetworks:\n  front:\n"),
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
-    "left-out": _compose(f"{_WEB}volumes:\n  data:\n"),
+    "not-deployed": _compose(f"{_WEB}volumes:\n  data:\n"),
     "derived-image": Example(
         {"compose.yaml": f"{_WEB}    volumes:\n      - ./pictures.tar:/pictures.tar\n", "pictures.tar": 300_000 * b"x"}
     ),
-    "name-cleaned": _compose("services:\n  my_app:\n    image: nginx\n"),
-    "bad-name": _compose("services:\n  9lives:\n    image: nginx\n"),
-    "name-clash": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
-    "unknown-service": _compose(f"{_WEB}    depends_on: [database]\n"),
-    "unknown-volume": _compose(f"{_WEB}    volumes: [data:/data]\n"),
-    "unknown-port": _compose(f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 8080\n'),
+    "name-normalized": _compose("services:\n  my_app:\n    image: nginx\n"),
+    "invalid-name": _compose("services:\n  9lives:\n    image: nginx\n"),
+    "name-conflict": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
+    "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
+    "undefined-volume": _compose(f"{_WEB}    volumes: [data:/data]\n"),
+    "undefined-port": _compose(f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 8080\n'),
     "dependency-cycle": _compose(
         "services:\n  a:\n    image: nginx\n    depends_on: [b]\n  b:\n    image: nginx\n    depends_on: [a]\n"
     ),
@@ -129,31 +129,31 @@ EXAMPLES: dict[str, Example] = {
         f"{_WEB}    depends_on:\n      db:\n        condition: service_completed_successfully\n"
         "  db:\n    image: postgres\n"
     ),
-    "update-policy": _compose(f"{_WEB}    labels:\n      dev.platform.com/update: on-delete\n"),
-    "above-limit": _compose(f"{_WEB}    mem_limit: 64m\n    mem_reservation: 128m\n"),
-    "user-name": _compose(f"{_WEB}    user: www-data\n"),
-    "pod-security": Example({"compose.yaml": f"{_WEB}    user: root\n"}, pod_security="restricted"),
+    "unsupported-update-policy": _compose(f"{_WEB}    labels:\n      dev.platform.com/update: on-delete\n"),
+    "request-above-limit": _compose(f"{_WEB}    mem_limit: 64m\n    mem_reservation: 128m\n"),
+    "non-numeric-user": _compose(f"{_WEB}    user: www-data\n"),
+    "pod-security-violation": Example({"compose.yaml": f"{_WEB}    user: root\n"}, pod_security="restricted"),
     "unknown-user": Example({"compose.yaml": _WEB}, pod_security="restricted"),
     "on-failure-job": _compose(f"{_WEB}    restart: on-failure\n"),
-    "divert-off": _compose(f"{_WEB}    deploy:\n      endpoint_mode: dnsrr\n"),
-    "mount-clash": _compose(
+    "no-traffic-diversion": _compose(f"{_WEB}    deploy:\n      endpoint_mode: dnsrr\n"),
+    "duplicate-mount": _compose(
         f"{_WEB}    volumes:\n      - data:/data\n      - {{type: tmpfs, target: /data/.}}\nvolumes:\n  data:\n"
     ),
-    "refused-path": _compose(f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n"),
+    "forbidden-path": _compose(f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n"),
     "outside-project": _compose(f"{_WEB}    volumes:\n      - ../shared:/usr/share/nginx/html\n"),
     "missing-path": _compose(f"{_WEB}    volumes:\n      - ./pages:/usr/share/nginx/html\n"),
-    "never-public": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
-    "not-isolated": _compose(
+    "sensitive-port": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
+    "no-network-isolation": _compose(
         "services:\n  web:\n    image: nginx\n    networks: [front]\n  db:\n    image: postgres\n    networks: [back]\n"
     ),
-    "private-port": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
-    "not-http": _compose('services:\n  git:\n    image: gitea\n    ports: ["2022:22"]\n'),
+    "loopback-port": _compose(f"{_WEB}    ports:\n      - 127.0.0.1:8080:80\n"),
+    "non-http-port": _compose('services:\n  git:\n    image: gitea\n    ports: ["2022:22"]\n'),
     "no-domain": Example(
         {"compose.yaml": f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 80\n'},
         domain="",
     ),
-    "not-public": Example({"compose.yaml": f'{_WEB}    ports: ["8080:80"]\n'}, domain=""),
-    "host-shortened": _compose(
+    "port-without-url": Example({"compose.yaml": f'{_WEB}    ports: ["8080:80"]\n'}, domain=""),
+    "hostname-truncated": _compose(
         f'{_WEB}    ports: ["80"]\nendpoints:\n  a-name-that-together-with-the-namespace-is-longer-than-dns-takes:\n'
         "    - path: /\n      service: web\n      port: 80\n"
     ),
@@ -171,7 +171,7 @@ def messages_of(example: Example) -> list[tuple[str, str]]:
         try:
             loaded = load(request)
         except ComposeplatError as error:
-            return [("no-definition", f"error: {error}\n  hint: {error.hint}")]
+            return [("no-compose-file", f"error: {error}\n  hint: {error.hint}")]
         make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
         return [(d.code, _line(d).replace(str(folder), "/home/ann/demo")) for d in loaded.report.sorted()]

@@ -38,16 +38,19 @@ CASES = {
         "compose.yaml:1:38: error: services.web.env_file names a file that does not exist: 'a.env' [unreadable-file]",
         service("env_file: a.env"),
     ),
-    "several-files": Case(
-        "compose.yaml:1:1: warning: 'compose.yml' stands here too and is passed over [several-files]",
+    "multiple-compose-files": Case(
+        "compose.yaml:1:1: warning: 'compose.yml' stands here too and is passed over [multiple-compose-files]",
         {"compose.yaml": WEB, "compose.yml": WEB},
     ),
-    "not-utf8": Case("compose.yaml:1:4: error: a byte here is not UTF-8 text [not-utf8]", {"compose.yaml": b"a: \xff"}),
-    "bad-character": Case(
-        "compose.yaml:1:4: error: a control character (U+0007) must not stand in the file [bad-character]", "a: \x07"
+    "invalid-utf8": Case(
+        "compose.yaml:1:4: error: a byte here is not UTF-8 text [invalid-utf8]", {"compose.yaml": b"a: \xff"}
     ),
-    "bad-yaml": Case(
-        "compose.yaml:1:5: error: not YAML: mapping values are not allowed in this context [bad-yaml]", "a: b: c"
+    "invalid-character": Case(
+        "compose.yaml:1:4: error: a control character (U+0007) must not stand in the file [invalid-character]",
+        "a: \x07",
+    ),
+    "invalid-yaml": Case(
+        "compose.yaml:1:5: error: not YAML: mapping values are not allowed in this context [invalid-yaml]", "a: b: c"
     ),
     "too-deep": Case("compose.yaml:1:101: error: collections are nested deeper than 100 levels [too-deep]", "[" * 200),
     "too-large": Case(
@@ -65,16 +68,16 @@ CASES = {
     "duplicate-key": Case(
         "compose.yaml:2:1: error: key 'services' is already set on line 1 [duplicate-key]", f"{WEB}\n{WEB}"
     ),
-    "bad-key": Case("compose.yaml:1:1: error: a key must be text, not '1' [bad-key]", f"1: a\n{WEB}"),
-    "bad-merge": Case(
+    "non-string-key": Case("compose.yaml:1:1: error: a key must be text, not '1' [non-string-key]", f"1: a\n{WEB}"),
+    "invalid-merge-key": Case(
         "compose.yaml:1:28: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
-        " [bad-merge]",
+        " [invalid-merge-key]",
         service("<<: a"),
     ),
     "unknown-tag": Case("compose.yaml:1:4: warning: the tag '!a' has no meaning here [unknown-tag]", f"x: !a b\n{WEB}"),
-    "bad-variable": Case(
+    "invalid-interpolation": Case(
         "compose.yaml:1:38: error: '${A' can't be substituted: the name in '${…}' must be followed by '}' or one of"
-        " :- - :+ + :? ? [bad-variable]",
+        " :- - :+ + :? ? [invalid-interpolation]",
         service("command: '${A'"),
     ),
     "required-variable": Case(
@@ -85,14 +88,15 @@ CASES = {
         "compose.yaml:1:37: warning: the variable 'A' is not set; it was taken as empty [unset-variable]",
         service("command: $A"),
     ),
-    "bad-env-file": Case(
-        ".env:1:1: error: the line is not NAME=value [bad-env-file]", {"compose.yaml": WEB, ".env": "a b c"}
+    "invalid-env-file": Case(
+        ".env:1:1: error: the line is not NAME=value [invalid-env-file]", {"compose.yaml": WEB, ".env": "a b c"}
     ),
-    "wrong-type": Case(
-        "compose.yaml:1:35: error: services.web.ports must be a list, not a mapping [wrong-type]", service("ports: {}")
+    "invalid-type": Case(
+        "compose.yaml:1:35: error: services.web.ports must be a list, not a mapping [invalid-type]",
+        service("ports: {}"),
     ),
-    "bad-value": Case(
-        "compose.yaml:1:36: error: services.web.public must be true or false, not 'perhaps' [bad-value]",
+    "invalid-value": Case(
+        "compose.yaml:1:36: error: services.web.public must be true or false, not 'perhaps' [invalid-value]",
         service("public: perhaps"),
     ),
     "missing-key": Case(
@@ -120,9 +124,9 @@ CASES = {
         " [no-effect]",
         service("ports: ['10.0.0.1:80:80']"),
     ),
-    "harmless-setting": Case(
+    "redundant-key": Case(
         "compose.yaml:1:28: note: services.web.container_name has no effect here, and needs none: others reach it as"
-        " 'web' [harmless-setting]",
+        " 'web' [redundant-key]",
         service("container_name: web"),
     ),
     "ignored-key": Case(
@@ -133,8 +137,8 @@ CASES = {
         "compose.yaml:1:28: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]",
         service("comand: a"),
     ),
-    "left-out": Case(
-        "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [left-out]",
+    "not-deployed": Case(
+        "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [not-deployed]",
         f"{WEB}\nvolumes: {{data: {{}}}}",
     ),
     "derived-image": Case(
@@ -142,30 +146,30 @@ CASES = {
         " image made from the service's own [derived-image]",
         {"compose.yaml": service("volumes: ['./a:/a']"), "a": b"x" * (MAX_HOST_BYTES + 1)},
     ),
-    "name-cleaned": Case(
-        "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', and that is its DNS name [name-cleaned]",
+    "name-normalized": Case(
+        "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', and that is its DNS name [name-normalized]",
         "services: {My_Web: {image: x}}",
     ),
-    "bad-name": Case(
-        "compose.yaml:1:12: error: services.1web can't be made a Kubernetes name [bad-name]",
+    "invalid-name": Case(
+        "compose.yaml:1:12: error: services.1web can't be made a Kubernetes name [invalid-name]",
         "services: {1web: {image: x}}",
     ),
-    "name-clash": Case(
-        "compose.yaml:1:32: error: services.my_web and services.my-web would both be named 'my-web' [name-clash]",
+    "name-conflict": Case(
+        "compose.yaml:1:32: error: services.my_web and services.my-web would both be named 'my-web' [name-conflict]",
         "services: {my-web: {image: x}, my_web: {image: x}}",
     ),
-    "unknown-service": Case(
+    "undefined-service": Case(
         "compose.yaml:1:41: error: services.web.depends_on[0] names 'db', which is not a service of the definition"
-        " [unknown-service]",
+        " [undefined-service]",
         service("depends_on: [db]"),
     ),
-    "unknown-volume": Case(
+    "undefined-volume": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a volume that 'volumes' does not declare: 'data:/d'"
-        " [unknown-volume]",
+        " [undefined-volume]",
         service("volumes: ['data:/d']"),
     ),
-    "unknown-port": Case(
-        "compose.yaml:2:13: error: endpoints[0] leads to port '80', which service 'web' does not have [unknown-port]",
+    "undefined-port": Case(
+        "compose.yaml:2:13: error: endpoints[0] leads to port '80', which service 'web' does not have [undefined-port]",
         f"{WEB}\nendpoints: [{{path: /, service: web, port: 80}}]",
     ),
     "dependency-cycle": Case(
@@ -181,18 +185,19 @@ CASES = {
         " ever [not-a-job]",
         "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n  b: {image: x}",
     ),
-    "update-policy": Case(
+    "unsupported-update-policy": Case(
         "compose.yaml:1:62: error: services.web.labels.dev.platform.com/update must be 'rolling' or 'recreate' on a"
-        " Deployment, not 'on-delete' [update-policy]",
+        " Deployment, not 'on-delete' [unsupported-update-policy]",
         service("labels: {dev.platform.com/update: on-delete}"),
     ),
-    "above-limit": Case(
-        "compose.yaml:1:45: error: services.web.mem_reservation is above the limit of the same resource [above-limit]",
+    "request-above-limit": Case(
+        "compose.yaml:1:45: error: services.web.mem_reservation is above the limit of the same resource"
+        " [request-above-limit]",
         service("mem_reservation: 2g, mem_limit: 1g"),
     ),
-    "user-name": Case(
+    "non-numeric-user": Case(
         "compose.yaml:1:34: warning: services.web.user names a user that only the image knows, and has no effect; the"
-        " image's own user holds [user-name]",
+        " image's own user holds [non-numeric-user]",
         service("user: www"),
     ),
     "on-failure-job": Case(
@@ -200,19 +205,19 @@ CASES = {
         " started again after that [on-failure-job]",
         service("restart: on-failure"),
     ),
-    "divert-off": Case(
+    "no-traffic-diversion": Case(
         "compose.yaml:1:52: warning: services.web.deploy.endpoint_mode is 'dnsrr', with which the traffic-diverting"
-        " feature does not work [divert-off]",
+        " feature does not work [no-traffic-diversion]",
         service("deploy: {endpoint_mode: dnsrr}"),
     ),
-    "mount-clash": Case(
+    "duplicate-mount": Case(
         "compose.yaml:1:42: error: services.web.volumes[1] mounts at the same path as another volume of this service"
-        " [mount-clash]",
+        " [duplicate-mount]",
         service("volumes: [/a, {type: tmpfs, target: /a/.}]"),
     ),
-    "refused-path": Case(
+    "forbidden-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a system path of this machine: '/proc:/p'"
-        " [refused-path]",
+        " [forbidden-path]",
         service("volumes: ['/proc:/p']"),
     ),
     "outside-project": Case(
@@ -225,23 +230,23 @@ CASES = {
         " [missing-path]",
         service("volumes: ['./a:/a']"),
     ),
-    "never-public": Case(
+    "sensitive-port": Case(
         "compose.yaml:1:36: warning: services.web.ports[0] is not made public: it is on the list of ports of"
-        " databases and debuggers [never-public]",
+        " databases and debuggers [sensitive-port]",
         service("ports: ['5432:5432']"),
     ),
-    "not-isolated": Case(
+    "no-network-isolation": Case(
         "compose.yaml:1:28: warning: services.web.networks keeps it apart from 'db' in Compose; here every service"
-        " reaches every other [not-isolated]",
+        " reaches every other [no-network-isolation]",
         "services: {web: {image: x, networks: [front]}, db: {image: x, networks: [back]}}",
     ),
-    "private-port": Case(
+    "loopback-port": Case(
         "compose.yaml:1:36: note: services.web.ports[0] is bound to loopback: it stays private and gets no URL"
-        " [private-port]",
+        " [loopback-port]",
         service("ports: ['127.0.0.1:80:80']"),
     ),
-    "not-http": Case(
-        "compose.yaml:1:36: warning: services.web.ports[0] gets an HTTPS route, which can't carry SSH [not-http]",
+    "non-http-port": Case(
+        "compose.yaml:1:36: warning: services.web.ports[0] gets an HTTPS route, which can't carry SSH [non-http-port]",
         service("ports: ['22:22']"),
     ),
     "no-domain": Case(
@@ -249,15 +254,15 @@ CASES = {
         f"{service('ports: [80]')}\nendpoints: [{{path: /, service: web, port: 80}}]",
         {"domain": ""},
     ),
-    "not-public": Case(
+    "port-without-url": Case(
         "compose.yaml:1:36: warning: services.web.ports[0] is public, but gets no address, as no domain is known"
-        " [not-public]",
+        " [port-without-url]",
         service("ports: ['80:80']"),
         {"domain": ""},
     ),
-    "host-shortened": Case(
+    "hostname-truncated": Case(
         "compose.yaml:1:36: warning: services.web.ports[0] has a host name too long for DNS; it is shortened, with a"
-        " hash [host-shortened]",
+        " hash [hostname-truncated]",
         service("ports: ['80:80']"),
         {"namespace": "a" * 63},
     ),
@@ -283,16 +288,16 @@ def test_no_definition(project: Project) -> None:
 def test_every_code_has_a_definition() -> None:
     """The table has a row for each code, and none for a code that is gone; tests of commands have the others."""
     elsewhere = {
-        "foreign-object",
-        "volume-change",
+        "ownership-conflict",
+        "volume-replacement",
         "deploy-failed",
-        "try-failed",
+        "job-retry",
         "no-sync-path",
         "unbuilt-image",
-        "pod-security",
+        "pod-security-violation",
         "unknown-user",
     }
-    assert set(CODES) == {*CASES, *elsewhere, "no-definition"}
+    assert set(CODES) == {*CASES, *elsewhere, "no-compose-file"}
 
 
 def test_rows() -> None:

@@ -30,8 +30,8 @@ def test_messages_are_sorted_as_people_read() -> None:
     report = Report()
     report.add("unknown-key", Span(SECOND, 1, 1), (), "fourth")
     report.add("no-effect", Span(FIRST, 2, 1), (), "third")
-    report.add("bad-value", Span(FIRST, 2, 1), (), "second")
-    report.add("bad-value", Span(FIRST, 1, 10), (), "first")
+    report.add("invalid-value", Span(FIRST, 2, 1), (), "second")
+    report.add("invalid-value", Span(FIRST, 1, 10), (), "first")
 
     assert [d.message for d in report.sorted()] == ["first", "second", "third", "fourth"]
 
@@ -49,7 +49,7 @@ def test_several_messages_for_one_place() -> None:
     """A code that may tell several things tells each once, whatever path it was met under."""
     report = Report()
     for path, text in (("a", "is wrong"), ("b", "is wrong"), ("b", "is bad")):
-        report.add("bad-value", Span(FIRST, 1, 1), (path,), f"{path} {text}")
+        report.add("invalid-value", Span(FIRST, 1, 1), (path,), f"{path} {text}")
 
     assert [d.message for d in report.sorted()] == ["a is wrong", "b is bad"]
     assert report.errors == 2
@@ -71,7 +71,7 @@ def test_only_errors_are_counted() -> None:
     report.add("no-effect", Span(FIRST), (), "warning")
     report.add("ignored-key", Span(FIRST), (), "note")
     report.raise_if_errors()
-    report.add("bad-value", Span(FIRST), (), "error")
+    report.add("invalid-value", Span(FIRST), (), "error")
 
     with pytest.raises(InvalidDefinition):
         report.raise_if_errors()
@@ -80,7 +80,7 @@ def test_only_errors_are_counted() -> None:
 def test_at_least() -> None:
     """Notes are left out unless they are wanted; under strict an unknown key is an error and any other note is not."""
     report = Report()
-    report.add("bad-value", Span(FIRST, 1), (), "error")
+    report.add("invalid-value", Span(FIRST, 1), (), "error")
     report.add("no-effect", Span(FIRST, 2), (), "warning")
     report.add("unknown-key", Span(FIRST, 3), (), "unknown")
     report.add("ignored-key", Span(FIRST, 4), (), "ignored")
@@ -95,8 +95,8 @@ def test_notes_are_summed_up() -> None:
     """Of notes that a user should know of there is one line a kind, with the keys, those that come most often first."""
     report = Report()
     for line, path in enumerate((("services", "a", "tty"), ("networks", "x", "driver"), ("networks",))):
-        report.add("harmless-setting", Span(FIRST, line), path, "note")
-    report.add("private-port", Span(FIRST, 9), ("services", "a", "ports", 0), "note")
+        report.add("redundant-key", Span(FIRST, line), path, "note")
+    report.add("loopback-port", Span(FIRST, 9), ("services", "a", "ports", 0), "note")
     report.add("ignored-key", Span(FIRST, 9), ("services", "a", "uts"), "note")
 
     assert report.summed_up() == [
@@ -114,8 +114,8 @@ def test_an_unknown_code() -> None:
 def test_invalid_definition() -> None:
     """The exception names the first error and how many more there are."""
     report = Report()
-    report.add("bad-value", Span(FIRST, 7), (), "second")
-    report.add("bad-value", Span(FIRST, 3), (), "first")
+    report.add("invalid-value", Span(FIRST, 7), (), "second")
+    report.add("invalid-value", Span(FIRST, 3), (), "first")
     report.add("no-effect", Span(FIRST, 1), (), "a warning")
 
     assert str(InvalidDefinition(report)) == "b.yaml:3: first (and 1 more)"
@@ -189,7 +189,7 @@ def test_quoted(text: str, expected: str) -> None:
 def test_messages_and_hints_are_printable() -> None:
     """A name with an escape sequence can't reach the terminal through a message, a hint or an exception."""
     report = Report()
-    report.add("bad-value", Span(FIRST), (), "\x1b[2J", "\x1b[2J")
+    report.add("invalid-value", Span(FIRST), (), "\x1b[2J", "\x1b[2J")
     error = ComposeplatError("\x1b[2J", "\x1b[2J")
 
     assert {"\\x1b[2J"} == {report.sorted()[0].message, report.sorted()[0].hint, str(error), error.hint}

@@ -255,7 +255,7 @@ def test_every_exit_status_is_documented() -> None:
 
 def test_every_field_of_a_json_message_is_documented() -> None:
     """docs/commands.md has a row for each field of a message as JSON."""
-    diagnostic = Diagnostic(code="bad-value", span=Span(Source("compose.yaml", Path())), path=(), message="x")
+    diagnostic = Diagnostic(code="invalid-value", span=Span(Source("compose.yaml", Path())), path=(), message="x")
     section = COMMANDS_PAGE.read_text().partition("### Messages as JSON")[2]
     fields = json.loads(json.dumps(as_data(diagnostic, strict=False)))
 

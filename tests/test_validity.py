@@ -58,22 +58,22 @@ def test_what_is_rendered_an_api_server_takes(definition: str, project: Project)
 REFUSED = {
     "two ports of one name, told apart by protocol": (
         "services: {a: {image: x, ports: [{target: 53, name: dns}, {target: 53, name: dns, protocol: udp}]}}",
-        ["compose.yaml:1:59: error: services.a.ports[1] has the name of another port [name-clash]"],
+        ["compose.yaml:1:59: error: services.a.ports[1] has the name of another port [name-conflict]"],
     ),
     "a port named as another one is without a name": (
         "services: {a: {image: x, ports: [{target: 80, name: tcp-81}, 81]}}",
-        ["compose.yaml:1:34: error: services.a.ports[0] has the name of another port [name-clash]"],
+        ["compose.yaml:1:34: error: services.a.ports[0] has the name of another port [name-conflict]"],
     ),
     "a port named as its published one is": (
         "services: {a: {image: x, ports: [{target: 80, published: 8080, name: tcp-8080}]}}",
-        ["compose.yaml:1:34: error: services.a.ports[0] has the name of another port [name-clash]"],
+        ["compose.yaml:1:34: error: services.a.ports[0] has the name of another port [name-conflict]"],
     ),
     "a node's label with capitals before the slash": (
         "services: {a: {image: x, x-node-selector: {A/b: c}}}",
         [
             (
                 "compose.yaml:1:49: error: services.a.x-node-selector.A/b must be a node's label: a name and a value of"
-                " letters, digits, '-', '_' and '.' [bad-value]"
+                " letters, digits, '-', '_' and '.' [invalid-value]"
             )
         ],
     ),
@@ -85,7 +85,7 @@ REFUSED = {
         [
             (
                 f"compose.yaml:3:{column}: error: endpoints[{index}].path must be a path of an address, without '//',"
-                f" '/./', '/../', '%2F', '?' or spaces, not '{path}' [bad-value]"
+                f" '/./', '/../', '%2F', '?' or spaces, not '{path}' [invalid-value]"
             )
             for index, (column, path) in enumerate([(28, "/%zz"), (64, "/a%2fb")])
         ],

@@ -211,7 +211,7 @@ def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: boo
 
 def _warn(failure: Failure, planned: Planned) -> None:
     """Show a failure that is not final, while the work goes on."""
-    report = _report(failure, planned, "try-failed")
+    report = _report(failure, planned, "job-retry")
     missing = left_out(planned.loaded, failure.service, failure.cause)
     text = diagnostics_text(report.sorted()) + _lines_text(failure, planned) + diagnostics_text(missing.sorted())
     data = {"event": "warning", **Mask(planned.plan.confidential).clean_data(_row(failure, planned))}

@@ -159,7 +159,7 @@ def _is_linked(planned: Planned, development: Development, service: Service, cho
             shown = loaded.origins.shown(*place, "source")
             link = quoted(os.path.relpath(linked[mount.source], loaded.folder))
             message = f"mounts a host path that is a link, or lies behind one, which 'up' does not follow: {shown}"
-            checker.say("refused-path", place, message, f"mount what the link {link} leads to by its own path")
+            checker.say("forbidden-path", place, message, f"mount what the link {link} leads to by its own path")
     return show_report(report, as_json=choice.json_diagnostics)
 
 

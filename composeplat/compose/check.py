@@ -57,12 +57,12 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
         path = (kind, name)
         if not fits(cleaned):
             hint = f"use at most {LONGEST_LABEL} letters, digits and '-', beginning with {first}"
-            checker.say("bad-name", path, "can't be made a Kubernetes name", hint, at_key=True)
+            checker.say("invalid-name", path, "can't be made a Kubernetes name", hint, at_key=True)
             continue
         if cleaned != name:
             what = "its DNS name" if kind == "services" else "its name in the cluster"
             checker.say(
-                "name-cleaned",
+                "name-normalized",
                 path,
                 f"becomes '{cleaned}', and that is {what}",
                 f"name it '{cleaned}'",
@@ -70,7 +70,7 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
             )
         if cleaned in meant:
             checker.say(
-                "name-clash",
+                "name-conflict",
                 path,
                 f"and {kind}.{meant[cleaned]} would both be named '{cleaned}'",
                 "rename one of them",
@@ -84,7 +84,7 @@ def _check_length(checker: Checker, service: Service) -> None:
     if service.workload_kind == "StatefulSet" and LONGEST_STATEFUL < len(cleaned) <= LONGEST_LABEL:
         hint = f"use at most {LONGEST_STATEFUL} characters, such as '{shorten(cleaned, LONGEST_STATEFUL)}'"
         checker.say(
-            "bad-name",
+            "invalid-name",
             ("services", service.name),
             "is too long a name for a service that keeps data",
             hint,
@@ -104,7 +104,7 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
         if found is None:
             if dependency.required:
                 checker.say(
-                    "unknown-service",
+                    "undefined-service",
                     path,
                     f"names {shown}, which is not a service of the definition",
                     _near(services),
@@ -185,7 +185,7 @@ def _check_isolation(checker: Checker) -> None:
         named, other = (first, second) if on[first] != DEFAULT_NETWORKS else (second, first)
         message = f"keeps it apart from '{other}' in Compose; here every service reaches every other"
         hint = "a NetworkPolicy of your own keeps them apart"
-        checker.say("not-isolated", ("services", named, "networks"), message, hint, at_key=True)
+        checker.say("no-network-isolation", ("services", named, "networks"), message, hint, at_key=True)
 
 
 # mounts ---------------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def check_left_out(checker: Checker, service: Service) -> None:
         if mount.kind == HOST:
             path = ("services", service.name, "mounts", index)
             message = "is a host volume of a service that is built: it is for development, and not deployed"
-            checker.say("left-out", path, message, "copy it into the image: COPY in the Dockerfile")
+            checker.say("not-deployed", path, message, "copy it into the image: COPY in the Dockerfile")
 
 
 def _check_mounts(checker: Checker, service: Service) -> None:
@@ -209,14 +209,14 @@ def _check_mounts(checker: Checker, service: Service) -> None:
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
-            checker.say("unknown-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
+            checker.say("undefined-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
 
 
 def _check_unused_volumes(checker: Checker) -> None:
     mounted = checker.project.mounted_volumes
     for name in checker.project.volumes:
         if name not in mounted:
-            checker.say("left-out", ("volumes", name), "is mounted by no service, and not created", at_key=True)
+            checker.say("not-deployed", ("volumes", name), "is mounted by no service, and not created", at_key=True)
 
 
 # workloads ------------------------------------------------------------------------------------------------------------
@@ -233,10 +233,10 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     shown = checker.origins.shown(*path)
     if allowed:
         message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
-        checker.say("update-policy", path, message, _why_kind(service))
+        checker.say("unsupported-update-policy", path, message, _why_kind(service))
     else:
         message = f"is {shown}, which no Job takes: it is replaced as a whole"
-        checker.say("update-policy", path, message, "remove the label, or set restart: always")
+        checker.say("unsupported-update-policy", path, message, "remove the label, or set restart: always")
 
 
 def _why_kind(service: Service) -> str:
@@ -255,7 +255,9 @@ def _check_resources(checker: Checker, service: Service) -> None:
     for what, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
         if request is not None and limit is not None and request > limit:
             path = ("services", service.name, f"request_{what}")
-            checker.say("above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit")
+            checker.say(
+                "request-above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit"
+            )
 
 
 def _check_command(checker: Checker, service: Service) -> None:

@@ -87,7 +87,7 @@ def evaluate_lines(
     for line in parsed.lines:
         if length > MAX_VALUES:
             message = f"the values become longer than {MAX_VALUES // 1024 // 1024} MiB in all"
-            report.add("bad-env-file", Span(source, line.line), (), message)
+            report.add("invalid-env-file", Span(source, line.line), (), message)
             break
         if line.template is None:
             value = lookup(line.name)
@@ -104,13 +104,13 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
     try:
         parts = parse_template(line.template or "")
     except BadTemplate as error:
-        report.add("bad-env-file", span, (), f"the value of '{line.name}' can't be substituted: {error}")
+        report.add("invalid-env-file", span, (), f"the value of '{line.name}' can't be substituted: {error}")
         return None
     outcome = Outcome()
     value = evaluate(parts, look, outcome)
     if outcome.is_too_long:
         message = f"variables make the value of '{line.name}' longer than {MAX_TEXT // 1024 // 1024} MiB"
-        report.add("bad-env-file", span, (), message)
+        report.add("invalid-env-file", span, (), message)
         return None
     if outcome.unset:
         # What looks like a variable's name may be the end of a password that holds a dollar sign: it is not repeated.
@@ -148,7 +148,7 @@ def parse_env(source: Source, report: Report) -> list[Line]:
             column = start - max(source.text.rfind("\n", 0, start), source.text.rfind("\r", 0, start))
             message = str(error) if isinstance(error, ValueError) else "the line is not NAME=value"
             hint = "quote a value that holds quotes or spaces, and begin a comment with '#'"
-            report.add("bad-env-file", Span(source, number, column), (), message, hint)
+            report.add("invalid-env-file", Span(source, number, column), (), message, hint)
             reader.read_regex(_REST)
 
 

@@ -33,7 +33,7 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
     except BadTemplate as error:
         span = _inside(scalar, error.offset)
         hint = "write ${NAME} or ${NAME:-default}, or $$ for a dollar sign"
-        report.add("bad-variable", span, (), f"{quoted(text)} can't be substituted: {error}", hint)
+        report.add("invalid-interpolation", span, (), f"{quoted(text)} can't be substituted: {error}", hint)
         return scalar
     if uses.length > MAX_TEXT_IN_ALL:
         return scalar

@@ -96,7 +96,7 @@ def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
             want = "a single value" if isinstance(base, Scalar) else kind_of(base)
             where = dotted(path) or "the definition"
             message = f"{where} must be {want}, as in the file it is laid over, not {kind_of(over)}"
-            report.add("wrong-type", over.span, path, message)
+            report.add("invalid-type", over.span, path, message)
             return base
 
 
@@ -261,7 +261,7 @@ def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> N
         if target in seen:
             where = (*path, index)
             message = f"{dotted(where)} mounts at the same path as another volume of this service"
-            report.add("mount-clash", item.span, where, message, "remove one of them")
+            report.add("duplicate-mount", item.span, where, message, "remove one of them")
         seen.add(target)
 
 

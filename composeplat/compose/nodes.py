@@ -175,7 +175,7 @@ def decode(content: bytes, source: Callable[[str], Source], report: Report) -> S
         wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
         what = "the file is UTF-16 text, not UTF-8" if wide else "a byte here is not UTF-8 text"
         report.add(
-            "not-utf8",
+            "invalid-utf8",
             Span(source("" if wide else content.decode("utf-8", "replace")), *((1, 1) if wide else (line, column))),
             (),
             what,
@@ -187,7 +187,7 @@ def decode(content: bytes, source: Callable[[str], Source], report: Report) -> S
     if bad:
         line, column = end_of(text[: bad.start()])
         message = f"a control character (U+{ord(bad[0]):04X}) must not stand in the file"
-        report.add("bad-character", Span(made, line, column), (), message, "remove it")
+        report.add("invalid-character", Span(made, line, column), (), message, "remove it")
         raise StopReading
     return made
 
@@ -203,7 +203,7 @@ class Amount:
 def read_nodes(source: Source, report: Report, amount: Amount | None = None) -> list[Node]:
     """Read the documents of a source; raises :class:`StopReading` after reporting why where it can't."""
     if source.text.count("\n%") > MAX_DIRECTIVES:  # each is compared with all before it
-        report.add("bad-yaml", Span(source), (), f"not YAML: there are more than {MAX_DIRECTIVES} directives")
+        report.add("invalid-yaml", Span(source), (), f"not YAML: there are more than {MAX_DIRECTIVES} directives")
         raise StopReading
     builder = _Builder(source, report, amount or Amount())
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -214,7 +214,7 @@ def read_nodes(source: Source, report: Report, amount: Amount | None = None) -> 
         _report_yaml(error, source, report)
         raise StopReading from None
     except yaml.YAMLError as error:
-        report.add("bad-yaml", Span(source), (), f"not YAML: {type(error).__name__}")
+        report.add("invalid-yaml", Span(source), (), f"not YAML: {type(error).__name__}")
         raise StopReading from None
     except RecursionError:  # only the pure-Python parser, where the library was built without its C part
         report.add("too-deep", Span(source), (), f"collections are nested deeper than {MAX_DEPTH} levels")
@@ -233,7 +233,7 @@ def _report_yaml(error: yaml.MarkedYAMLError, source: Source, report: Report) ->
         problem, hint = "a tab stands where a line is indented", "indent with spaces"
     # The library counts on behind a last line without an end.
     place = min((mark.line + 1, mark.column + 1), end_of(source.text)) if mark else (1, 1)
-    report.add("bad-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
+    report.add("invalid-yaml", Span(source, *place), (), f"not YAML: {problem}", hint or _yaml_hint(problem))
 
 
 def _yaml_hint(problem: str) -> str:
@@ -340,7 +340,7 @@ class _Builder:
         node, height = self._anchors.get(event.anchor, (None, 0))
         if node is None:
             message = f"not YAML: the alias {quoted('*' + event.anchor)} names no anchor above it"
-            self.report.add("bad-yaml", span, (), message, f"define it as &{event.anchor}, before its use")
+            self.report.add("invalid-yaml", span, (), message, f"define it as &{event.anchor}, before its use")
             raise StopReading
         self._check_depth(span, height)
         self.amount.aliased += node.size
@@ -373,7 +373,7 @@ class _Builder:
         if not isinstance(node, Scalar) or not node.means_text:
             what = quoted(node.text) if isinstance(node, Scalar) else kind_of(node)
             hint = f'quote it: "{node.text}"' if isinstance(node, Scalar) else ""
-            self.report.add("bad-key", node.span, (), f"a key must be text, not {what}", hint)
+            self.report.add("non-string-key", node.span, (), f"a key must be text, not {what}", hint)
             frame.skip_value = True
         else:
             frame.key = node
@@ -401,7 +401,7 @@ class _Builder:
             for base in value.items if isinstance(value, Sequence) else [value]:
                 if not isinstance(base, Mapping):
                     message = f"the merge key '<<' takes a mapping or a list of mappings, not {kind_of(base)}"
-                    self.report.add("bad-merge", key.span, (), message, "give it an alias such as *defaults")
+                    self.report.add("invalid-merge-key", key.span, (), message, "give it an alias such as *defaults")
                     continue
                 for name, entry in base.entries.items():
                     if name not in mapping.entries:

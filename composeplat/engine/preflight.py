@@ -117,7 +117,7 @@ def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, orig
     )
     name = ".".join(str(part) for part in path)
     report.add(
-        "foreign-object", origins.at(*path), path,
+        "ownership-conflict", origins.at(*path), path,
         f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
         f" already and belongs to {whose}",
         "rename it here, remove the other, or deploy into another namespace with --namespace",
@@ -129,7 +129,7 @@ def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Ori
     if changes:
         name = ".".join(str(part) for part in path)
         report.add(
-            "volume-change", origins.at(*path), path,
+            "volume-replacement", origins.at(*path), path,
             f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
             f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
         )  # fmt: skip

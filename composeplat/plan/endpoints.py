@@ -55,7 +55,7 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
         if one.name in taken:
             other = dotted(checker.origins.written_at(taken[one.name].origin))
             hint = "rename the endpoint, or map the port privately: '80' for '8080:80'"
-            checker.say("name-clash", one.origin, f"would have the same name and address as {other}", hint)
+            checker.say("name-conflict", one.origin, f"would have the same name and address as {other}", hint)
         taken.setdefault(one.name, one)
     return tuple(_plan_endpoint(checker, one, settings, identity) for one in taken.values())
 
@@ -77,7 +77,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     if ports and not settings.domain:
         for port in ports.values():
             message = "is public, but gets no address, as no domain is known"
-            checker.say("not-public", origin_of(service, port), message, "give --domain or set PLATFORM_DOMAIN")
+            checker.say("port-without-url", origin_of(service, port), message, "give --domain or set PLATFORM_DOMAIN")
         return []
     name = clean(service.name)
     return [
@@ -108,20 +108,20 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
     if port.loopback:
         hint = _ROUTE if listed else "for a URL, leave the host address out" if routable else ""
         message = "is bound to loopback: it stays private and gets no URL"
-        checker.say("private-port", origin_of(service, port), message, hint)
+        checker.say("loopback-port", origin_of(service, port), message, hint)
     elif listed:
         message = "is not made public: it is on the list of ports of databases and debuggers"
-        checker.say("never-public", origin_of(service, port), message, _ROUTE)
+        checker.say("sensitive-port", origin_of(service, port), message, _ROUTE)
     elif not routable:
         message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and nothing else leads in from outside"
         checker.say(
-            "never-public", origin_of(service, port), message, f"for a way in: {_way_in(checker, service, port)}"
+            "sensitive-port", origin_of(service, port), message, f"for a way in: {_way_in(checker, service, port)}"
         )
     elif port.target in NOT_HTTP:
         spoken = "what this port is for" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
         message = f"gets an HTTPS route, which can't carry {spoken}"
         hint = f"publish no port to keep it private; for a way in: {_way_in(checker, service, port)}"
-        checker.say("not-http", origin_of(service, port), message, hint)
+        checker.say("non-http-port", origin_of(service, port), message, hint)
     return routable and not port.loopback and not listed
 
 
@@ -147,11 +147,11 @@ def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[
         checker.say("no-domain", ("endpoints",), "need a domain, and none is known", hint, at_key=True)
     name = make_label(endpoint.name) if endpoint.name else settings.environment
     if not name:
-        checker.say("bad-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
+        checker.say("invalid-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
         return []
     if endpoint.name and name != endpoint.name:
         message = f"becomes '{name}', and that is its name in the cluster and in its address"
-        checker.say("name-cleaned", origin, message, f"name it '{name}'", at_key=True)
+        checker.say("name-normalized", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
     for index, route in enumerate(endpoint.routes):
         _check_route(checker, route, ("routes", endpoint.name, index), paths)
@@ -163,7 +163,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
     if service is None:
         names = ", ".join(islice(checker.project.services, 8))
         checker.say(
-            "unknown-service",
+            "undefined-service",
             origin,
             "leads to a service that the definition does not have",
             f"services are: {names}",
@@ -171,7 +171,9 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
     elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
         _say_unknown_port(checker, service, origin)
     if route.path in paths:
-        checker.say("name-clash", origin, "has the same path as another route of this endpoint", "remove one of them")
+        checker.say(
+            "name-conflict", origin, "has the same path as another route of this endpoint", "remove one of them"
+        )
     paths.add(route.path)
 
 
@@ -185,7 +187,7 @@ def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> No
     listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
     message = f"leads to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
-    checker.say("unknown-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
+    checker.say("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
 
 
 def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> str:
@@ -202,9 +204,11 @@ def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
 def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:
     host, shortened = host_of(wanted.name, settings.namespace, settings.domain)
     if shortened:
-        checker.say("host-shortened", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash")
+        checker.say(
+            "hostname-truncated", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash"
+        )
     if settings.domain and not is_dns_name(host):
-        checker.say("bad-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
+        checker.say("invalid-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
     labels, annotations = _split_labels(checker, wanted)
     routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
     metadata = identity.metadata(wanted.name, wanted.name, annotations)
@@ -213,7 +217,7 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     manifest = make(metadata, host, routes, settings)
     if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
         message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
-        checker.say("bad-value", wanted.origin, message, "divide it into several named endpoints")
+        checker.say("invalid-value", wanted.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
     desired = Desired(key=f"endpoint/{wanted.name}", manifest=manifest, needs=needs)

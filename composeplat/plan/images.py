@@ -52,7 +52,7 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
             path = ("services", service.name, "build", "additional_contexts", context)
             shown = checker.origins.shown(*path)
             hint = checker.report.near(name, checker.project.services)
-            checker.say("unknown-service", path, f"names a service that the definition does not have: {shown}", hint)
+            checker.say("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
     return ImageBuild(service=service.name, reference=reference, build=service.build, bases=bases)
 
 

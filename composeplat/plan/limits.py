@@ -17,14 +17,14 @@ def check_limits(checker: Checker, service: Service) -> None:
     size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
     if size > _LARGEST_SECRET:
         message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
-        checker.say("bad-value", (*path, "environment"), message, "mount large values as files")
+        checker.say("invalid-value", (*path, "environment"), message, "mount large values as files")
     annotations = {**service.labels, **service.annotations}
     size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
     if size > _LARGEST_ANNOTATIONS:
         message = (
             f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
         )
-        checker.say("bad-value", path, message, "shorten them", at_key=True)
+        checker.say("invalid-value", path, message, "shorten them", at_key=True)
     _tell_of_host_content(checker, service)
 
 
@@ -40,7 +40,7 @@ def _tell_of_host_content(checker: Checker, service: Service) -> None:
 
 def _tell_of_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:
     if mount.read_only:
-        checker.say("left-out", path, "is an empty folder, and nothing is mounted")
+        checker.say("not-deployed", path, "is an empty folder, and nothing is mounted")
         return
     example = suggest_volume(mount.source, mount.target, hidden=checker.origins.is_substituted(*path, "source"))
     message = "mounts an empty folder of this machine: what is written there is lost with the pod"

@@ -68,11 +68,13 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         return
     path = ("services", service.name)
     if service.user is not None and service.user.uid == 0:
-        checker.say("pod-security", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'")
+        checker.say(
+            "pod-security-violation", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'"
+        )
     for name in service.cap_add:
         if name not in _ALLOWED_CAPABILITIES:
             message = f"adds {name}, {_REFUSED}: it admits {', '.join(_ALLOWED_CAPABILITIES)} alone"
-            checker.say("pod-security", (*path, "cap_add"), message, "leave it out")
+            checker.say("pod-security-violation", (*path, "cap_add"), message, "leave it out")
 
 
 def check_image_users(
@@ -102,7 +104,7 @@ def _check_image_user(checker: Checker, service: Service, user: str | None) -> N
         checker.say("unknown-user", path, message, "give the user's number with 'user'", at_key=True)
     elif name in ("", "0", "root"):
         hint = "give a user that the image works with, as in `user: '1000'`, or take an image that has one"
-        checker.say("pod-security", (*path, "image"), f"runs as root, {_REFUSED}", hint)
+        checker.say("pod-security-violation", (*path, "image"), f"runs as root, {_REFUSED}", hint)
     elif not name.isdigit():
         message = f"runs as '{name}', and by a name Kubernetes can't tell a user from root"
-        checker.say("pod-security", (*path, "image"), message, "give that user's number with `user`")
+        checker.say("pod-security-violation", (*path, "image"), message, "give that user's number with `user`")

@@ -117,7 +117,7 @@ def check_ports(checker: Checker, service: Service) -> None:
             holder = ports[(port.published, port.protocol)]
             if holder.target != port.target and holder.published == port.published:
                 checker.say(
-                    "name-clash", path, "publishes the same port as another one", "publish one of them elsewhere"
+                    "name-conflict", path, "publishes the same port as another one", "publish one of them elsewhere"
                 )
             elif holder.target != port.target:
                 message = "publishes what inside the cluster is a port of the container itself, and leads there"
@@ -126,7 +126,7 @@ def check_ports(checker: Checker, service: Service) -> None:
             message = "publishes a port that with dnsrr leads nowhere inside the cluster; use the container's own"
             checker.say("no-effect", path, message)
         if port.name and names.setdefault(port.name, own) != own:
-            checker.say("name-clash", path, "has the name of another port", "rename one of them")
+            checker.say("name-conflict", path, "has the name of another port", "rename one of them")
         if port.name and not is_dns_label(port.name):
             checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
         if port.app_protocol and not is_label_key(port.app_protocol):

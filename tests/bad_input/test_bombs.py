@@ -66,17 +66,17 @@ REFUSED = {
     "a hundred thousand equal keys": (SERVICES + "x: {" + "a: b, " * 90_000 + "}", "duplicate-key"),
     "a hundred thousand directives": (
         "".join(f"%TAG !t{i}! x\n" for i in range(100_000)) + "---\n" + SERVICES,
-        "bad-yaml",
+        "invalid-yaml",
     ),
     "more ports than any service has": (
         "services: {web: {image: nginx, ports: ["
         + ", ".join(f'"{10_000 + i}-{10_255 + i}:{20_000 + i}-{20_255 + i}"' for i in range(1000))
         + "]}}",
-        "bad-value",
+        "invalid-value",
     ),
     "a command of two million words": (
         "services: {web: {image: nginx, command: '" + "a " * 2_000_000 + "'}}",
-        "bad-value",
+        "invalid-value",
     ),
     "six hundred services that all wait for each other": (
         "x-all: &all [" + ", ".join(f"s{i}" for i in range(600)) + "]\nservices:\n"
@@ -88,7 +88,7 @@ REFUSED = {
         "services: {web: {image: nginx, replicas: 1, scale: many, "
         + ", ".join(f"hostnam{i}: a" for i in range(40_000))
         + "}}",
-        "bad-value",
+        "invalid-value",
     ),
 }  # fmt: skip
 
@@ -149,7 +149,7 @@ def test_includes_that_double(project: Project) -> None:
     files = {f"f{i}.yaml": f"include: [f{i + 1}.yaml, f{i + 1}.yaml]" for i in range(40)}
     folder = project({"compose.yaml": "include: [f0.yaml]", **files, "f40.yaml": SERVICES})
 
-    measured(folder, "render").assert_refused("bad-value")
+    measured(folder, "render").assert_refused("invalid-value")
 
 
 def test_a_chain_of_includes(project: Project) -> None:
@@ -175,7 +175,7 @@ def test_variables_that_hold_each_other(text: str, project: Project) -> None:
     """Variables that unfold to far more than is written are refused."""
     folder = project({"compose.yaml": SERVICES, ".env": text})
 
-    measured(folder, "render").assert_refused("bad-env-file")
+    measured(folder, "render").assert_refused("invalid-env-file")
 
 
 def test_a_variable_that_is_used_everywhere(project: Project) -> None:

@@ -198,5 +198,5 @@ def test_how_many_files_may_be_included(project: Project) -> None:
     (message,) = project({**files, "compose.yaml": f"{text}, 0.yaml,\n 0.yaml]"}).read().messages
     assert message == (
         f"compose.yaml:3:2: error: include[{half + 1}] is one include too many: a definition may have {MAX_INCLUDES}"
-        " [bad-value]"
+        " [invalid-value]"
     )

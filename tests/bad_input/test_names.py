@@ -47,7 +47,7 @@ def test_refused(section: str, name: str, project: Project) -> None:
     (message,) = project(text).read().messages
 
     assert message.startswith("compose.yaml:")
-    assert message.endswith(f" {CANT} [bad-name]")
+    assert message.endswith(f" {CANT} [invalid-name]")
     assert message.isprintable()
 
 
@@ -82,7 +82,7 @@ def test_cleaned(name: str, cleaned: str, project: Project) -> None:
     """A name that only differs in letters of the same meaning is cleaned, and told so."""
     reading = project(to_yaml({"services": {name: {"image": "nginx"}}})).read()
 
-    expected = [] if name == cleaned else ["name-cleaned"]
+    expected = [] if name == cleaned else ["name-normalized"]
     assert expected == reading.codes
     assert [f"Service/{cleaned}", f"Deployment/{cleaned}"] == reading.names
     assert is_dns_label(cleaned)
@@ -100,9 +100,9 @@ def test_names_that_meet(section: str, first: str, second: str, cleaned: str, pr
 
     messages = project(to_yaml(definition)).read().messages
 
-    (clash,) = [message for message in messages if message.endswith("[name-clash]")]
+    (clash,) = [message for message in messages if message.endswith("[name-conflict]")]
     assert clash.endswith(
-        f" error: {section}.{second} and {section}.{first} would both be named '{cleaned}' [name-clash]"
+        f" error: {section}.{second} and {section}.{first} would both be named '{cleaned}' [name-conflict]"
     )
 
 
@@ -119,8 +119,8 @@ def test_the_environment_without_a_letter(name: str, project: Project) -> None:
     """A name of which nothing is left is an error."""
     reading = project("services: {web: {image: nginx}}").read(name=name)
 
-    assert reading.codes == ["bad-name"]
-    assert reading.messages[0].endswith("the environment's name has no letter or digit [bad-name]")
+    assert reading.codes == ["invalid-name"]
+    assert reading.messages[0].endswith("the environment's name has no letter or digit [invalid-name]")
 
 
 def test_values_are_not_run_or_read_again(project: Project) -> None:

@@ -94,7 +94,7 @@ def test_of_a_service(key: str, path: str, want: str, found: str, project: Proje
     (message,) = project(f"services:\n  web:\n    image: nginx\n    {key}\n").read().messages
 
     where, _, said = message.partition(": error: ")
-    assert said == f"services.web.{path} {want}, not '{found}' [bad-value]"
+    assert said == f"services.web.{path} {want}, not '{found}' [invalid-value]"
     assert where.startswith("compose.yaml:4:")
 
 
@@ -104,7 +104,7 @@ def test_of_a_volume(key: str, size: str, project: Project) -> None:
     """A volume's size is above nothing and below eight exbibytes."""
     text = f"services: {{web: {{image: nginx, volumes: ['data:/data']}}}}\nvolumes: {{data: {{{key.format(size)}}}}}\n"
 
-    assert project(text).read().codes == ["bad-value"]
+    assert project(text).read().codes == ["invalid-value"]
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "a", "80.5", "''"])
@@ -112,5 +112,5 @@ def test_of_a_route(port: str, project: Project) -> None:
     """A route's port is a port."""
     text = f"services: {{web: {{image: nginx, ports: [80]}}}}\nendpoints: [{{path: /, service: web, port: {port}}}]\n"
 
-    expected = [f"compose.yaml:2:43: error: endpoints[0].port {PORT}, not '{port.strip(chr(39))}' [bad-value]"]
+    expected = [f"compose.yaml:2:43: error: endpoints[0].port {PORT}, not '{port.strip(chr(39))}' [invalid-value]"]
     assert expected == project(text).read().messages

@@ -168,7 +168,7 @@ def test_host_volume(make: Callable[[Path], None], reason: str, project: Project
     expected = [
         (
             f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './odd:/odd'"
-            f" [{'outside-project' if 'outside' in reason else 'refused-path'}]"
+            f" [{'outside-project' if 'outside' in reason else 'forbidden-path'}]"
         )
     ]
     assert expected == folder.read().messages
@@ -184,7 +184,7 @@ def test_host_volume_of_the_system(path: str, project: Project) -> None:
     expected = [
         (
             "compose.yaml:1:42: error: services.web.volumes[0] mounts a system path of this machine:"
-            f" '{path}:/odd' [refused-path]"
+            f" '{path}:/odd' [forbidden-path]"
         )
     ]
     assert expected == project(text).read().messages
@@ -226,7 +226,7 @@ def test_inside_a_host_volume(make: Callable[[Path], None], reason: str, project
     expected = [
         (
             f"compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that {reason}: './conf:/odd'"
-            f" [{'outside-project' if 'outside' in reason else 'refused-path'}]"
+            f" [{'outside-project' if 'outside' in reason else 'forbidden-path'}]"
         )
     ]
     assert expected == folder.read().messages
@@ -268,7 +268,7 @@ def test_name_that_is_no_text(project: Project) -> None:
     expected = [
         (
             "compose.yaml:1:42: error: services.web.volumes[0] mounts a host path that holds a file whose name is not"
-            " UTF-8 text: './conf:/odd' [refused-path]"
+            " UTF-8 text: './conf:/odd' [forbidden-path]"
         )
     ]
     assert expected == folder.read().messages
@@ -307,7 +307,7 @@ def without_rights() -> Iterator[None]:
             'services: {web: {image: nginx, volumes: ["./odd:/odd"]}}',
             (
                 "<stdin>:1:42: error: services.web.volumes[0] mounts a host path that may not be read by this user:"
-                " './odd:/odd' [refused-path]"
+                " './odd:/odd' [forbidden-path]"
             ),
         ),
     ],

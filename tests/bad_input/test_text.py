@@ -11,67 +11,67 @@ TEXT = "services:\n  web:\n    image: nginx\n"
 REFUSED = {
     "a NUL byte": (
         b"services:\n  web: {image: ngi\0nx}\n",
-        "compose.yaml:2:19: error: a control character (U+0000) must not stand in the file [bad-character]",
+        "compose.yaml:2:19: error: a control character (U+0000) must not stand in the file [invalid-character]",
     ),
     "an escape": (
         b"# \x1b[31mred\n",
-        "compose.yaml:1:3: error: a control character (U+001B) must not stand in the file [bad-character]",
+        "compose.yaml:1:3: error: a control character (U+001B) must not stand in the file [invalid-character]",
     ),
     "a bell after other letters": (
         "services: {wéb: {image: a\a}}".encode(),
-        "compose.yaml:1:26: error: a control character (U+0007) must not stand in the file [bad-character]",
+        "compose.yaml:1:26: error: a control character (U+0007) must not stand in the file [invalid-character]",
     ),
     "a delete": (
         b"a: \x7f",
-        "compose.yaml:1:4: error: a control character (U+007F) must not stand in the file [bad-character]",
+        "compose.yaml:1:4: error: a control character (U+007F) must not stand in the file [invalid-character]",
     ),
     "a control character of the upper half": (
         "a: \x9b31m".encode(),
-        "compose.yaml:1:4: error: a control character (U+009B) must not stand in the file [bad-character]",
+        "compose.yaml:1:4: error: a control character (U+009B) must not stand in the file [invalid-character]",
     ),
     "a byte that is not UTF-8": (
         b"services:\n  web: {image: \xffnginx}\n",
-        "compose.yaml:2:16: error: a byte here is not UTF-8 text [not-utf8]",
+        "compose.yaml:2:16: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
     "a letter that is cut off": (
         "services:\n  web: {image: é".encode()[:-1],
-        "compose.yaml:2:16: error: a byte here is not UTF-8 text [not-utf8]",
+        "compose.yaml:2:16: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
     "Latin-1": (
         "a: 1\nb: café\n".encode("latin-1"),
-        "compose.yaml:2:7: error: a byte here is not UTF-8 text [not-utf8]",
+        "compose.yaml:2:7: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
     "a byte that is not UTF-8, after letters that are": (
         "a: ééé".encode() + b"\xff",
-        "compose.yaml:1:7: error: a byte here is not UTF-8 text [not-utf8]",
+        "compose.yaml:1:7: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
     "a brace that is never closed": (
         b"services: {",
-        "compose.yaml:1:12: error: not YAML: did not find expected node content [bad-yaml]",
+        "compose.yaml:1:12: error: not YAML: did not find expected node content [invalid-yaml]",
     ),
     "a control character after every end of a line": (
         "a\u2028b\r\nc\rd\x85e: \a".encode(),
-        "compose.yaml:5:4: error: a control character (U+0007) must not stand in the file [bad-character]",
+        "compose.yaml:5:4: error: a control character (U+0007) must not stand in the file [invalid-character]",
     ),
     "half of a pair": (
         b"a: \xed\xa0\x80\n",
-        "compose.yaml:1:4: error: a byte here is not UTF-8 text [not-utf8]",
+        "compose.yaml:1:4: error: a byte here is not UTF-8 text [invalid-utf8]",
     ),
     "UTF-16": (
         TEXT.encode("utf-16"),
-        "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [not-utf8]",
+        "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]",
     ),
     "UTF-16 of the other order": (
         b"\xfe\xff" + TEXT.encode("utf-16-be"),
-        "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [not-utf8]",
+        "compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]",
     ),
     "UTF-16 without a mark": (
         TEXT.encode("utf-16-le"),
-        "compose.yaml:1:2: error: a control character (U+0000) must not stand in the file [bad-character]",
+        "compose.yaml:1:2: error: a control character (U+0000) must not stand in the file [invalid-character]",
     ),
     "a tab that indents": (
         b"services:\n\tweb: {image: nginx}\n",
-        "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [bad-yaml]",
+        "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [invalid-yaml]",
     ),
     "nothing": (
         b"",
@@ -92,17 +92,17 @@ REFUSED = {
     "null": (b"null", "compose.yaml:1:1: error: the definition has no services [no-services]"),
     "one word": (
         b"services",
-        "compose.yaml:1:1: error: the definition must be a mapping with a key 'services' [wrong-type]",
+        "compose.yaml:1:1: error: the definition must be a mapping with a key 'services' [invalid-type]",
     ),
     "a list": (
         b"- services\n",
-        "compose.yaml:1:1: error: the definition must be a mapping with a key 'services' [wrong-type]",
+        "compose.yaml:1:1: error: the definition must be a mapping with a key 'services' [invalid-type]",
     ),
     "a second document that is a list": (
         TEXT.encode() + b"---\n- a\n",
         (
             "compose.yaml:5:1: error: the definition must be a mapping, as in the file it is laid over, not a list"
-            " [wrong-type]"
+            " [invalid-type]"
         ),
     ),
     "a second equal key": (
@@ -111,46 +111,46 @@ REFUSED = {
     ),
     "a number as key": (
         b"services:\n  web: {image: nginx}\n  8080: {image: nginx}\n",
-        "compose.yaml:3:3: error: a key must be text, not '8080' [bad-key]",
+        "compose.yaml:3:3: error: a key must be text, not '8080' [non-string-key]",
     ),
     "a boolean as key": (
         b"services: {web: {image: nginx, environment: {True: a}}}",
-        "compose.yaml:1:46: error: a key must be text, not 'True' [bad-key]",
+        "compose.yaml:1:46: error: a key must be text, not 'True' [non-string-key]",
     ),
     "a null as key": (
         b"services: {web: {image: nginx, labels: {~: a}}}",
-        "compose.yaml:1:41: error: a key must be text, not '~' [bad-key]",
+        "compose.yaml:1:41: error: a key must be text, not '~' [non-string-key]",
     ),
     "a number with a point as key": (
         b"services: {web: {image: nginx, labels: {1.50: a}}}",
-        "compose.yaml:1:41: error: a key must be text, not '1.50' [bad-key]",
+        "compose.yaml:1:41: error: a key must be text, not '1.50' [non-string-key]",
     ),
     "a list as key": (
         b"services: {web: {image: nginx}, ? [a] : b}",
-        "compose.yaml:1:35: error: a key must be text, not a list [bad-key]",
+        "compose.yaml:1:35: error: a key must be text, not a list [non-string-key]",
     ),
     "a mapping as key": (
         b"services: {web: {image: nginx}}\n? {a: b}\n: c\n",
-        "compose.yaml:2:3: error: a key must be text, not a mapping [bad-key]",
+        "compose.yaml:2:3: error: a key must be text, not a mapping [non-string-key]",
     ),
     "an alias of nothing": (
         b"services: {web: *web}\n",
-        "compose.yaml:1:17: error: not YAML: the alias '*web' names no anchor above it [bad-yaml]",
+        "compose.yaml:1:17: error: not YAML: the alias '*web' names no anchor above it [invalid-yaml]",
     ),
     "a merge of a list of words": (
         b"services: {web: {image: nginx, <<: [a]}}\n",
         (
             "compose.yaml:1:32: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
-            " [bad-merge]"
+            " [invalid-merge-key]"
         ),
     ),
     "a quote that is never closed": (
         b'services: {web: {image: "nginx}}\n',
-        "compose.yaml:1:25: error: not YAML: a quote opened on line 1 is never closed [bad-yaml]",
+        "compose.yaml:1:25: error: not YAML: a quote opened on line 1 is never closed [invalid-yaml]",
     ),
     "a version of YAML that there is not": (
         b"%YAML 9.9\n---\n" + TEXT.encode(),
-        "compose.yaml:1:1: error: not YAML: found incompatible YAML document [bad-yaml]",
+        "compose.yaml:1:1: error: not YAML: found incompatible YAML document [invalid-yaml]",
     ),
 }
 
@@ -199,15 +199,15 @@ def test_anchors_end_with_their_document(project: Project) -> None:
     """An alias names no anchor of an earlier document."""
     messages = project("x-web: &web {image: nginx}\n---\nservices: {web: *web}\n").read().messages
 
-    assert messages == ["compose.yaml:3:17: error: not YAML: the alias '*web' names no anchor above it [bad-yaml]"]
+    assert messages == ["compose.yaml:3:17: error: not YAML: the alias '*web' names no anchor above it [invalid-yaml]"]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"A=b\xff\n", ".env:1:4: error: a byte here is not UTF-8 text [not-utf8]"),
-        (b"A=b\0\n", ".env:1:4: error: a control character (U+0000) must not stand in the file [bad-character]"),
-        ("A=b\n".encode("utf-16"), ".env:1:1: error: the file is UTF-16 text, not UTF-8 [not-utf8]"),
+        (b"A=b\xff\n", ".env:1:4: error: a byte here is not UTF-8 text [invalid-utf8]"),
+        (b"A=b\0\n", ".env:1:4: error: a control character (U+0000) must not stand in the file [invalid-character]"),
+        ("A=b\n".encode("utf-16"), ".env:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]"),
     ],
 )
 def test_refused_env_file(content: bytes, message: str, project: Project) -> None:

@@ -202,7 +202,7 @@ def test_of_an_env_file(project: Project) -> None:
 
     outcome = run_here("render", "-v", folder=folder.path).assert_invalid()
 
-    assert "bad-env-file" in outcome.stderr
+    assert "invalid-env-file" in outcome.stderr
     assert SECRET not in outcome.stderr
 
 

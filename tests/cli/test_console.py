@@ -31,7 +31,7 @@ services:
     hostname: x
     uts: host
 """
-SCALE = "services.web.scale must be a whole number from 0 to 10000, not 'two' [bad-value]"
+SCALE = "services.web.scale must be a whole number from 0 to 10000, not 'two' [invalid-value]"
 HOSTNAME = "services.web.hostname is not supported and has no effect [unsupported-key]"
 
 

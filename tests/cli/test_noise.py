@@ -45,9 +45,9 @@ def test_under_v_each_is_told_at_its_place(usual: Folder) -> None:
     """Then there is no sum of them."""
     told = usual.run("render", "-v").assert_success().stderr.splitlines()
 
-    assert sum("[harmless-setting]" in line for line in told) == 102
+    assert sum("[redundant-key]" in line for line in told) == 102
     message = "services.service0.container_name has no effect here, and needs none: others reach it as 'service0'"
-    assert f"compose.yaml:4:5: note: {message} [harmless-setting]" in told
+    assert f"compose.yaml:4:5: note: {message} [redundant-key]" in told
     assert not [line for line in told if line.startswith("note:")]
 
 
@@ -55,6 +55,6 @@ def test_for_programs_each_is_told_at_its_place(usual: Folder) -> None:
     """Each note that is summed up for people is an object."""
     told = [json.loads(line) for line in usual.run("render", "--json-diagnostics").assert_success().stderr.splitlines()]
 
-    assert {one["code"] for one in told} == {"harmless-setting", "private-port"}
+    assert {one["code"] for one in told} == {"redundant-key", "loopback-port"}
     assert {one["severity"] for one in told} == {"note"}
     assert len(told) == 122

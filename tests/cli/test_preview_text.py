@@ -379,7 +379,7 @@ def failing(code: str) -> Failure:
 
 LEFT_OUT = (
     "compose.yaml:5:9: note: services.web.volumes[0] is a host volume of a service that is built: it is for"
-    " development, and not deployed [left-out]"
+    " development, and not deployed [not-deployed]"
 )
 
 
@@ -408,7 +408,7 @@ def test_a_failure_that_is_not_final(built: Planned) -> None:
 
     (event,) = told
     assert isinstance(event, progress.SessionEvent)
-    assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [try-failed]"
+    assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [job-retry]"
     assert LEFT_OUT in event.message.splitlines()
     assert (event.data["event"], event.data["lines"], event.is_important) == ("warning", ["no file"], True)
 

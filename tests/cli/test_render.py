@@ -368,8 +368,8 @@ def test_invalid(project: Project) -> None:
 
     assert [line.rpartition("[")[2] for line in outcome.stderr.splitlines() if ": error: " in line] == [
         "no-image]",
-        "bad-value]",
-        "bad-value]",
+        "invalid-value]",
+        "invalid-value]",
     ]
     assert outcome.stderr.splitlines()[-1] == "3 errors"
 
@@ -380,7 +380,7 @@ def test_invalid_in_the_plan(project: Project) -> None:
 
     outcome = project(text).run("render", "--domain", "example.com").assert_invalid()
 
-    assert "[unknown-port]" in outcome.stderr
+    assert "[undefined-port]" in outcome.stderr
 
 
 @pytest.mark.parametrize("command", ["render", "config"])
@@ -397,21 +397,24 @@ endpoints: [{path: /, service: api, port: 80}, {path: /db, service: db, port: 80
     outcome = project(text).run(command, "--domain", "example.com").assert_invalid()
 
     assert [line for line in outcome.stderr.splitlines() if not line.startswith("  hint:")] == [
-        "compose.yaml:2:30: error: services.web.scale must be a whole number from 0 to 10000, not 'two' [bad-value]",
+        (
+            "compose.yaml:2:30: error: services.web.scale must be a whole number from 0 to 10000, not 'two'"
+            " [invalid-value]"
+        ),
         (
             "compose.yaml:2:49: error: services.web.volumes[1] mounts at the same path as another volume of this"
-            " service [mount-clash]"
+            " service [duplicate-mount]"
         ),
         (
             "compose.yaml:3:36: error: services.api.depends_on[0] names 'gone', which is not a service of the"
-            " definition [unknown-service]"
+            " definition [undefined-service]"
         ),
         (
             "compose.yaml:4:33: warning: services.db.ports[0] is not made public: it is on the list of ports of"
-            " databases and debuggers [never-public]"
+            " databases and debuggers [sensitive-port]"
         ),
-        "compose.yaml:5:13: error: endpoints[0] leads to port '80', which service 'api' does not have [unknown-port]",
-        "compose.yaml:5:48: error: endpoints[1] leads to port '80', which service 'db' does not have [unknown-port]",
+        "compose.yaml:5:13: error: endpoints[0] leads to port '80', which service 'api' does not have [undefined-port]",
+        "compose.yaml:5:48: error: endpoints[1] leads to port '80', which service 'db' does not have [undefined-port]",
         "5 errors, 1 warning",
     ]
 
@@ -435,7 +438,7 @@ def test_no_definition_as_json(project: Project) -> None:
 
     assert json.loads(outcome.stderr) == {
         "severity": "error",
-        "code": "no-definition",
+        "code": "no-compose-file",
         "message": (
             "no Compose file here or in a folder above: looked for compose.yaml, compose.yml,"
             " docker-compose.yaml, docker-compose.yml"

@@ -572,9 +572,15 @@ def test_an_invalid_definition(folder: Folder) -> None:
     folder.write({"compose.yaml": text})
 
     assert ended(folder) == [
-        "compose.yaml:4:12: error: services.web.scale must be a whole number from 0 to 10000, not 'two' [bad-value]",
+        (
+            "compose.yaml:4:12: error: services.web.scale must be a whole number from 0 to 10000, not 'two'"
+            " [invalid-value]"
+        ),
         "compose.yaml:5:5: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
-        "compose.yaml:6:26: error: services.db.ports[0] must be a whole number from 1 to 65535, not '0' [bad-value]",
+        (
+            "compose.yaml:6:26: error: services.db.ports[0] must be a whole number from 1 to 65535, not '0'"
+            " [invalid-value]"
+        ),
     ]
 
 
@@ -583,7 +589,10 @@ def test_an_invalid_plan(folder: Folder) -> None:
     folder.write({"compose.yaml": f"{TEXT}endpoints: [{{path: /, service: web, port: 99}}]\n"})
 
     assert ended(folder) == [
-        "compose.yaml:12:13: error: endpoints[0] leads to port '99', which service 'web' does not have [unknown-port]",
+        (
+            "compose.yaml:12:13: error: endpoints[0] leads to port '99', which service 'web' does not have"
+            " [undefined-port]"
+        ),
         "  hint: it has 80, 8080; add the port to the service's 'ports' or 'expose'",
     ]
 

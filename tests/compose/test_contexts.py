@@ -78,17 +78,18 @@ def test_what_is_there(build: str, project: Project) -> None:
         pytest.param(
             "{context: app, target: prod}",
             "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: 'prod'"
-            " [bad-value]",
+            " [invalid-value]",
             id="a stage that is not there",
         ),
         pytest.param(
             "{context: app, target: '3'}",
-            "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: '3' [bad-value]",
+            "3:35: error: services.web.build.target names a stage that the Dockerfile does not have: '3'"
+            " [invalid-value]",
             id="a number above the stages",
         ),
         pytest.param(
             "{context: 'https://example.com/shop.git', dockerfile: docker/Web}",
-            "3:66: error: services.web.build.dockerfile can't be named where the context is an address [bad-value]",
+            "3:66: error: services.web.build.dockerfile can't be named where the context is an address [invalid-value]",
             id="a Dockerfile in an address",
         ),
         pytest.param(

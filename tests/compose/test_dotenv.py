@@ -72,27 +72,27 @@ _HINT = "quote a value that holds quotes or spaces, and begin a comment with '#'
     [
         pytest.param(
             "A=1\nnot a line\nB=2",
-            ".env:2:1: error: the line is not NAME=value [bad-env-file]",
+            ".env:2:1: error: the line is not NAME=value [invalid-env-file]",
             id="no-pair",
         ),
         pytest.param(
             "A=1\n  =x\nB=2",
-            ".env:2:3: error: the line is not NAME=value [bad-env-file]",
+            ".env:2:3: error: the line is not NAME=value [invalid-env-file]",
             id="no-name",
         ),
         pytest.param(
             "A=1\nC='open\nB=2",
-            ".env:2:1: error: the value of 'C' begins with a quote that is never closed [bad-env-file]",
+            ".env:2:1: error: the value of 'C' begins with a quote that is never closed [invalid-env-file]",
             id="open-quote",
         ),
         pytest.param(
             "A=1\nC='x' y\nB=2",
-            ".env:2:1: error: text stands after the closing quote of the value of 'C' [bad-env-file]",
+            ".env:2:1: error: text stands after the closing quote of the value of 'C' [invalid-env-file]",
             id="text-after-a-quote",
         ),
         pytest.param(
             "A=1\r\nwrong line\r\nB=2",
-            ".env:2:1: error: the line is not NAME=value [bad-env-file]",
+            ".env:2:1: error: the line is not NAME=value [invalid-env-file]",
             id="windows-lines",
         ),
     ],
@@ -108,7 +108,7 @@ def test_mistake_in_a_substitution() -> None:
 
     assert values == {"A": "1"}
     assert messages == [
-        ".env:2:1: error: the value of 'B' can't be substituted: '${' is never closed by '}' [bad-env-file]"
+        ".env:2:1: error: the value of 'B' can't be substituted: '${' is never closed by '}' [invalid-env-file]"
     ]
 
 

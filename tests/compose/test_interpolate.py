@@ -86,7 +86,9 @@ def test_a_mistake(text: str, place: str) -> None:
     _, (message,), _ = substituted(text)
 
     assert message.startswith(f"compose.yaml:{place}: error: ")
-    assert message.endswith("can't be substituted: '${' must be followed by a variable's name and '}' [bad-variable]")
+    assert message.endswith(
+        "can't be substituted: '${' must be followed by a variable's name and '}' [invalid-interpolation]"
+    )
 
 
 def test_a_shared_value_is_told_once() -> None:

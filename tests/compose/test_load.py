@@ -66,7 +66,7 @@ def test_name_of_a_later_file(project: Project) -> None:
 def test_no_name(project: Project) -> None:
     """A name of which nothing can stand is an error at its place."""
     assert project("name: '!!!'\n" + WEB).read(name="").messages == [
-        "compose.yaml:1:7: error: the environment's name has no letter or digit [bad-name]"
+        "compose.yaml:1:7: error: the environment's name has no letter or digit [invalid-name]"
     ]
 
 
@@ -100,7 +100,7 @@ def test_passed_over(project: Project) -> None:
     reading = project({"compose.yaml": WEB, "docker-compose.yml": "services: ["}).read()
 
     assert reading.messages == [
-        "compose.yaml:1:1: warning: 'docker-compose.yml' stands here too and is passed over [several-files]"
+        "compose.yaml:1:1: warning: 'docker-compose.yml' stands here too and is passed over [multiple-compose-files]"
     ]
 
 
@@ -177,7 +177,7 @@ def test_standard_input(project: Project) -> None:
 
     assert variables(folder.read("-", standard_input=b"services: {web: {image: x, env_file: x.env}}")) == {"A": "1"}
     assert reading.messages == [
-        "<stdin>:1:57: error: services.web.public must be true or false, not 'perhaps' [bad-value]"
+        "<stdin>:1:57: error: services.web.public must be true or false, not 'perhaps' [invalid-value]"
     ]
 
 
@@ -262,7 +262,7 @@ def test_env_file_switched_off(project: Project) -> None:
 def test_a_mistake_in_the_env_file(project: Project) -> None:
     """A mistake in the env file is told once, at its place."""
     assert project({"compose.yaml": TAGGED, ".env": "TAG=1\nwhat is this\n"}).read().messages == [
-        ".env:2:1: error: the line is not NAME=value [bad-env-file]"
+        ".env:2:1: error: the line is not NAME=value [invalid-env-file]"
     ]
 
 
@@ -436,7 +436,7 @@ def test_several_files_of_one_include(project: Project) -> None:
         ),
         pytest.param(
             {"compose.yaml": "include: ['https://example.com/a.yaml']\n" + WEB},
-            "compose.yaml:1:11: error: include[0] must be a file on this machine [bad-value]",
+            "compose.yaml:1:11: error: include[0] must be a file on this machine [invalid-value]",
             id="address",
         ),
         pytest.param(
@@ -461,7 +461,7 @@ def test_a_mistake_in_an_included_file(project: Project) -> None:
     )
 
     assert folder.read().messages == [
-        "inner/a.yaml:1:35: error: services.db.public must be true or false, not 'perhaps' [bad-value]"
+        "inner/a.yaml:1:35: error: services.db.public must be true or false, not 'perhaps' [invalid-value]"
     ]
 
 

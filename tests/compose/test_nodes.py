@@ -116,11 +116,11 @@ def test_keys_that_yaml_1_1_would_change() -> None:
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("1", "compose.yaml:2:1: error: a key must be text, not '1' [bad-key]"),
-        ("true", "compose.yaml:2:1: error: a key must be text, not 'true' [bad-key]"),
-        ("~", "compose.yaml:2:1: error: a key must be text, not '~' [bad-key]"),
-        ("[x]", "compose.yaml:2:1: error: a key must be text, not a list [bad-key]"),
-        ("{x: y}", "compose.yaml:2:1: error: a key must be text, not a mapping [bad-key]"),
+        ("1", "compose.yaml:2:1: error: a key must be text, not '1' [non-string-key]"),
+        ("true", "compose.yaml:2:1: error: a key must be text, not 'true' [non-string-key]"),
+        ("~", "compose.yaml:2:1: error: a key must be text, not '~' [non-string-key]"),
+        ("[x]", "compose.yaml:2:1: error: a key must be text, not a list [non-string-key]"),
+        ("{x: y}", "compose.yaml:2:1: error: a key must be text, not a mapping [non-string-key]"),
     ],
 )
 def test_keys_that_are_no_text(key: str, expected: str) -> None:
@@ -205,7 +205,7 @@ def test_an_alias_is_the_node_itself() -> None:
 def test_anchors_end_with_their_document() -> None:
     """An alias names an anchor of its own document."""
     assert stopped("a: &x 1\n---\nb: *x") == [
-        "compose.yaml:3:4: error: not YAML: the alias '*x' names no anchor above it [bad-yaml]"
+        "compose.yaml:3:4: error: not YAML: the alias '*x' names no anchor above it [invalid-yaml]"
     ]
 
 
@@ -247,7 +247,10 @@ def test_merge_of_no_mapping() -> None:
     nodes, messages = read("x: &x [1]\nm:\n  <<: [*x, text]\n  <<: {a: 1}\n  b: 2")
 
     assert messages == [
-        "compose.yaml:3:3: error: the merge key '<<' takes a mapping or a list of mappings, not a list [bad-merge]"
+        (
+            "compose.yaml:3:3: error: the merge key '<<' takes a mapping or a list of mappings, not a list"
+            " [invalid-merge-key]"
+        )
     ]
     assert to_plain(nodes[0])["m"] == {"b": 2, "a": 1}
 
@@ -316,12 +319,12 @@ def test_tags(text: str, expected: list[str]) -> None:
     [
         pytest.param(
             "a: b: c",
-            "compose.yaml:1:5: error: not YAML: mapping values are not allowed in this context [bad-yaml]",
+            "compose.yaml:1:5: error: not YAML: mapping values are not allowed in this context [invalid-yaml]",
             id="colon",
         ),
         pytest.param(
             "a:\n\tb: c",
-            "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [bad-yaml]",
+            "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [invalid-yaml]",
             id="tab",
         ),
     ],
@@ -389,19 +392,19 @@ def decoded(content: bytes) -> tuple[str | None, list[str]]:
         pytest.param(
             b"a: b\nc: \xff",
             None,
-            ["compose.yaml:2:4: error: a byte here is not UTF-8 text [not-utf8]"],
+            ["compose.yaml:2:4: error: a byte here is not UTF-8 text [invalid-utf8]"],
             id="other-encoding",
         ),
         pytest.param(
             "a: b".encode("utf-16"),
             None,
-            ["compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [not-utf8]"],
+            ["compose.yaml:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]"],
             id="utf-16",
         ),
         pytest.param(
             b"a: b\nc: \x07",
             None,
-            ["compose.yaml:2:4: error: a control character (U+0007) must not stand in the file [bad-character]"],
+            ["compose.yaml:2:4: error: a control character (U+0007) must not stand in the file [invalid-character]"],
             id="control-character",
         ),
     ],

@@ -29,12 +29,12 @@ _SOCKET = "mounts the socket of the machine's Docker"
 
 #: Why a project is refused though every file it names is there: code -> reason.
 REFUSED = {
-    "ac-traefik-golang": {"refused-path": _SOCKET},
-    "mailcow": {"refused-path": f"{_SOCKET}, and the machine's kernel modules"},
-    "nextcloud-nginx-proxy": {"refused-path": _SOCKET},
-    "ragflow": {"refused-path": _SOCKET},
-    "sock-shop": {"refused-path": _SOCKET},
-    "todo-watch": {"refused-path": _SOCKET},
+    "ac-traefik-golang": {"forbidden-path": _SOCKET},
+    "mailcow": {"forbidden-path": f"{_SOCKET}, and the machine's kernel modules"},
+    "nextcloud-nginx-proxy": {"forbidden-path": _SOCKET},
+    "ragflow": {"forbidden-path": _SOCKET},
+    "sock-shop": {"forbidden-path": _SOCKET},
+    "todo-watch": {"forbidden-path": _SOCKET},
 }
 
 _HEADING = re.compile(r"^### (.+)$", re.MULTILINE)

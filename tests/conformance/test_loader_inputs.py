@@ -80,13 +80,13 @@ REFUSED_HERE = (
     ),
     refused(
         "the original test switches off the check of references",
-        "unknown-service",
+        "undefined-service",
         "TestNormalizeImplicitDependencies-0 TestNormalizeImplicitDependencies-1",
     ),
-    refused("the original test switches off the check of references", "unknown-volume", "TestLoadVolumeSubpath-0"),
+    refused("the original test switches off the check of references", "undefined-volume", "TestLoadVolumeSubpath-0"),
     refused(
         "a path inside a Windows container: clusters here run Linux",
-        "bad-value",
+        "invalid-value",
         """
         TestLoadBindMountSourceIsWindowsAbsolute-0 TestLoadBindMountSourceIsWindowsAbsolute-1
         TestLoadBindMountSourceIsWindowsAbsolute-2
@@ -94,7 +94,7 @@ REFUSED_HERE = (
     ),
     refused(
         "a tab where YAML wants spaces, which the original's reader forgives",
-        "bad-yaml",
+        "invalid-yaml",
         "TestLoadTmpfsVolume-0 TestResolveAdditionalContexts-0",
     ),
 )

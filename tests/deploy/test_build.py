@@ -423,9 +423,9 @@ def built(environment: Environment) -> list[str]:
 @pytest.mark.parametrize(
     ("volume", "refused"),
     [
-        pytest.param("./out:/data", "'./out:/data' [refused-path]", id="a link out of the project"),
+        pytest.param("./out:/data", "'./out:/data' [forbidden-path]", id="a link out of the project"),
         pytest.param("./large:/data", "'./large:/data' [outside-project]", id="a link in a large folder"),
-        pytest.param("/var/run/docker.sock:/s", "'/var/run/docker.sock:/s' [refused-path]", id="the engine's socket"),
+        pytest.param("/var/run/docker.sock:/s", "'/var/run/docker.sock:/s' [forbidden-path]", id="the engine's socket"),
     ],
 )
 def test_what_must_not_leave_this_machine(volume: str, refused: str, environment: Environment) -> None:

@@ -51,7 +51,7 @@ def test_a_step_that_fails(environment: Environment) -> None:
         pytest.param(
             "FROM busybox:1.37 AS base\n", "      target: prod\n",
             "compose.yaml:7:15: error: services.web.build.target names a stage that the Dockerfile does not have:"
-            " 'prod' [bad-value]",
+            " 'prod' [invalid-value]",
             id="a stage that is not there",
         ),
         pytest.param(

@@ -163,7 +163,7 @@ def test_an_error_in_the_file(program: Program) -> None:
     assert ended.returncode != 0
     assert (
         " error: compose.yaml:12:20: error: services.web.depends_on.store.condition must be 'service_started',"
-        " 'service_healthy' or 'service_completed_successfully', not 'service_fine' [bad-value]\n" in said
+        " 'service_healthy' or 'service_completed_successfully', not 'service_fine' [invalid-value]\n" in said
     )
     assert "hint: did you mean 'service_started'?" in said
     assert "Traceback" not in said

@@ -49,7 +49,7 @@ def test_a_try_that_failed_is_told_while_it_tries_on(failed: tuple[Environment, 
     """The first try that fails is told with its lines and what was left out; the same again is one line."""
     _, ran = failed
     told = ran.stderr.splitlines()
-    (warning,) = (n for n, line in enumerate(told) if line.endswith("[try-failed]"))
+    (warning,) = (n for n, line in enumerate(told) if line.endswith("[job-retry]"))
     last = next(n for n, line in enumerate(told) if line.endswith("[deploy-failed]"))
 
     assert "services.migrate: failed with exit status 1 in try 1 of 2, and tries again" in told[warning]
@@ -119,7 +119,7 @@ def test_a_first_try_is_told_within_seconds(environment: Environment) -> None:
     process = environment.start("deploy", "--timeout", "15", "--progress", "plain")
     assert process.stderr is not None
     for line in process.stderr:
-        if "[try-failed]" in line:
+        if "[job-retry]" in line:
             break
     first = time.monotonic() - began
     rest = process.stderr.read()

@@ -128,7 +128,7 @@ def test_objects_of_others(environment: Environment) -> None:
 
     assert (
         f"services.app needs the name of Secret 'app-files', which is in namespace '{environment.namespace}'"
-        " already and belongs to someone else [foreign-object]" in ran.stderr
+        " already and belongs to someone else [ownership-conflict]" in ran.stderr
     )
     assert "Deployment/app" not in environment.names()
     found = environment.get("v1", "Secret", "app-files")

@@ -94,7 +94,7 @@ def test_a_host_path_that_is_a_link_is_not_synced(environment: Environment) -> N
 
     assert (
         "compose.yaml:5:9: error: services.web.volumes[0] mounts a host path that is a link, or lies behind one,"
-        " which 'up' does not follow: './sub:/app' [refused-path]\n"
+        " which 'up' does not follow: './sub:/app' [forbidden-path]\n"
     ) in ran.stderr
     assert "mount what the link 'sub' leads to by its own path" in ran.stderr
     assert environment.names() == set()

@@ -77,7 +77,7 @@ def test_a_change_that_would_lose_data_is_refused(environment: Environment) -> N
 
     assert (
         "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
-        " the file changes its size from 1Gi to 100Mi [volume-change]" in refused.stderr
+        " the file changes its size from 1Gi to 100Mi [volume-replacement]" in refused.stderr
     )
     assert "nothing was changed" in refused.stderr
     assert read(environment) == "precious\n"

@@ -94,7 +94,7 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
 
     message = f"{path} needs the name of {kind} '{name}', which is in namespace 'team' already"
     assert said(read(project), present) == [
-        f"compose.yaml:{place}: error: {message} and belongs to someone else [foreign-object]"
+        f"compose.yaml:{place}: error: {message} and belongs to someone else [ownership-conflict]"
     ]
 
 
@@ -191,7 +191,7 @@ def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: s
     """What is said of a volume that is there already, but for what every such message has."""
     present = Present(heads=head(CLAIM, "data"), claims={"data": live}, expandable=expandable)
     start = "compose.yaml:3:9: error: volumes.data can't be changed without losing its data: the file changes "
-    end = " [volume-change]"
+    end = " [volume-replacement]"
     messages = said(read(project, VOLUME % written), present, *replaced)
     assert all(message.startswith(start) and message.endswith(end) for message in messages), messages
     return [message[len(start) : -len(end)] for message in messages]
@@ -277,7 +277,7 @@ def test_replace_volume_of_someone_else(project: Project) -> None:
     """A claim that is not ours is not made anew, even where its volume is named."""
     present = Present(heads=head(CLAIM, "data", {}), claims={"data": claim()})
 
-    assert [told.code for told in report_of(read(project), present, "data").sorted()] == ["foreign-object"]
+    assert [told.code for told in report_of(read(project), present, "data").sorted()] == ["ownership-conflict"]
 
 
 # previews -------------------------------------------------------------------------------------------------------------
@@ -471,4 +471,4 @@ def test_a_volume_that_grows_where_classes_can_not_be_seen(project: Project) -> 
 
     present.claims["data"] = claim("3Gi")
     (line,) = said(reading, present)
-    assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-change]")
+    assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-replacement]")

@@ -126,7 +126,7 @@ def test_a_warned_key_is_warned_once(file: CaseFile) -> None:
     for case in file.cases:
         said = [*case.data["messages"], *case.data.get("notes", [])]
         warned = [m for m in said if re.search(rf" warning: .*[ .]?{key} is not supported and has no effect", m)]
-        noted = [m for m in said if re.search(rf" note: .*[ .]?{key} has no effect here, .* \[harmless-setting\]$", m)]
+        noted = [m for m in said if re.search(rf" note: .*[ .]?{key} has no effect here, .* \[redundant-key\]$", m)]
         assert len(warned) + len(noted) == 1
 
 

@@ -70,7 +70,7 @@ def test_a_port_that_is_never_public(project: Project, port: int) -> None:
 
     assert reading.plan is not None
     assert reading.plan.endpoints == ()
-    assert reading.codes == ["never-public"]
+    assert reading.codes == ["sensitive-port"]
 
 
 @pytest.mark.parametrize("policy", sorted({*tables.ALWAYS, *tables.NEVER, tables.ON_FAILURE}))
@@ -91,7 +91,7 @@ def test_an_update_policy(project: Project, policy: str, kind: str) -> None:
     """An update policy is taken by the workloads that the table names, and refused on others."""
     reading = project(f"services: {{web: {KINDS[kind]}, labels: {{{tables.UPDATE_LABEL}: {policy}}}}}}}").read()
 
-    assert ("update-policy" in reading.codes) == (kind not in tables.UPDATE_KINDS[policy])
+    assert ("unsupported-update-policy" in reading.codes) == (kind not in tables.UPDATE_KINDS[policy])
 
 
 @pytest.mark.parametrize("condition", tables.CONDITIONS)

@@ -32,7 +32,7 @@ def test_more_places_than_an_http_route_holds(project: Project) -> None:
     assert reading.messages == [
         (
             "compose.yaml:4:3: error: endpoints has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to"
-            " one port [bad-value]"
+            " one port [invalid-value]"
         )
     ]
     assert [d.hint for d in reading.loaded.report.sorted()] == ["divide it into several named endpoints"]
@@ -71,14 +71,14 @@ endpoints:
 @pytest.mark.parametrize(
     ("port", "text", "code"),
     [
-        pytest.param("6379", "ports: ['${PORT}:${PORT}']", "never-public", id="never-public"),
-        pytest.param("5353", "ports: ['${PORT}:${PORT}/udp']", "never-public", id="udp"),
-        pytest.param("5672", "ports: ['${PORT}:${PORT}']", "not-http", id="not-http"),
-        pytest.param("39157", "ports: ['${PORT}:80', '${PORT}:81']", "name-clash", id="published-twice"),
+        pytest.param("6379", "ports: ['${PORT}:${PORT}']", "sensitive-port", id="sensitive-port"),
+        pytest.param("5353", "ports: ['${PORT}:${PORT}/udp']", "sensitive-port", id="udp"),
+        pytest.param("5672", "ports: ['${PORT}:${PORT}']", "non-http-port", id="non-http-port"),
+        pytest.param("39157", "ports: ['${PORT}:80', '${PORT}:81']", "name-conflict", id="published-twice"),
         pytest.param("39157", "ports: ['${PORT}:80', '81:${PORT}']", "no-effect", id="published-and-own"),
         pytest.param("39157", "ports: ['${PORT}:80'], deploy: {endpoint_mode: dnsrr}", "no-effect", id="dnsrr"),
-        pytest.param("70000", "ports: ['${PORT}:80']", "bad-value", id="no-port"),
-        pytest.param("39157-39150", "ports: ['${PORT}']", "bad-value", id="no-range"),
+        pytest.param("70000", "ports: ['${PORT}:80']", "invalid-value", id="no-port"),
+        pytest.param("39157-39150", "ports: ['${PORT}']", "invalid-value", id="no-range"),
     ],
 )
 def test_ports_from_variables(project: Project, port: str, text: str, code: str) -> None:
@@ -96,7 +96,7 @@ def test_a_route_to_a_port_from_a_variable(project: Project) -> None:
     assert project(text, PORT="39157").read().messages == [
         (
             "compose.yaml:2:13: error: endpoints[0] leads to port '${PORT}' (after substitution), which service 'web'"
-            " does not have [unknown-port]"
+            " does not have [undefined-port]"
         )
     ]
 
@@ -123,7 +123,7 @@ def test_an_unknown_port_tells_those_there_are(project: Project, ports: str, has
 def test_a_way_in_without_https(project: Project) -> None:
     """A port that no HTTPS route can carry has a way out: the command that makes a Service of type LoadBalancer."""
     report = project("services: {my_dns: {image: coredns, ports: ['53:53/udp', '53:53']}}").read().loaded.report
-    hints = [d.hint for d in report.sorted() if d.code in ("never-public", "not-http")]
+    hints = [d.hint for d in report.sorted() if d.code in ("sensitive-port", "non-http-port")]
 
     command = (
         "kubectl expose service my-dns --name=my-dns-{0} --type=LoadBalancer --protocol={1} --port=53 --labels=by=hand"
@@ -137,8 +137,8 @@ def test_a_way_in_without_https(project: Project) -> None:
 @pytest.mark.parametrize(
     ("domain", "code"),
     [
-        pytest.param("secret.example.com", "host-shortened", id="shortened"),
-        pytest.param(".".join(4 * ["secret" * 10]), "bad-name", id="refused"),
+        pytest.param("secret.example.com", "hostname-truncated", id="shortened"),
+        pytest.param(".".join(4 * ["secret" * 10]), "invalid-name", id="refused"),
     ],
 )
 def test_hosts_are_not_told(project: Project, domain: str, code: str) -> None:
@@ -166,14 +166,14 @@ def test_what_follows_from_a_bad_port_is_not_told(project: Project) -> None:
     """Where a port can't be read, neither 'public' nor a route is blamed for the port that is missing."""
     text = "services: {web: {image: a, ports: [70000], public: true}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 
-    assert project(text).read().codes == ["bad-value"]
+    assert project(text).read().codes == ["invalid-value"]
 
 
 def test_an_error_elsewhere_hides_no_route(project: Project) -> None:
     """An error of the service that is none of its ports does not keep a wrong route from being told."""
     text = "services: {web: {image: nginx, scale: two}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 
-    assert project(text).read().codes == ["bad-value", "unknown-port"]
+    assert project(text).read().codes == ["invalid-value", "undefined-port"]
 
 
 #: What is registered for a port, and speaks no HTTP.
@@ -191,7 +191,7 @@ def test_ports_that_speak_no_http(project: Project, spoken: str, ports: tuple[in
     for port in ports:
         (message,) = project(f"services: {{web: {{image: a, ports: ['{port}:{port}']}}}}").read().messages
         assert spoken in message
-        assert message.endswith(" [not-http]")
+        assert message.endswith(" [non-http-port]")
 
 
 def test_each_port_that_speaks_no_http_has_a_case() -> None:

@@ -29,7 +29,7 @@ def test_annotations_that_do_not_fit(project: Project) -> None:
     """Labels and annotations count together, and one byte more is an error at the service."""
     text = annotated(LARGEST_ANNOTATIONS // 2, LARGEST_ANNOTATIONS // 2 + 1)
 
-    expected = "services.web has labels and annotations of 257 KiB; Kubernetes takes 256 KiB [bad-value]"
+    expected = "services.web has labels and annotations of 257 KiB; Kubernetes takes 256 KiB [invalid-value]"
     assert project(text).read().messages == [f"compose.yaml:2:3: error: {expected}"]
 
 
@@ -37,7 +37,7 @@ def test_annotations_count_as_bytes(project: Project) -> None:
     """A character of two bytes counts twice."""
     text = f"services:\n  web:\n    image: nginx\n    annotations: {{a: {'é' * (LARGEST_ANNOTATIONS // 2)}}}\n"
 
-    assert project(text).read().codes == ["bad-value"]
+    assert project(text).read().codes == ["invalid-value"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_empty_host_folder(project: Project) -> None:
 
     assert reading.messages == [f"compose.yaml:1:42: warning: services.web.volumes[0] {EMPTY} [no-effect]"]
     assert reading.notes == [
-        "compose.yaml:1:59: note: services.web.volumes[1] is an empty folder, and nothing is mounted [left-out]"
+        "compose.yaml:1:59: note: services.web.volumes[1] is an empty folder, and nothing is mounted [not-deployed]"
     ]
     assert reading.names == ["Service/web", "Deployment/web"]
     assert "volumeMounts" not in reading.container("Deployment", "web")

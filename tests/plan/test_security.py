@@ -51,13 +51,13 @@ def test_nothing_of_it_unasked(project: Project) -> None:
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        ("user: root", f"compose.yaml:1:34: error: services.web.user is root, {REFUSED} [pod-security]"),
-        ("user: '0:5'", f"compose.yaml:1:34: error: services.web.user is root, {REFUSED} [pod-security]"),
+        ("user: root", f"compose.yaml:1:34: error: services.web.user is root, {REFUSED} [pod-security-violation]"),
+        ("user: '0:5'", f"compose.yaml:1:34: error: services.web.user is root, {REFUSED} [pod-security-violation]"),
         (
             "user: '5', cap_add: [SYS_ADMIN, NET_BIND_SERVICE]",
             (
                 f"compose.yaml:1:48: error: services.web.cap_add adds SYS_ADMIN, {REFUSED}: it admits NET_BIND_SERVICE"
-                " alone [pod-security]"
+                " alone [pod-security-violation]"
             ),
         ),
     ],
@@ -72,15 +72,21 @@ def test_what_it_refuses_is_told_at_its_place(service: str, expected: str, proje
     [
         ({"x": "1000"}, []),
         ({"x": "1000:5"}, []),
-        ({"x": ""}, [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security]"]),
-        ({"x": "root"}, [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security]"]),
-        ({"x": "0:0"}, [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security]"]),
+        ({"x": ""}, [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security-violation]"]),
+        (
+            {"x": "root"},
+            [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security-violation]"],
+        ),
+        (
+            {"x": "0:0"},
+            [f"compose.yaml:1:25: error: services.web.image runs as root, {REFUSED} [pod-security-violation]"],
+        ),
         (
             {"x": "node"},
             [
                 (
                     "compose.yaml:1:25: error: services.web.image runs as 'node', and by a name Kubernetes can't tell"
-                    " a user from root [pod-security]"
+                    " a user from root [pod-security-violation]"
                 )
             ],
         ),

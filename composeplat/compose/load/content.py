@@ -114,14 +114,14 @@ class Content(Checker):
         source = Path(mount.source)
         if files.is_system_path(source):
             hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
-            self.say("refused-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
+            self.say("forbidden-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
             return mount
         try:
             content = read_host_content(source, self.reading.root)
         except files.Unreadable as error:
             if not self.reading.publishes:
                 return mount
-            code = error.code or ("missing-path" if error.missing else "refused-path")
+            code = error.code or ("missing-path" if error.missing else "forbidden-path")
             instead = self._instead_of(mount, path) if error.missing else "use a named volume, or files of the project"
             hint = error.hint or instead
             self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)

@@ -54,7 +54,7 @@ class _Checker:
             if self.build.dockerfile not in ("", "Dockerfile"):
                 message = "can't be named where the context is an address"
                 hint = "name its folder behind the address, as in …git#main:folder, and the file there Dockerfile"
-                self._say("bad-value", ("dockerfile",), message, hint)
+                self._say("invalid-value", ("dockerfile",), message, hint)
         elif self._is_folder(("context",), self.build.context):
             self._check_dockerfile()
         for name, place in self.build.additional_contexts.items():
@@ -102,7 +102,7 @@ class _Checker:
         if target.lower() not in names and not is_number and target not in self.build.additional_contexts:
             shown = self.origins.shown(*self.path, "target")
             hint = f"its stages are: {', '.join(names)}" if names else "write FROM … AS <name>"
-            self._say("bad-value", ("target",), f"names a stage that the Dockerfile does not have: {shown}", hint)
+            self._say("invalid-value", ("target",), f"names a stage that the Dockerfile does not have: {shown}", hint)
 
     def _check_secrets(self) -> None:
         for index, secret in enumerate(self.build.secrets):

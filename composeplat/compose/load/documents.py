@@ -77,7 +77,7 @@ class Documents:
     def _include(self, item: Field, variables: Variables) -> Node | None:
         self._included += 1
         if self._included > MAX_INCLUDES:
-            item.say("bad-value", f"is one include too many: a definition may have {MAX_INCLUDES}")
+            item.say("invalid-value", f"is one include too many: a definition may have {MAX_INCLUDES}")
             return None
         include = self._read_include(item, variables)
         if include is None or self._is_circle(include):
@@ -154,7 +154,7 @@ def _pairs(include: Include) -> list[tuple[Field, str]]:
 def _local(place: Field) -> str | None:
     text = place.text()
     if text and ("://" in text or text.startswith(("git@", "oci:"))):
-        place.say("bad-value", "must be a file on this machine", "fetch it, and name the file")
+        place.say("invalid-value", "must be a file on this machine", "fetch it, and name the file")
         return None
     return text
 

@@ -23,7 +23,7 @@ from composeplat.system.project_root import OPTION, VARIABLE, ProjectRoot, find_
 
 class NoDefinition(ComposeplatError):
     exit_code = Exit.INVALID
-    code = "no-definition"
+    code = "no-compose-file"
 
 
 class BadSetting(ComposeplatError):
@@ -121,7 +121,7 @@ def definition_files(request: Request, variables: Variables, sources: Sources) -
         verb = "stands" if len(found.passed_over) == 1 else "stand"
         span = Span(sources.make(str(found.files[0]), found.files[0].parent, ""))
         message = f"{others} {verb} here too and {'is' if verb == 'stands' else 'are'} passed over"
-        sources.report.add("several-files", span, (), message, "name the file with -f")
+        sources.report.add("multiple-compose-files", span, (), message, "name the file with -f")
     return [str(path) for path in found.files]
 
 
@@ -191,7 +191,7 @@ def _environment_name(
     written = _written_name(documents)
     span = written.span if written is not None and chosen is given[-1] else Span(source)
     hint = "give one with --name or the key 'name'"
-    report.add("bad-name", span, ("name",), "the environment's name has no letter or digit", hint)
+    report.add("invalid-name", span, ("name",), "the environment's name has no letter or digit", hint)
     return "default"
 
 

@@ -139,7 +139,7 @@ def _read_secret(item: Field) -> BuildSecret | None:
     if not isinstance(declared, Mapping):
         shown = place.node.shown
         hint = f"declare it: secrets: {{{source}: {{file: ./{source}.txt}}}}" if not place.node.is_substituted else ""
-        place.say("bad-value", f"names a secret that the top-level 'secrets' does not declare: {shown}", hint)
+        place.say("invalid-value", f"names a secret that the top-level 'secrets' does not declare: {shown}", hint)
         return None
     file, variable = declared.get("file"), declared.get("environment")
     if isinstance(file, Scalar) and file.text:
@@ -147,7 +147,7 @@ def _read_secret(item: Field) -> BuildSecret | None:
     if isinstance(variable, Scalar) and variable.text:
         return BuildSecret(name=name, variable=variable.text, value=item.ctx.variable(variable.text))
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
-    place.say("bad-value", message, "a build reads a secret from a file or a variable of this machine")
+    place.say("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
     return None
 
 

@@ -91,7 +91,7 @@ def _endpoint_mode(deploy: Section | None) -> str:
     mode = deploy.get("endpoint_mode") if deploy else None
     read = mode.choice("vip", "dnsrr") if mode else None
     if mode and read == "dnsrr":
-        mode.say("divert-off", "is 'dnsrr', with which the traffic-diverting feature does not work")
+        mode.say("no-traffic-diversion", "is 'dnsrr', with which the traffic-diverting feature does not work")
     return read or "vip"
 
 

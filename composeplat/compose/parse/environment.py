@@ -20,7 +20,7 @@ def parse_environment(service: Section) -> dict[str, str | None]:
             # The name of a list's entry may hold a variable's value: then it is not repeated.
             shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
             place.say(
-                "bad-name",
+                "invalid-name",
                 f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
             )
             continue

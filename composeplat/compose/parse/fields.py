@@ -73,7 +73,7 @@ class Field:
         self.ctx.report.add(code, self.node.span, self.path, f"{dotted(self.path)} {message}", hint)
 
     def wrong(self, want: str, hint: str = "") -> None:
-        self.say("wrong-type", f"must be {want}, not {kind_of(self.node)}", hint)
+        self.say("invalid-type", f"must be {want}, not {kind_of(self.node)}", hint)
 
     def text(self) -> str | None:
         if not isinstance(self.node, Scalar) or self.node.is_null:
@@ -90,7 +90,7 @@ class Field:
             return parse(text)
         except BadValue as error:
             assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker: text() saw to it
-            self.say("bad-value", f"{error}, not {self.node.shown}", self._unset_hint(self.node, unset_means))
+            self.say("invalid-value", f"{error}, not {self.node.shown}", self._unset_hint(self.node, unset_means))
             return None
 
     def _unset_hint(self, node: Scalar, unset_means: str) -> str:
@@ -113,7 +113,7 @@ class Field:
         assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker
         hint = "" if self.node.is_substituted else self.ctx.report.near(text, words)
         wanted = " or ".join(filter(None, (", ".join(f"'{word}'" for word in words[:-1]), f"'{words[-1]}'")))
-        self.say("bad-value", f"must be {wanted}, not {self.node.shown}", hint)
+        self.say("invalid-value", f"must be {wanted}, not {self.node.shown}", hint)
         return None
 
     def child(self, step: str | int, node: Node, key: Scalar | None = None) -> Field:
@@ -261,7 +261,7 @@ def _leave_out(report: Report, key: Scalar, value: Node, path: PathKey, pattern:
     remark = remark_on(pattern, key.text, value, path)
     if remark and remark.harmless:
         message = f"{dotted(path)} has no effect here, and needs none: {remark.text}"
-        report.add("harmless-setting", key.span, path, message)
+        report.add("redundant-key", key.span, path, message)
     else:
         more = f": {remark.text}" if remark else ""
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", hint)

@@ -76,18 +76,18 @@ def _read_test(test: Field) -> tuple[str, ...] | None:
         words.append(word)
     if not words or words[0] not in ("CMD", "CMD-SHELL"):
         test.say(
-            "bad-value",
+            "invalid-value",
             "must begin with 'NONE', 'CMD' or 'CMD-SHELL'",
             'for example ["CMD", "curl", "-f", "http://localhost"]',
         )
         return None
     if words[0] == "CMD-SHELL":
         if len(words) != 2:  # noqa: PLR2004 -- the word and its one command
-            test.say("bad-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'")
+            test.say("invalid-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'")
             return None
         return ("/bin/sh", "-c", words[1])
     if len(words) == 1:
-        test.say("bad-value", "must have a command after 'CMD'")
+        test.say("invalid-value", "must have a command after 'CMD'")
         return None
     return tuple(words[1:])
 
@@ -104,7 +104,7 @@ def _read_http(http: Field) -> tuple[str, int] | None:
     number, text = port.value(parse_port_number), path.text()
     if text is not None and not text.startswith("/"):
         path.say(
-            "bad-value",
+            "invalid-value",
             f"must begin with '/', not be {path.node.shown if isinstance(path.node, Scalar) else ''}",
         )
         return None

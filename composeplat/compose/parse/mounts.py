@@ -48,7 +48,7 @@ def _say_options(item: Field, options: tuple[str, ...]) -> None:
         item.say("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, lost))}")
     elif options:
         shown = ", ".join(map(quoted, options))
-        item.say("harmless-setting", f"has an option that has no effect here, and needs none: {shown}")
+        item.say("redundant-key", f"has an option that has no effect here, and needs none: {shown}")
 
 
 def _read_long(item: Field) -> Mount | None:

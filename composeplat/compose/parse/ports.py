@@ -56,7 +56,7 @@ def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:
     for port in ports:
         item.ctx.ports.value += 1
         if item.ctx.ports.value > MAX_PORTS:
-            item.say("bad-value", f"is one port too many: a definition may have {MAX_PORTS}")
+            item.say("invalid-value", f"is one port too many: a definition may have {MAX_PORTS}")
             return
         yield port
 
@@ -105,7 +105,7 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     try:
         pairs = pair_ports(published, targets)
     except BadValue as error:
-        section.whole.say("bad-value", str(error))
+        section.whole.say("invalid-value", str(error))
         return
     for host, container in pairs:
         yield Port(

@@ -25,7 +25,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
     whole = Field(ctx, node, ())
     if not isinstance(node, Mapping):
         message = "the definition must be a mapping with a key 'services'"
-        ctx.report.add("wrong-type", node.span, (), message)
+        ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
     section = replace(whole, node=_without_build_secrets(node, ctx)).section("")
     assert section is not None  # noqa: S101 -- for the type checker: it is a mapping

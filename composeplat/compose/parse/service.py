@@ -154,7 +154,9 @@ def _node_selector(section: Section) -> dict[str, str]:
     kept: dict[str, str] = {}
     for name, place, value in found.pairs() if found else ():
         if not is_label_key(name) or not is_label_value(value or ""):
-            place.say("bad-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'")
+            place.say(
+                "invalid-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'"
+            )
         else:
             kept[name] = value or ""
     return kept
@@ -172,7 +174,7 @@ def _user(section: Section) -> User | None:
     if found is None or read is None:
         return None
     if read.names:
-        found.say("user-name", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
+        found.say("non-numeric-user", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
     return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
 
 
