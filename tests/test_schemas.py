@@ -16,7 +16,7 @@ from tests.schemas import FOLDER, checked, schema
 SCHEMAS = sorted(FOLDER.glob("*.json"))
 SLEPT = {
     "schema": "platform/sleep/1", "environment": "shop", "namespace": "team", "status": "done", "services": ["web"],
-    "under_development": [], "failures": [], "seconds": 1.5,
+    "in_development": [], "failures": [], "seconds": 1.5,
 }  # fmt: skip
 
 

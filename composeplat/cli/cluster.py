@@ -106,9 +106,11 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
         found = cluster.status()
         if as_json:
             data = {
-                "schema": "platform/cluster/1", "running": found.running,
-                "kubeconfig": str(cluster.layout.kubeconfig), "parts": found.parts or {},
-            }  # fmt: skip
+                "schema": "platform/cluster/1",
+                "running": found.running,
+                "kubeconfig": str(cluster.layout.kubeconfig),
+                "parts": found.parts or {},
+            }
             show_result(json.dumps(data, indent=2) + "\n")
         elif not found.running:
             tell(f"{cluster.title} is not running: platform cluster start\n")

@@ -78,10 +78,17 @@ def render(
     with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file, local=opt.is_local(local=local)),
-            allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, ingress_class=ingress_class,
-            gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pod_security=pod_security,
+            allow_outside=allow_outside,
+            name=name,
+            namespace=namespace,
+            domain=domain,
+            ingress_class=ingress_class,
+            gateway=gateway,
+            tls_secret=tls_secret,
+            tls_issuer=tls_issuer,
+            pod_security=pod_security,
             registry=registry,
-        )  # fmt: skip
+        )
         status = run(
             request,
             folder=output,
@@ -127,8 +134,12 @@ def config(
     with funnel(as_json=json_diagnostics):
         request = replace(
             opt.make_request(file, env_file, local=opt.is_local(local=local)),
-            allow_outside=allow_outside, name=name, namespace=namespace, domain=domain, registry=registry,
-        )  # fmt: skip
+            allow_outside=allow_outside,
+            name=name,
+            namespace=namespace,
+            domain=domain,
+            registry=registry,
+        )
         status = run(
             request,
             view=chosen[0] if chosen else View.DEFINITION,
@@ -198,17 +209,28 @@ def deploy(
         from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
 
         return render_run(
-            request_for(choice), folder="", as_json=as_json, strict=choice.strict, verbose=choice.verbose,
-            json_diagnostics=choice.json_diagnostics, services=services or (),
-        )  # fmt: skip
+            request_for(choice),
+            folder="",
+            as_json=as_json,
+            strict=choice.strict,
+            verbose=choice.verbose,
+            json_diagnostics=choice.json_diagnostics,
+            services=services or (),
+        )
     from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
     from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
 
     options = Options(
-        services=tuple(services or ()), wait=wait, timeout=timeout, rerun_jobs=rerun_jobs, refresh=refresh_first,
-        replaced_volumes=tuple(replace_volume or ()), take_over=take_over, safe_checkpoints=safe_checkpoints,
+        services=tuple(services or ()),
+        wait=wait,
+        timeout=timeout,
+        rerun_jobs=rerun_jobs,
+        refresh=refresh_first,
+        replaced_volumes=tuple(replace_volume or ()),
+        take_over=take_over,
+        safe_checkpoints=safe_checkpoints,
         build=build,
-    )  # fmt: skip
+    )
     return run(choice, options, as_json=as_json)
 
 
@@ -262,10 +284,18 @@ def up(
 
     service, words = _split_at_dashes(service, command or [])
     options = UpArguments(
-        service=service, command=words, deploy=deploy_first, forwards=tuple(forward or ()),
-        reverse=tuple(reverse or ()), variables=tuple(env or ()), helper=helper_image, size=volume_size,
-        timeout=timeout, take_over=take_over, down_on_exit=down_on_exit,
-    )  # fmt: skip
+        service=service,
+        command=words,
+        deploy=deploy_first,
+        forwards=tuple(forward or ()),
+        reverse=tuple(reverse or ()),
+        variables=tuple(env or ()),
+        helper=helper_image,
+        size=volume_size,
+        timeout=timeout,
+        take_over=take_over,
+        down_on_exit=down_on_exit,
+    )
     return run(choice, options)
 
 

@@ -52,9 +52,13 @@ def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool)
 
 def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
     return outcome_document(
-        "deploy", planned, outcome, changes=change_rows(outcome.changes, planned.plan), kept_volumes=outcome.kept,
+        "deploy",
+        planned,
+        outcome,
+        changes=change_rows(outcome.changes, planned.plan),
+        kept_volumes=outcome.kept,
         urls=list(outcome.urls),
-    )  # fmt: skip
+    )
 
 
 def _summary(outcome: Outcome, where: str) -> str:

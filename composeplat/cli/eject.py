@@ -31,9 +31,14 @@ def run(choice: Choice, *, folder: str) -> Exit:
     if not definition:
         raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
     texts = ejected_files(
-        request_for(choice), planned.loaded, place, definition=definition, builder=builder.get(BUILDER, ""),
-        cluster=space.cluster, salt=space.salt(),
-    )  # fmt: skip
+        request_for(choice),
+        planned.loaded,
+        place,
+        definition=definition,
+        builder=builder.get(BUILDER, ""),
+        cluster=space.cluster,
+        salt=space.salt(),
+    )
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():

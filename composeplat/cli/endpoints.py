@@ -42,9 +42,7 @@ def _fitting(rows: list[tuple[str, ...]], width: int | None) -> str:
 def endpoints_document(
     environment: str, namespace: str, found: Iterable[Address], names: Mapping[str, str]
 ) -> dict[str, object]:
-    rows = [
-            {"name": one.endpoint, "url": one.url, "service": names[one.service], "port": one.port} for one in found
-        ]  # fmt: skip
+    rows = [{"name": one.endpoint, "url": one.url, "service": names[one.service], "port": one.port} for one in found]
     return document("endpoints", environment, namespace, endpoints=rows)
 
 

@@ -50,13 +50,15 @@ class EnvironmentView:
         twins = twins_by_service(workloads, self.environment)
         return [
             Wanted(
-                name=service.name, cluster_name=service.cluster_name, kind=service.workload_kind,
+                name=service.name,
+                cluster_name=service.cluster_name,
+                kind=service.workload_kind,
                 urls=tuple(dict.fromkeys(one.url for one in addresses if one.service == service.cluster_name)),
                 twin=twins.get(service.cluster_name, ""),
             )
             for service in self.planned.plan.services
             if service.name in self.chosen
-        ]  # fmt: skip
+        ]
 
     def addresses(self, api: Api) -> list[Address]:
         """The addresses that lead to the chosen services, as they are reached from here."""

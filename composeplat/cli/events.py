@@ -58,21 +58,23 @@ def _others(view: EnvironmentView) -> dict[str, str]:
 
 def events_document(environment: str, namespace: str, found: Iterable[Happening]) -> dict[str, object]:
     rows = [
-            {
-                "moment": one.moment, "count": one.count, "type": "Warning" if one.warning else "Normal",
-                "service": one.service, "object": one.object, "reason": one.reason, "message": one.message,
-            }
-            for one in found
-        ]  # fmt: skip
+        {
+            "time": one.moment,
+            "count": one.count,
+            "type": "Warning" if one.warning else "Normal",
+            "service": one.service,
+            "object": one.object,
+            "reason": one.reason,
+            "message": one.message,
+        }
+        for one in found
+    ]
     return document("events", environment, namespace, events=rows)
 
 
 def events_table(found: Sequence[Happening], now: datetime, *, width: int | None, color: bool) -> str:
     head = ("AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE")
-    cells = [
-        (age(one.moment, now), one.service or "-", one.object, one.reason, _message(one))
-        for one in found
-    ]  # fmt: skip
+    cells = [(age(one.moment, now), one.service or "-", one.object, one.reason, _message(one)) for one in found]
     lines = fit_table([head, *cells], width, _SPARE if width and width < _NARROW else ()).splitlines()
     if color:
         lines = [

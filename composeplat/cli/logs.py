@@ -59,10 +59,13 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
         return Exit.INVALID
     access, names = view.planned.target.access, view.names
     printer = Printer(
-        names=names, every=tuple(service.name for service in view.planned.plan.services),
-        mask=Mask(view.planned.plan.confidential), timestamps=options.timestamps, prefix=options.prefix,
+        names=names,
+        every=tuple(service.name for service in view.planned.plan.services),
+        mask=Mask(view.planned.plan.confidential),
+        timestamps=options.timestamps,
+        prefix=options.prefix,
         color=wants_color(sys.stdout),
-    )  # fmt: skip
+    )
     if not options.follow:
         with Api(access) as api:
             snapshot = Watcher(access, view.namespace, view.environment).look(api)
@@ -72,9 +75,12 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
             progress.conclude(printer.mask.clean(line))
         return Exit.DONE
     follower = Follower(
-        access=access, namespace=view.namespace, pods=lambda api: _pods(api, view), asked=asked,
+        access=access,
+        namespace=view.namespace,
+        pods=lambda api: _pods(api, view),
+        asked=asked,
         note=progress.note,
-    )  # fmt: skip
+    )
     try:
         _print(follower.lines(), printer)
     finally:

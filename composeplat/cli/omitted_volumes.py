@@ -14,8 +14,14 @@ from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report, dotted
 
 _OF_CONTAINERS = (
-    "crash-loop", "job-failed", "job-retried", "not-started", "timeout", "unhealthy", "wrong-port",
-)  # fmt: skip
+    "crash-loop",
+    "job-failed",
+    "job-retried",
+    "not-started",
+    "timeout",
+    "unhealthy",
+    "wrong-port",
+)
 
 
 def left_out(loaded: Loaded, service: str, cause: Cause) -> Report:
@@ -38,7 +44,10 @@ def left_out_line(row: Mapping[str, object]) -> str:
 def left_out_rows(loaded: Loaded, service: str, cause: Cause) -> list[dict[str, object]]:
     return [
         {
-            "path": dotted(one.path), "file": one.span.source.name, "line": one.span.line, "column": one.span.column,
+            "path": dotted(one.path),
+            "file": one.span.source.name,
+            "line": one.span.line,
+            "column": one.span.column,
         }
         for one in left_out(loaded, service, cause).sorted()
-    ]  # fmt: skip
+    ]

@@ -103,9 +103,7 @@ def _image_users(images: Iterable[str]) -> Mapping[str, str]:
 
 
 def _show(loaded: Loaded, choice: Choice) -> bool:
-    return show_report(
-        loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics
-    )  # fmt: skip
+    return show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
 
 
 def _is_refused(request: Request, choice: Choice) -> bool:
@@ -144,11 +142,19 @@ def request_for(choice: Choice) -> Request:
         choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
     )
     return replace(
-        request, allow_outside=choice.allow_outside, name=choice.name, namespace=choice.namespace,
-        domain=choice.domain, registry=choice.registry,
-        ingress_class=choice.ingress_class, gateway=choice.gateway, tls_secret=choice.tls_secret,
-        tls_issuer=choice.tls_issuer, pod_security=choice.pod_security, pull_secret=choice.pull_secret,
-    )  # fmt: skip
+        request,
+        allow_outside=choice.allow_outside,
+        name=choice.name,
+        namespace=choice.namespace,
+        domain=choice.domain,
+        registry=choice.registry,
+        ingress_class=choice.ingress_class,
+        gateway=choice.gateway,
+        tls_secret=choice.tls_secret,
+        tls_issuer=choice.tls_issuer,
+        pod_security=choice.pod_security,
+        pull_secret=choice.pull_secret,
+    )
 
 
 def _for_target(request: Request, target: Target) -> Request:
@@ -271,10 +277,14 @@ def failure_rows(outcome: Outcome, planned: Planned) -> list[dict[str, object]]:
 def _row(failure: Failure, planned: Planned) -> dict[str, object]:
     cause = failure.cause
     return {
-        "service": failure.service, "code": cause.code, "message": cause.message, "hint": cause.hint,
-        "pod": cause.pod, "lines": list(failure.lines),
-        "left_out": left_out_rows(planned.loaded, failure.service, cause),
-    }  # fmt: skip
+        "service": failure.service,
+        "code": cause.code,
+        "message": cause.message,
+        "hint": cause.hint,
+        "pod": cause.pod,
+        "log_lines": list(failure.lines),
+        "omitted_volumes": left_out_rows(planned.loaded, failure.service, cause),
+    }
 
 
 def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
@@ -286,9 +296,14 @@ def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields:
     """What a command prints that services may fail under."""
     plan = planned.plan
     return document(
-        command, plan.environment, plan.namespace, status="failed" if outcome.failures else "done", **fields,
-        failures=failure_rows(outcome, planned), seconds=round(outcome.seconds, 1),
-    )  # fmt: skip
+        command,
+        plan.environment,
+        plan.namespace,
+        status="failed" if outcome.failures else "done",
+        **fields,
+        failures=failure_rows(outcome, planned),
+        seconds=round(outcome.seconds, 1),
+    )
 
 
 def failed_words(outcome: Outcome) -> str:

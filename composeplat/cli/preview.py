@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 
 from composeplat import progress
 from composeplat.cli.console import show_result, wants_color
@@ -35,10 +35,14 @@ def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_n
     mask = Mask(planned.plan.confidential)
     changes = [_as_itself(change) for change in outcome.changes]
     data = document(
-        "preview", planned.plan.environment, planned.plan.namespace,
-        changes=change_rows(changes, planned.plan, diff=True), kept_volumes=outcome.kept,
-        notes=outcome.notes, unchanged=outcome.counts.get("same", 0),
-    )  # fmt: skip
+        "preview",
+        planned.plan.environment,
+        planned.plan.namespace,
+        changes=change_rows(changes, planned.plan, diff=True),
+        kept_volumes=outcome.kept,
+        notes=outcome.notes,
+        unchanged=outcome.counts.get("same", 0),
+    )
     show_document(data, planned, as_json=as_json)
     if not as_json:
         show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
@@ -58,9 +62,12 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
     rows: list[dict[str, object]] = []
     for change in changes:
         row: dict[str, object] = {
-            "part": part_of(change, plan), "operation": change.operation, "kind": change.kind, "name": change.name,
+            "part": asdict(part_of(change, plan)),
+            "operation": change.operation,
+            "kind": change.kind,
+            "name": change.name,
             "reasons": reasons(change),
-        }  # fmt: skip
+        }
         if change.kept:
             row["kept"] = True
         if diff:
@@ -72,24 +79,34 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
     return rows
 
 
-def part_of(change: Change, plan: Plan) -> str:
-    """The part of the definition an object belongs to: ``service web``, ``volume data``, ``endpoint shop``."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The service, volume or endpoint of the definition that an object belongs to."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+def part_of(change: Change, plan: Plan) -> Part:
     group, _, name = key_of(change.urn).partition("/")
     if group == "claim":
-        return f"volume {next((v.name for v in plan.volumes if v.cluster_name == name), name)}"
+        return Part("volume", next((v.name for v in plan.volumes if v.cluster_name == name), name))
     if group == "endpoint":
-        return f"endpoint {name}"
-    return f"service {next((s.name for s in plan.services if s.cluster_name == name), name)}"
+        return Part("endpoint", name)
+    return Part("service", next((s.name for s in plan.services if s.cluster_name == name), name))
 
 
 def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
-    parts: dict[str, list[Change]] = {}
+    parts: dict[Part, list[Change]] = {}
     for change in changes:
         parts.setdefault(part_of(change, plan), []).append(change)
     color = wants_color(sys.stdout)
     lines: list[str] = []
     for part, ones in parts.items():
-        lines.append(printable(part))
+        lines.append(printable(str(part)))
         for change in sorted(ones, key=lambda one: (one.operation, one.kind, one.name)):
             lines.append(_line(change, color=color))
             if diff:

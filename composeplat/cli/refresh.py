@@ -20,7 +20,7 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
     mask = Mask(planned.plan.confidential)
     rows = change_rows(outcome.changes, planned.plan)
     data = document(
-        "refresh", planned.plan.environment, planned.plan.namespace, changed=rows, seconds=round(outcome.seconds, 1)
+        "refresh", planned.plan.environment, planned.plan.namespace, changes=rows, seconds=round(outcome.seconds, 1)
     )
     show_document(data, planned, as_json=as_json)
     for row in () if as_json else rows:

@@ -53,8 +53,16 @@ class Choice:
 
 #: What is enough to look at an environment; each command has these.
 _LOOKING = (
-    "file", "env_file", "allow_outside", "name", "namespace", "kubeconfig", "context", "local", "json_diagnostics",
-)  # fmt: skip
+    "file",
+    "env_file",
+    "allow_outside",
+    "name",
+    "namespace",
+    "kubeconfig",
+    "context",
+    "local",
+    "json_diagnostics",
+)
 #: What settles how objects look.
 PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "pod_security", "registry")
 READING = ("strict", "verbose")

@@ -24,13 +24,13 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
             data = {"schema": "platform/setup/1", "programs": rows, "missing_packages": packages}
             show_result(json.dumps(data, indent=2) + "\n")
         else:
-            head = ("PROGRAM", "VERSION", "WHERE FROM", "PATH")
-            show_result(table([head, *((r["name"], r["version"], r["origin"], r["path"]) for r in rows)]))
-            tell("".join(f"{printable(row['passed_over'])}\n" for row in rows if "passed_over" in row))
+            head = ("PROGRAM", "VERSION", "SOURCE", "PATH")
+            show_result(table([head, *((r["name"], r["version"], r["source"], r["path"]) for r in rows)]))
+            tell("".join(f"{printable(row['ignored'])}\n" for row in rows if "ignored" in row))
             if packages:
                 tell(f"missing packages: {' '.join(packages)}\n")
         # Go is needed only to build what is missing.
-        missing = [row["name"] for row in rows if row["origin"] == "missing" and row["name"] != "go"]
+        missing = [row["name"] for row in rows if row["source"] == "missing" and row["name"] != "go"]
         return Exit.MISSING if packages or missing else Exit.DONE
     if install:
         install_packages(os.environ)

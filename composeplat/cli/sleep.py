@@ -49,7 +49,7 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
 
 def _result(command: str, outcome: Outcome, planned: Planned) -> dict[str, object]:
     services, developed = list(outcome.services), list(outcome.developed)
-    return outcome_document(command, planned, outcome, services=services, under_development=developed)
+    return outcome_document(command, planned, outcome, services=services, in_development=developed)
 
 
 def _tell_developed(outcome: Outcome) -> None:

@@ -23,7 +23,7 @@ from composeplat.diagnostics import Exit, printable
 _EVERY = 1.0
 #: So many of the last lines of what fails are on the screen; 'platform logs' has all.
 _MOST_LINES = 5
-_COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "developed": "36"}
+_COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "in-development": "36"}
 #: What a narrow terminal does without, first of all the first.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -55,12 +55,19 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
                 found = status_document(view.environment, view.namespace, rows)
                 show_result(to_json(mask.clean_data(found)))
                 return Exit.DONE
-            before, shown = shown, mask.clean(
-                status_screen(
-                    view.environment, view.namespace, rows, now, width=terminal_width(),
-                    color=wants_color(sys.stdout),
-                )
-            )  # fmt: skip
+            before, shown = (
+                shown,
+                mask.clean(
+                    status_screen(
+                        view.environment,
+                        view.namespace,
+                        rows,
+                        now,
+                        width=terminal_width(),
+                        color=wants_color(sys.stdout),
+                    )
+                ),
+            )
             clear = _CLEAR if watch and sys.stdout.isatty() else ""
             if (shown != before and not show_result(clear + shown)) or not watch:
                 break
@@ -96,14 +103,24 @@ def _with_reason(row: Row, view: EnvironmentView, reasons: Reasons) -> Row:
 
 def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> dict[str, object]:
     services = [
-            {
-                "service": row.service, "kind": row.kind, "state": row.state, "ready": row.ready, "wanted": row.wanted,
-                "restarts": row.restarts, "image": row.image, "created": row.created, "urls": list(row.urls),
-                "problem": row.problem, "hint": row.hint, "pods": list(row.pods), "lines": list(row.lines),
-                "left_out": list(row.left_out),
-            }
-            for row in rows
-        ]  # fmt: skip
+        {
+            "service": row.service,
+            "kind": row.kind,
+            "state": row.state,
+            "ready": row.ready,
+            "desired": row.wanted,
+            "restarts": row.restarts,
+            "image": row.image,
+            "created": row.created,
+            "urls": list(row.urls),
+            "problem": row.problem,
+            "hint": row.hint,
+            "pods": list(row.pods),
+            "log_lines": list(row.lines),
+            "omitted_volumes": list(row.left_out),
+        }
+        for row in rows
+    ]
     return document("status", environment, namespace, services=services)
 
 
@@ -114,11 +131,16 @@ def status_screen(
     head = ("SERVICE", "KIND", "STATE", "READY", "RESTARTS", "AGE", "IMAGE")
     cells = [
         (
-            row.service, row.kind, row.state, f"{row.ready}/{row.wanted}", str(row.restarts),
-            age(row.created, now) if row.created else "-", short_image(row.image) or "-",
+            row.service,
+            row.kind,
+            row.state,
+            f"{row.ready}/{row.wanted}",
+            str(row.restarts),
+            age(row.created, now) if row.created else "-",
+            short_image(row.image) or "-",
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     lines = fit_table([head, *cells], width, _SPARE).splitlines()
     if color:
         lines = [lines[0], *(_colored(line, row) for line, row in zip(lines[1:], rows, strict=True))]

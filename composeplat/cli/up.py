@@ -75,9 +75,13 @@ def run(choice: Choice, options: UpArguments) -> int:
         reverse=tuple(dict.fromkeys(reverse)),
     )
     chosen = UpOptions(
-        session=session, helper=options.helper, registry=planned.loaded.settings.registry, size=options.size,
-        timeout=options.timeout, take_over=options.take_over,
-    )  # fmt: skip
+        session=session,
+        helper=options.helper,
+        registry=planned.loaded.settings.registry,
+        size=options.size,
+        timeout=options.timeout,
+        take_over=options.take_over,
+    )
     try:
         with raw_terminal() if session.terminal else nullcontext():
             status = development.up(chosen, speaker.event)
@@ -92,9 +96,13 @@ def run(choice: Choice, options: UpArguments) -> int:
 def development_for(planned: Planned, service: Service, speaker: Speaker) -> Development:
     project = (planned.loaded.root.path, str(planned.loaded.folder))
     return Development(
-        plan=planned.plan, service=_plan_of(planned, service.name), paths=sync_paths(service, project),
-        target=planned.target, environment=planned.environment, say=speaker.say,
-    )  # fmt: skip
+        plan=planned.plan,
+        service=_plan_of(planned, service.name),
+        paths=sync_paths(service, project),
+        target=planned.target,
+        environment=planned.environment,
+        say=speaker.say,
+    )
 
 
 def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
@@ -206,28 +214,28 @@ class Speaker:
         progress.note(self._mask.clean(text))
 
     def event(self, event: Event) -> None:
-        was_lost, self._lost = self._lost, event.get("event") == "lost"
+        was_lost, self._lost = self._lost, event.get("event") == "disconnected"
         words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
         progress.emit(progress.SessionEvent(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
 
 
-_WEIGHTY = ("conflict", "guard", "failed", "problem", "replaced")
+_WEIGHTY = ("conflict", "sync-stopped", "failed", "problem", "replaced")
 
 _WORDS = {
-    "again": "connected again, to {pod}",
-    "anew": "connected again, to {pod}; its program starts anew",
-    "lost": "lost the connection ({why}); trying again, Ctrl-C ends it",
+    "reconnected": "connected again, to {pod}",
+    "restarted": "connected again, to {pod}; its program starts anew",
+    "disconnected": "lost the connection ({reason}); trying again, Ctrl-C ends it",
     "forwarding": "{listen} leads to port {port}",
-    "taken": "{listen} is taken on this machine; {offered} is used instead",
-    "first": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
-    "conflict": "changed on both sides: {path}; the container's is kept as {kept}",
+    "port-taken": "{requested} is in use on this machine; {listen} is used instead",
+    "first-sync": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
+    "conflict": "changed on both sides: {path}; the container's is kept as {kept_as}",
     "replaced": "{files} files of the container, which were not from this folder, differed and were replaced by this"
-    " machine's; they are kept in {kept}",
-    "left": "a file on one side and a folder on the other, left alone: {path}",
-    "guard": "the container has deleted {deletions} of {of} files: nothing was deleted here, and this folder is not"
-    " synced any more; start 'platform up' again when it is right",
-    "problem": "can't sync {path} ({side}): {why}",
-    "failed": "{why}",
+    " machine's; they are kept in {kept_as}",
+    "skipped": "a file on one side and a folder on the other, left alone: {path}",
+    "sync-stopped": "the container has deleted {deletions} of {total} files: nothing was deleted here, and"
+    " this folder is not synced any more; start 'platform up' again when it is right",
+    "problem": "can't sync {path} ({side}): {reason}",
+    "failed": "{reason}",
 }
 
 
@@ -235,11 +243,13 @@ def words_of(event: Event) -> str:
     """An event of the link as a person is told it; nothing for those that are no news."""
     match event.get("event"):
         case "connected":
-            kind = "" if not event.get("again") else "anew" if event.get("session") == "new" else "again"
+            kind = (
+                "" if not event.get("reconnected") else "restarted" if event.get("session") == "new" else "reconnected"
+            )
         case "synced":
-            kind = "first" if event.get("first") else ""
+            kind = "first-sync" if event.get("first") else ""
         case "conflict":
-            kind = "conflict" if event.get("kept") else "left"
+            kind = "conflict" if event.get("kept_as") else "skipped"
         case other:
             kind = str(other)
     try:

@@ -104,9 +104,11 @@ def list_all(
         ]
         if as_json:
             data = {
-                "schema": "platform/variables/1", "namespace": place.namespace, "object": f"Secret/{SECRET_NAME}",
+                "schema": "platform/variables/1",
+                "namespace": place.namespace,
+                "object": f"Secret/{SECRET_NAME}",
                 "variables": rows,
-            }  # fmt: skip
+            }
             show_result(to_json(data))
         elif rows:
             show_result(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
@@ -131,9 +133,10 @@ class _Place:
         request = opt.make_request(None, None, kubeconfig=kubeconfig, context=context)
         target = find_target(os.environ, kubeconfig=kubeconfig, context=context, local=local)
         request = replace(
-            request, namespace=namespace,
+            request,
+            namespace=namespace,
             context_namespace=target.namespace or ("" if local else request.context_namespace),
-        )  # fmt: skip
+        )
         self.namespace = namespace_of(request)
         if not is_dns_label(self.namespace):
             raise _UsageError("--namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'")

@@ -27,7 +27,7 @@ WORDS = {
     State.COMPLETED: "completed",
     State.FAILED: "failing",
 }
-ASLEEP, DEVELOPED = "asleep", "developed"
+ASLEEP, IN_DEVELOPMENT = "asleep", "in-development"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
     pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in standing.pods]
     state = WORDS[standing.state]
     if service.twin:
-        state = DEVELOPED
+        state = IN_DEVELOPMENT
     elif _sleeps(workload) and standing.state not in (State.COMPLETED, State.FAILED):
         state = ASLEEP
     cause = standing.cause or standing.retry

@@ -17,7 +17,7 @@ from composeplat.toolchain.downloads import BadDownload, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
 
-ON_PATH, CACHED, DOWNLOADED, BUILT = "on PATH", "in the cache", "downloaded", "built"
+ON_PATH, CACHED, DOWNLOADED, BUILT = "path", "cache", "downloaded", "built"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,19 +128,19 @@ class Toolchain:
         """What is there, where from, in which version, and what is missing: a row a program."""
         rows = [self._row(tool) for tool in tools]
         go = find_go(self.environment)
-        state = {"version": go.version, "origin": ON_PATH, "path": str(go.path)} if go else {"origin": "missing"}
+        state = {"version": go.version, "source": ON_PATH, "path": str(go.path)} if go else {"source": "missing"}
         return [*rows, {"name": "go", "version": "", "path": "", **state}]
 
     def _row(self, tool: Tool) -> dict[str, str]:
         found = self.find(tool)
         passed_over = self.passed_over(tool)
-        more = {"passed_over": passed_over} if passed_over else {}
+        more = {"ignored": passed_over} if passed_over else {}
         if found:
             return {
                 "name": tool.name,
                 "version": found.version,
-                "origin": found.origin,
+                "source": found.origin,
                 "path": str(found.path),
                 **more,
             }
-        return {"name": tool.name, "version": tool.version, "origin": "missing", "path": "", **more}
+        return {"name": tool.name, "version": tool.version, "source": "missing", "path": "", **more}

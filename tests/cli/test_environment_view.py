@@ -129,7 +129,7 @@ def test_status_as_json() -> None:
                 "kind": "Deployment",
                 "state": "ready",
                 "ready": 2,
-                "wanted": 2,
+                "desired": 2,
                 "restarts": 0,
                 "image": f"sha256:{'ab' * 32}",
                 "created": "2025-06-01T12:00:00Z",
@@ -137,8 +137,8 @@ def test_status_as_json() -> None:
                 "problem": "",
                 "hint": "",
                 "pods": ["web-1", "web-2"],
-                "lines": [],
-                "left_out": [],
+                "log_lines": [],
+                "omitted_volumes": [],
             }
         ],
     }
@@ -192,7 +192,7 @@ def test_events_as_json() -> None:
         "namespace": "team",
         "events": [
             {
-                "moment": "2025-06-01T12:05:00Z",
+                "time": "2025-06-01T12:05:00Z",
                 "count": 3,
                 "type": "Warning",
                 "service": "web",

@@ -168,7 +168,7 @@ def test_color(plan: Plan, monkeypatch: pytest.MonkeyPatch, shell: dict[str, str
 )
 def test_part_of(plan: Plan, key: str, part: str) -> None:
     """An object belongs to a part of the file, under the name that the file has for it."""
-    assert part == part_of(change(UPDATE, "Service", key), plan)
+    assert part == str(part_of(change(UPDATE, "Service", key), plan))
 
 
 # the end --------------------------------------------------------------------------------------------------------------
@@ -215,14 +215,14 @@ def test_change_rows(plan: Plan) -> None:
     """For programs each change is a row; what stays in the cluster says so."""
     assert change_rows([CHANGES[0], CHANGES[4]], plan) == [
         {
-            "part": "service My_Web",
+            "part": {"type": "service", "name": "My_Web"},
             "operation": "update",
             "kind": "Deployment",
             "name": "my-web",
             "reasons": ["image nginx:1 → nginx:2"],
         },
         {
-            "part": "volume My_Data",
+            "part": {"type": "volume", "name": "My_Data"},
             "operation": "delete",
             "kind": "PersistentVolumeClaim",
             "name": "my-data",
@@ -397,7 +397,7 @@ def test_what_was_left_out(built: Planned, capsys: pytest.CaptureFixture[str], c
     show_failures([failing(code)], built, as_json=False)
 
     assert capsys.readouterr().err.splitlines()[1:] == ["  the last lines of p:", "    no file", *more]
-    assert len(failure_rows(Outcome(failures=[failing(code)]), built)[0]["left_out"]) == bool(more)  # type: ignore[arg-type]
+    assert len(failure_rows(Outcome(failures=[failing(code)]), built)[0]["omitted_volumes"]) == bool(more)  # type: ignore[arg-type]
 
 
 def test_a_failure_that_is_not_final(built: Planned) -> None:
@@ -410,7 +410,7 @@ def test_a_failure_that_is_not_final(built: Planned) -> None:
     assert isinstance(event, progress.SessionEvent)
     assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [job-retry]"
     assert LEFT_OUT in event.message.splitlines()
-    assert (event.data["event"], event.data["lines"], event.is_important) == ("warning", ["no file"], True)
+    assert (event.data["event"], event.data["log_lines"], event.is_important) == ("warning", ["no file"], True)
 
 
 def test_failure_rows(planned: Planned) -> None:
@@ -422,7 +422,7 @@ def test_failure_rows(planned: Planned) -> None:
             "message": "ends again and again: exit 1, hunter2",
             "hint": "look at hunter2",
             "pod": "my-web-0",
-            "lines": ["starting with hunter2", "a\x1b[2J\tb"],
-            "left_out": [],
+            "log_lines": ["starting with hunter2", "a\x1b[2J\tb"],
+            "omitted_volumes": [],
         }
     ]

@@ -167,7 +167,7 @@ def test_a_failure_for_programs(seam: Seam, command: str) -> None:
     assert found["status"] == "failed"
     assert found["failures"] == [
         {"service": "web", "code": "crash", "message": "crashes with [secret]", "hint": "see its logs", "pod": "web-1",
-         "lines": ["it is [secret]\x1b[31m", "the end"], "left_out": []}
+         "log_lines": ["it is [secret]\x1b[31m", "the end"], "omitted_volumes": []}
     ]  # fmt: skip
 
 
@@ -205,9 +205,10 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
     assert data(seam.platform(*words_of("deploy"), "--json")) == {
         "schema": "platform/deploy/1", "environment": "demo", "namespace": "team", "status": "done",
         "changes": [
-            {"part": "service web", "operation": "update", "kind": "Deployment", "name": "web",
+            {"part": {"type": "service", "name": "web"}, "operation": "update", "kind": "Deployment", "name": "web",
              "reasons": ["image a → b"]},
-            {"part": "service db", "operation": "create", "kind": "Service", "name": "db", "reasons": []},
+            {"part": {"type": "service", "name": "db"}, "operation": "create", "kind": "Service", "name": "db",
+             "reasons": []},
         ],
         "kept_volumes": ["old"], "urls": ["https://web.example.com"], "failures": [], "seconds": 2.5,
     }  # fmt: skip
@@ -375,7 +376,7 @@ def test_a_refresh(seam: Seam) -> None:
     ]
     assert shown.stderr.splitlines()[-1] == "2 objects are otherwise than deployed, 1.0 s"
     assert [one[3] for one in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
-    assert len(data(seam.platform("refresh", "--json"))["changed"]) == 2
+    assert len(data(seam.platform("refresh", "--json"))["changes"]) == 2
 
 
 # sleep and wake -------------------------------------------------------------------------------------------------------
@@ -393,7 +394,7 @@ def test_sleep_and_wake(seam: Seam, command: str, words: str) -> None:
         "own is under development, and was left alone",
         f"{WHERE} {words}: db, web, 1.0 s",
     ]
-    assert (found["services"], found["under_development"]) == (["db", "web"], ["own"])
+    assert (found["services"], found["in_development"]) == (["db", "web"], ["own"])
     asked = {key: value for key, value in seam.asked[0][3].items() if key != "in_order"}
     assert asked == {"wait": False, "timeout": 9}
 

@@ -22,7 +22,7 @@ def check(tmp_path: Path, *words: str) -> tuple[int, dict[str, list[dict[str, st
 def test_a_check_tells_what_is_missing(tmp_path: Path) -> None:
     """With nothing there every program is named, the exit status is 4, and nothing was made."""
     status, found = check(tmp_path)
-    names = {row["name"]: row["origin"] for row in found["programs"]}
+    names = {row["name"]: row["source"] for row in found["programs"]}
 
     assert status == 4
     assert names["pulumi-resource-kubernetes"] == "missing"
@@ -59,7 +59,7 @@ def test_a_check_names_what_is_passed_over(tmp_path: Path) -> None:
     )["programs"]
 
     assert told.stderr == f"{expected}\n"
-    assert (rows[0]["origin"], rows[0]["passed_over"]) == ("missing", expected)
+    assert (rows[0]["source"], rows[0]["ignored"]) == ("missing", expected)
 
 
 def test_options_that_go_together(tmp_path: Path) -> None:

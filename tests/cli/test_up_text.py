@@ -13,18 +13,20 @@ from composeplat.diagnostics import ComposeplatError
 @pytest.mark.parametrize(
     ("event", "words"),
     [
-        pytest.param({"event": "connected", "pod": "p", "again": False}, "", id="connected"),
-        pytest.param({"event": "connected", "pod": "p", "again": True}, "connected again, to p", id="again"),
+        pytest.param({"event": "connected", "pod": "p", "reconnected": False}, "", id="connected"),
+        pytest.param({"event": "connected", "pod": "p", "reconnected": True}, "connected again, to p", id="again"),
         pytest.param(
-            {"event": "connected", "pod": "p", "again": True, "session": "new"},
+            {"event": "connected", "pod": "p", "reconnected": True, "session": "new"},
             "connected again, to p; its program starts anew",
             id="anew",
         ),
-        pytest.param({"event": "lost", "why": "w"}, "lost the connection (w); trying again, Ctrl-C ends it", id="lost"),
+        pytest.param(
+            {"event": "disconnected", "reason": "w"}, "lost the connection (w); trying again, Ctrl-C ends it", id="lost"
+        ),
         pytest.param({"event": "forwarding", "listen": "l", "port": 80}, "l leads to port 80", id="forwarding"),
         pytest.param(
-            {"event": "taken", "listen": "l", "offered": "o"},
-            "l is taken on this machine; o is used instead",
+            {"event": "port-taken", "requested": "l", "listen": "o"},
+            "l is in use on this machine; o is used instead",
             id="taken",
         ),
         pytest.param(
@@ -34,23 +36,23 @@ from composeplat.diagnostics import ComposeplatError
         ),
         pytest.param({"event": "synced", "first": False, "to_container": 3}, "", id="later-sync"),
         pytest.param(
-            {"event": "conflict", "path": "a", "kept": "b"},
+            {"event": "conflict", "path": "a", "kept_as": "b"},
             "changed on both sides: a; the container's is kept as b",
             id="conflict",
         ),
         pytest.param(
-            {"event": "conflict", "path": "a", "kept": ""},
+            {"event": "conflict", "path": "a", "kept_as": ""},
             "a file on one side and a folder on the other, left alone: a",
             id="conflict-of-kinds",
         ),
         pytest.param(
-            {"event": "replaced", "files": 3, "kept": "/d"},
+            {"event": "replaced", "files": 3, "kept_as": "/d"},
             "3 files of the container, which were not from this folder, differed and were replaced by this machine's;"
             " they are kept in /d",
             id="replaced",
         ),
         pytest.param({"event": "syncing", "folder": 0}, "", id="unspoken"),
-        pytest.param({"event": "lost"}, "", id="incomplete"),
+        pytest.param({"event": "disconnected"}, "", id="incomplete"),
         pytest.param({}, "", id="nothing"),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_service_under_development() -> None:
     one = pod(owner, state=running(), ready=True)
     wanted = Wanted(name="web", cluster_name="web", kind="Deployment", twin="web-platform-up")
     (row,) = status_rows([wanted], snapshot(deployment(replicas=0), twin, owner, one), NOW)
-    assert (row.state, row.ready, row.pods) == ("developed", 1, (one["metadata"]["name"],))
+    assert (row.state, row.ready, row.pods) == ("in-development", 1, (one["metadata"]["name"],))
 
 
 @pytest.mark.parametrize(

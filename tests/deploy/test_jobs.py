@@ -78,8 +78,8 @@ def test_status_and_logs_tell_it_afterwards(failed: tuple[Environment, Ran]) -> 
     logs = environment.platform("logs", "migrate").expect()
 
     assert f"  migrate: {CAUSE}\n    reading\n    {MISSING}\n    {LACKS}\n" in status
-    assert row["lines"] == ["reading", MISSING]
-    assert [(one["line"], one["column"]) for one in row["left_out"]] == [(8, 9)]
+    assert row["log_lines"] == ["reading", MISSING]
+    assert [(one["line"], one["column"]) for one in row["omitted_volumes"]] == [(8, 9)]
     assert logs.stdout.count(MISSING) == 2
     assert logs.stderr == f"migrate: {CAUSE}\n  {LACKS}\n"
 

@@ -133,7 +133,7 @@ def test_status_as_json(shop: Environment) -> None:
     document = until(lambda: failing(shop))
     rows = {row["service"]: row for row in document["services"]}
     assert (document["schema"], document["environment"]) == ("platform/status/1", "env")
-    assert {name: (row["state"], row["ready"], row["wanted"]) for name, row in rows.items()} == {
+    assert {name: (row["state"], row["ready"], row["desired"]) for name, row in rows.items()} == {
         "web": ("ready", 1, 1),
         "api": ("ready", 2, 2),
         "bad": ("failing", 0, 1),
@@ -325,7 +325,7 @@ def test_events(shop: Environment) -> None:
     events = document["events"]
     assert document["schema"] == "platform/events/1"
     assert {"bad"} == {event["service"] for event in events}
-    assert sorted(event["moment"] for event in events) == [event["moment"] for event in events]
+    assert sorted(event["time"] for event in events) == [event["time"] for event in events]
     assert "BackOff" in {event["reason"] for event in events if event["type"] == "Warning"}
     head = shop.platform("events").expect().stdout.splitlines()[0]
     assert head.split() == ["AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE"]

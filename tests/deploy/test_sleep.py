@@ -127,7 +127,7 @@ def test_json(environment: Environment) -> None:
 
     expected = {
         "environment": "env", "namespace": environment.namespace, "status": "done",
-        "services": ["web"], "under_development": [], "failures": [],
+        "services": ["web"], "in_development": [], "failures": [],
     }  # fmt: skip
     for ran in (slept, woken):
         assert expected == {key: value for key, value in ran.json.items() if key not in ("schema", "seconds")}

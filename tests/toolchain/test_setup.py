@@ -223,5 +223,5 @@ def test_report_names_every_program(tmp_path: Path) -> None:
     rows = Toolchain(environment(tmp_path, PATH="/usr/bin:/bin")).report()
 
     assert {"pulumi": "missing", "kube": "missing", "go": "missing"}.items() <= {
-        row["name"]: row["origin"] for row in rows
+        row["name"]: row["source"] for row in rows
     }.items()

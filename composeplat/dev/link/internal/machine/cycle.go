@@ -300,7 +300,7 @@ func (s sideError) Unwrap() error { return s.error }
 
 func (c *cycle) guard(deletions, of int) {
 	c.halted = true
-	c.events.Tell("guard", Event{"folder": c.number, "deletions": deletions, "of": of})
+	c.events.Tell("sync-stopped", Event{"folder": c.number, "deletions": deletions, "total": of})
 }
 
 func (c *cycle) tellConflicts(now []conflict) {
@@ -308,7 +308,7 @@ func (c *cycle) tellConflicts(now []conflict) {
 	for _, one := range now {
 		present[one] = true
 		if !c.conflicts[one] {
-			c.events.Tell("conflict", Event{"folder": c.number, "path": one.path, "kept": one.kept})
+			c.events.Tell("conflict", Event{"folder": c.number, "path": one.path, "kept_as": one.kept})
 		}
 	}
 	c.conflicts = present

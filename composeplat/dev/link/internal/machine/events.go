@@ -72,7 +72,7 @@ func (p *problems) observe(now []problem) (young bool) {
 		if !present[one] {
 			delete(p.known, one)
 			if known.told {
-				p.tell("solved", one)
+				p.tell("resolved", one)
 			}
 		}
 	}
@@ -80,5 +80,5 @@ func (p *problems) observe(now []problem) (young bool) {
 }
 
 func (p *problems) tell(kind string, one problem) {
-	p.events.Tell(kind, Event{"folder": p.folder, "side": one.side, "path": one.path, "why": one.why})
+	p.events.Tell(kind, Event{"folder": p.folder, "side": one.side, "path": one.path, "reason": one.why})
 }

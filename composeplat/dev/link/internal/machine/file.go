@@ -162,7 +162,7 @@ func (m *matching) match() (side, why string, err error) {
 		return "container", done.Error, nil
 	}
 	if done.Kept != "" {
-		m.events.Tell("conflict", Event{"folder": m.number, "path": "", "kept": done.Kept})
+		m.events.Tell("conflict", Event{"folder": m.number, "path": "", "kept_as": done.Kept})
 	}
 	m.there = here
 	m.tell(began, 1, 0)

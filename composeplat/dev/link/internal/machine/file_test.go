@@ -58,7 +58,7 @@ func TestASingleFileConflictKeepsBoth(t *testing.T) {
 	w.setBroken(false)
 	w.arrives(there, "mine")
 	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
-	equal(t, "theirs", read(w.all("conflict")[0]["kept"].(string)))
+	equal(t, "theirs", read(w.all("conflict")[0]["kept_as"].(string)))
 }
 
 func TestASingleFileInAFolderThatMayNotBeWritten(t *testing.T) {

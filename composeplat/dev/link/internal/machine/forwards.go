@@ -24,7 +24,7 @@ func listen(config *Config, events *Events) (*forwards, error) {
 		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
 			host, _, _ := net.SplitHostPort(forward.Listen)
 			if listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-				events.Tell("taken", Event{"listen": forward.Listen, "offered": listener.Addr().String()})
+				events.Tell("port-taken", Event{"requested": forward.Listen, "listen": listener.Addr().String()})
 			}
 		}
 		if err != nil {

@@ -29,7 +29,7 @@ var errTaken = errors.New("another `platform up` took over")
 func Up(config *Config, events *Events) int {
 	status, err := up(config, events)
 	if err != nil {
-		events.Tell("failed", Event{"why": err.Error()})
+		events.Tell("failed", Event{"reason": err.Error()})
 		return 1
 	}
 	return status
@@ -129,7 +129,7 @@ func (u *upper) keep(reach reach) (int, error) {
 		}
 		if linked || told != why.Error() {
 			told = why.Error()
-			u.events.Tell("lost", Event{"why": told})
+			u.events.Tell("disconnected", Event{"reason": told})
 		}
 		if linked {
 			again, pause = true, retryFirst
@@ -205,7 +205,7 @@ func (u *upper) once(ctx context.Context, reach reach, again bool, linked func()
 	if welcome.Alive {
 		kind = "same"
 	}
-	u.events.Tell("connected", Event{"pod": pod, "again": again, "session": kind})
+	u.events.Tell("connected", Event{"pod": pod, "reconnected": again, "session": kind})
 	return u.serve(ctx, link, control, welcome, &working, finish)
 }
 
@@ -328,7 +328,7 @@ func (u *upper) notices(control wire.Conn, taken chan<- struct{}) {
 			return
 		case notice.Reverse != 0:
 			u.events.Tell("problem", Event{"folder": -1, "side": "container", "path": "",
-				"why": "can't listen at port " + strconv.Itoa(notice.Reverse) + " there: " + notice.Why})
+				"reason": "can't listen at port " + strconv.Itoa(notice.Reverse) + " there: " + notice.Why})
 		}
 	}
 }
@@ -387,7 +387,7 @@ func (u *upper) keepFile(ctx context.Context, link *wire.Link, file *file, welco
 		ready()
 		if err != nil && err.Error() != told {
 			told = err.Error()
-			u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "why": told})
+			u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "reason": told})
 		}
 	}
 }

@@ -210,11 +210,11 @@ func TestALinkDoesNotBecomeARoot(t *testing.T) {
 	write(t, filepath.Join(elsewhere, "planted"), "x")
 	// It is seen as a link, or before that as a folder that is gone.
 	w.eventually("a problem", func() bool {
-		for _, event := range append(w.all("problem"), w.all("guard")...) {
-			if event["event"] == "guard" && event["folder"] == 1.0 {
+		for _, event := range append(w.all("problem"), w.all("sync-stopped")...) {
+			if event["event"] == "sync-stopped" && event["folder"] == 1.0 {
 				return true
 			}
-			if why, _ := event["why"].(string); strings.Contains(why, "links are not followed") {
+			if why, _ := event["reason"].(string); strings.Contains(why, "links are not followed") {
 				return true
 			}
 		}

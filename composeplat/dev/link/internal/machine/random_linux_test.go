@@ -151,7 +151,7 @@ func randomly(t *testing.T, seed uint64) {
 		before = here
 		return same
 	})
-	equal(t, 0, w.count("guard"))
+	equal(t, 0, w.count("sync-stopped"))
 	found := map[string]bool{}
 	_ = filepath.WalkDir(w.here(""), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {

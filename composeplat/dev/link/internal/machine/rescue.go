@@ -43,7 +43,7 @@ func (c *cycle) rescue(made *plan) (again bool, err error) {
 		}
 	}
 	if len(saved) > 0 {
-		c.events.Tell("replaced", Event{"folder": c.number, "files": len(saved), "kept": path})
+		c.events.Tell("replaced", Event{"folder": c.number, "files": len(saved), "kept_as": path})
 	}
 	return again, nil
 }

@@ -47,7 +47,7 @@ func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	equal(t, 1, w.count("replaced"))
 	told := w.all("replaced")[0]
 	equal[any](t, 31.0, told["files"])
-	kept := told["kept"].(string)
+	kept := told["kept_as"].(string)
 	equal(t, true, strings.HasPrefix(kept, w.config.State+"/"))
 	equal(t, "edited there 7", read(filepath.Join(kept, "src/7")))
 	equal(t, "only there\n", read(filepath.Join(kept, "link.link")))
@@ -143,8 +143,8 @@ func TestLinksThatClimbAreRefused(t *testing.T) {
 	w.goes(w.there("a/climbs"))
 	w.goes(w.here("absolute"))
 	must(t, os.Remove(w.here("a/climbs")))
-	w.eventually("solved", func() bool { return w.count("solved") == 1 })
-	equal[any](t, "a/climbs", w.all("solved")[0]["path"])
+	w.eventually("solved", func() bool { return w.count("resolved") == 1 })
+	equal[any](t, "a/climbs", w.all("resolved")[0]["path"])
 }
 
 // A container can make problems without end; so many are told, and how many more there are.
@@ -158,7 +158,7 @@ func TestSoManyProblemsAreTold(t *testing.T) {
 	w.eventually("problems", func() bool { return w.count("problem") == maxProblems+1 })
 	found := false
 	for _, event := range w.all("problem") {
-		found = found || event["why"] == "50 more files and links can't be synced"
+		found = found || event["reason"] == "50 more files and links can't be synced"
 	}
 	equal(t, true, found)
 }
@@ -174,7 +174,7 @@ func TestConflictKeepsBoth(t *testing.T) {
 	w.setBroken(false)
 	w.arrives(w.there("file"), "mine")
 	w.eventually("a conflict", func() bool { return w.count("conflict") == 1 })
-	kept := w.all("conflict")[0]["kept"].(string)
+	kept := w.all("conflict")[0]["kept_as"].(string)
 	equal(t, true, strings.HasPrefix(kept, "file.conflict-"))
 	w.arrives(w.there(kept), "theirs")
 	w.arrives(w.here(kept), "theirs")
@@ -217,8 +217,8 @@ func TestManyDeletionsThereAreNotDoneHere(t *testing.T) {
 	w.startSynced()
 	// All at once: a few that were seen by themselves would be done here.
 	must(t, os.Rename(w.there("d"), filepath.Join(t.TempDir(), "d")))
-	w.eventually("the guard", func() bool { return w.count("guard") == 1 })
-	equal[any](t, 120.0, w.all("guard")[0]["deletions"])
+	w.eventually("the guard", func() bool { return w.count("sync-stopped") == 1 })
+	equal[any](t, 120.0, w.all("sync-stopped")[0]["deletions"])
 	equal(t, "7", read(w.here("d/7")))
 	write(t, w.here("later"), "x")
 	time.Sleep(300 * time.Millisecond)
@@ -243,7 +243,7 @@ func TestALostRootDeletesNothing(t *testing.T) {
 	write(t, w.here("only"), "x")
 	w.startSynced()
 	must(t, os.Rename(w.there(""), filepath.Join(w.root, "elsewhere")))
-	w.eventually("the guard", func() bool { return w.count("guard") == 1 })
+	w.eventually("the guard", func() bool { return w.count("sync-stopped") == 1 })
 	equal(t, "x", read(w.here("only")))
 }
 
@@ -308,12 +308,12 @@ func TestEditsDuringACutArrive(t *testing.T) {
 	w.setBroken(true)
 	write(t, w.here("one"), "2")
 	write(t, w.there("two"), "3")
-	w.eventually("lost", func() bool { return w.count("lost") >= 1 })
+	w.eventually("lost", func() bool { return w.count("disconnected") >= 1 })
 	w.setBroken(false)
 	w.arrives(w.there("one"), "2")
 	w.arrives(w.here("two"), "3")
 	connected := w.all("connected")
-	equal[any](t, true, connected[len(connected)-1]["again"])
+	equal[any](t, true, connected[len(connected)-1]["reconnected"])
 	equal[any](t, "same", connected[len(connected)-1]["session"])
 }
 
