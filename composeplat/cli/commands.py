@@ -169,9 +169,9 @@ def preview(
 ) -> int:
     """Show what a deploy would change, and why. Changes nothing."""
     from composeplat.cli.preview import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
+    from composeplat.engine.outcomes import DeployOptions  # noqa: PLC0415 -- the same
 
-    options = Options(
+    options = DeployOptions(
         services=tuple(services or ()),
         rerun_jobs=rerun_jobs,
         replaced_volumes=tuple(replace_volume or ()),
@@ -218,9 +218,9 @@ def deploy(
             services=services or (),
         )
     from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
-    from composeplat.engine.outcomes import Options  # noqa: PLC0415 -- the same
+    from composeplat.engine.outcomes import DeployOptions  # noqa: PLC0415 -- the same
 
-    options = Options(
+    options = DeployOptions(
         services=tuple(services or ()),
         wait=wait,
         timeout=timeout,

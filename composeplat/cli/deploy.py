@@ -20,17 +20,17 @@ from composeplat.cli.preview import change_rows
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import deploy as operation
-from composeplat.engine.outcomes import Options, Outcome, Refused
+from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 
 
-def run(choice: Choice, options: Options, *, as_json: bool) -> Exit:
+def run(choice: Choice, options: DeployOptions, *, as_json: bool) -> Exit:
     planned = plan_for(choice, start=True)
     if planned is None:
         return Exit.INVALID
     return deploy(planned, choice, options, as_json=as_json)
 
 
-def deploy(planned: Planned, choice: Choice, options: Options, *, as_json: bool) -> Exit:
+def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json: bool) -> Exit:
     """Deploy what has been read and planned already."""
     try:
         with progress.work(f"deploying {planned.where}"):

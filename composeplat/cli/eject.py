@@ -23,10 +23,10 @@ def run(choice: Choice, *, folder: str) -> Exit:
     if place.exists() and any(place.iterdir()):
         raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")
     plan = planned.plan
-    space = Workspace(
+    workspace = Workspace(
         environment_name=plan.environment, namespace=plan.namespace, target=planned.target, environment=os.environ
     )
-    builder = builder_variables(os.environ, planned.target, space.home) if plan.images else {}
+    builder = builder_variables(os.environ, planned.target, workspace.data_folder) if plan.images else {}
     definition = [source for source in planned.loaded.files if source != "-"]
     if not definition:
         raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
@@ -36,8 +36,8 @@ def run(choice: Choice, *, folder: str) -> Exit:
         place,
         definition=definition,
         builder=builder.get(BUILDER, ""),
-        cluster=space.cluster,
-        salt=space.salt(),
+        cluster=workspace.cluster,
+        salt=workspace.salt(),
     )
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -46,9 +46,9 @@ def run(choice: Choice, *, folder: str) -> Exit:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
-    variables = {**space.backend.variables, **{key: value for key, value in builder.items() if key != BUILDER}}
+    variables = {**workspace.backend.variables, **{key: value for key, value in builder.items() if key != BUILDER}}
     variables.pop("PULUMI_ACCESS_TOKEN", None)
-    variables["KUBECONFIG"] = planned.target.kubeconfig_for(space.folder)
+    variables["KUBECONFIG"] = planned.target.kubeconfig_for(workspace.folder)
     variables["PULUMI_K8S_ENABLE_PATCH_FORCE"] = "true"
     tell(
         f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"

@@ -19,7 +19,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
 from composeplat.cluster.status import Wanted
 from composeplat.diagnostics import printable
-from composeplat.engine.dev_workloads import twins_by_service
+from composeplat.engine.dev_workloads import dev_workloads_by_service
 
 _GAP = 2
 _LEAST = 8
@@ -47,7 +47,7 @@ class EnvironmentView:
         return {one.cluster_name: one.name for one in self.planned.plan.services if one.name in self.chosen}
 
     def wanted(self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()) -> list[Wanted]:
-        twins = twins_by_service(workloads, self.environment)
+        twins = dev_workloads_by_service(workloads, self.environment)
         return [
             Wanted(
                 name=service.name,

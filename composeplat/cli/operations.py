@@ -24,7 +24,7 @@ from composeplat.compose.project_id import Machine, project_id
 from composeplat.compose.request import Request
 from composeplat.compose.variables import storable, worth_hiding
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
-from composeplat.engine.backend import find_home
+from composeplat.engine.backend import find_data_folder
 from composeplat.engine.outcomes import Failure, Outcome, Refused
 from composeplat.engine.provenance import Claim
 from composeplat.engine.stack import Stack
@@ -181,7 +181,7 @@ def stack_for(planned: Planned) -> Stack:
         claim=_claim(planned),
         origins=planned.loaded.origins,
         listener=lambda one: progress.emit(replace(one, message=mask.clean(one.message))),
-        say=lambda text: progress.note(mask.clean(text)),
+        note=lambda text: progress.note(mask.clean(text)),
         warn=lambda failure: _warn(failure, planned),
     )
 
@@ -190,7 +190,7 @@ def _claim(planned: Planned) -> Claim:
     """Which project this is: by the repository that the definition lies in, else by this machine and its path."""
     folder = Path(os.path.realpath(planned.loaded.folder))
     repository = find_repository(folder) or Repository(folder)
-    machine = Machine(id=find_home(planned.environment).machine_id(), host=socket.gethostname())
+    machine = Machine(id=find_data_folder(planned.environment).machine_id(), host=socket.gethostname())
     project = project_id(folder, machine, work_tree=repository.work_tree, remote=repository.remote)
     return Claim(project=project, name_from_folder=planned.loaded.settings.name_from_folder)
 

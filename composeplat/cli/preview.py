@@ -13,7 +13,7 @@ from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
 from composeplat.engine.operations import preview as operation
-from composeplat.engine.outcomes import Options, Outcome, Refused
+from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 
@@ -22,7 +22,7 @@ _COLORS = {CREATE: "32", UPDATE: "33", REPLACE: "35", DELETE: "31"}
 _WORDS = {CREATE: "create", UPDATE: "update", REPLACE: "replace", DELETE: "delete"}
 
 
-def run(choice: Choice, options: Options, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
+def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
     planned = plan_for(choice)
     if planned is None:
         return Exit.INVALID

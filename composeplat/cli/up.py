@@ -23,8 +23,8 @@ from composeplat.dev.link import Event, Session
 from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import link_in, sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
-from composeplat.engine.operations.refresh import note_given_back
-from composeplat.engine.outcomes import Options
+from composeplat.engine.operations.refresh import refresh_replicas
+from composeplat.engine.outcomes import DeployOptions
 from composeplat.plan.desired import ServicePlan
 from composeplat.publication import synced
 
@@ -64,7 +64,7 @@ def run(choice: Choice, options: UpArguments) -> int:
     sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
     tell_published(planned, [sent])
     if options.deploy or not development.is_deployed():
-        deployed = deploy(planned, choice, Options(timeout=options.timeout), as_json=False)
+        deployed = deploy(planned, choice, DeployOptions(timeout=options.timeout), as_json=False)
         if deployed is not Exit.DONE:
             return int(deployed)
     session = Session(
@@ -108,7 +108,7 @@ def development_for(planned: Planned, service: Service, speaker: Speaker) -> Dev
 def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
-        note_given_back(stack_for(planned), development.service.cluster_name)
+        refresh_replicas(stack_for(planned), development.service.cluster_name)
         say(f"{development.service.name} is as it was deployed again")
     return there
 

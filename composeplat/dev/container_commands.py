@@ -11,7 +11,7 @@ from pathlib import Path
 
 from composeplat.cluster.snapshot import Object, is_ready, service_of
 from composeplat.engine.backend import write_private
-from composeplat.engine.dev_workloads import is_twin
+from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
@@ -30,7 +30,9 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
     """The pod of a service that a command goes to: one that is ready, rather its twin's, the youngest; none is ''."""
     running = [pod for pod in pods if service_of(pod) == service and _may_run(pod)]
     found = max(
-        running, key=lambda pod: (is_ready(pod), is_twin(pod), pod["metadata"]["creationTimestamp"]), default=None
+        running,
+        key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),
+        default=None,
     )
     return str(found["metadata"]["name"]) if found else ""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat.dev.sync_rules import SyncPath
-from composeplat.engine.dev_workloads import ORIGINAL, TWIN_LABEL, Original
+from composeplat.engine.dev_workloads import DEV_WORKLOAD_LABEL, ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import ENVIRONMENT_LABEL, OURS, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.storage import FILES_VOLUME
@@ -54,13 +54,13 @@ def folder_key(path: SyncPath) -> str:
 
 
 def selector(identity: Identity, service: str) -> str:
-    return f"{TWIN_LABEL}={service},{ENVIRONMENT_LABEL}={identity.environment}"
+    return f"{DEV_WORKLOAD_LABEL}={service},{ENVIRONMENT_LABEL}={identity.environment}"
 
 
-def original_of(twin: Object) -> Original | None:
+def original_of(twin: Object) -> OriginalWorkload | None:
     try:
-        read = json.loads((twin["metadata"].get("annotations") or {})[ORIGINAL])
-        return Original(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
+        read = json.loads((twin["metadata"].get("annotations") or {})[ORIGINAL_ANNOTATION])
+        return OriginalWorkload(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
     except (KeyError, ValueError, TypeError):
         return None
 
@@ -94,26 +94,26 @@ class Wanted:
 
 def make_claim(wanted: Wanted) -> Manifest:
     metadata = wanted.identity.service_metadata(claim_name(wanted.service), wanted.service)
-    metadata["labels"][TWIN_LABEL] = wanted.service
+    metadata["labels"][DEV_WORKLOAD_LABEL] = wanted.service
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": wanted.size}}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def make_twin(workload: Object, original: Original, wanted: Wanted, *, replicas: int) -> Manifest:
+def make_twin(workload: Object, original: OriginalWorkload, wanted: Wanted, *, replicas: int) -> Manifest:
     """A Deployment with the pods of a workload, made fit for development."""
     metadata = wanted.identity.service_metadata(
         twin_name(wanted.service), wanted.service,
-        {ORIGINAL: original.to_text(), _TEMPLATE: fingerprint(workload)},
+        {ORIGINAL_ANNOTATION: original.to_text(), _TEMPLATE: fingerprint(workload)},
     )  # fmt: skip
-    metadata["labels"][TWIN_LABEL] = wanted.service
+    metadata["labels"][DEV_WORKLOAD_LABEL] = wanted.service
     template = copy.deepcopy(workload["spec"]["template"])
     head = template.setdefault("metadata", {})
     head.pop("creationTimestamp", None)
-    labels = {**head.get("labels", {}), TWIN_LABEL: wanted.service}
+    labels = {**head.get("labels", {}), DEV_WORKLOAD_LABEL: wanted.service}
     # A Job's own marks would make the twin's pods count as the Job's.
     head["labels"] = {key: value for key, value in labels.items() if "job-name" not in key and "-uid" not in key}
     template["spec"] = _pod(template["spec"], workload, wanted)
-    matched = {**wanted.identity.selector(wanted.service), TWIN_LABEL: wanted.service}
+    matched = {**wanted.identity.selector(wanted.service), DEV_WORKLOAD_LABEL: wanted.service}
     spec = {
         "replicas": replicas, "selector": {"matchLabels": matched}, "strategy": {"type": "Recreate"},
         "template": template,

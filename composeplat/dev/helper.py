@@ -16,7 +16,7 @@ from pathlib import Path
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.backend import Home
+from composeplat.engine.backend import DataFolder
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.target import Target
 from composeplat.toolchain.setup import Toolchain
@@ -44,7 +44,7 @@ def architectures(api: Api) -> tuple[str, ...]:
 
 
 def helper_image(
-    toolchain: Toolchain, target: Target, home: Home, registry: str, architectures: Collection[str]
+    toolchain: Toolchain, target: Target, data_folder: DataFolder, registry: str, architectures: Collection[str]
 ) -> str:
     """Build and push the helper image, and give its name by digest; what is there already costs a question."""
     if not registry:
@@ -54,7 +54,7 @@ def helper_image(
         )
     agents = {architecture: toolchain.need(agent_for(architecture)) for architecture in architectures}
     buildx = toolchain.need(BUILDX)
-    variables = builder_variables(toolchain.environment, target, home)
+    variables = builder_variables(toolchain.environment, target, data_folder)
     tag = next(iter(agents.values())).tool.fingerprint
     with tempfile.TemporaryDirectory() as folder:
         for architecture, found in agents.items():

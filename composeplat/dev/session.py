@@ -25,7 +25,7 @@ from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.swap import HOLDER_GONE_AFTER, Swap, holder_of
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.backend import find_home, writing
+from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
 from composeplat.system.machine import ProcessId
@@ -142,7 +142,7 @@ class Development:
 
     def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, options: UpOptions) -> Wanted:
         helper = options.helper or helper_image(
-            toolchain, self.target, find_home(self.environment), options.registry, architectures(api)
+            toolchain, self.target, find_data_folder(self.environment), options.registry, architectures(api)
         )
         return Wanted(
             identity=self.identity, service=self.service.cluster_name, paths=self.paths, helper=helper,
@@ -157,10 +157,10 @@ class Development:
             watcher.stop()
 
     def _place(self) -> Place:
-        home = find_home(self.environment)
+        data_folder = find_data_folder(self.environment)
         cluster = self.target.identity()
         key = f"{cluster}\0{self.plan.namespace}\0{self.plan.environment}\0{self.service.cluster_name}"
-        state = home.folder / "up" / hashlib.sha256(key.encode()).hexdigest()[:16]
+        state = data_folder.path / "up" / hashlib.sha256(key.encode()).hexdigest()[:16]
         with writing(state):
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Place(

@@ -30,8 +30,8 @@ from composeplat.dev.dev_workload import (
     twin_name,
 )
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.dev_workloads import Original, is_twin, replicas_of, scaled
-from composeplat.engine.preflight import CLAIM, is_ours, path_of
+from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
+from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.scaling import forget_scaling
 
 _GONE_WITHIN = 120.0
@@ -66,7 +66,7 @@ class Swap:
 
     def twin(self) -> Object | None:
         found = self._get("Deployment", twin_name(self.name))
-        if found is not None and not is_twin(found):
+        if found is not None and not is_dev_workload(found):
             raise ComposeplatError(
                 f"a Deployment '{twin_name(self.name)}' is there that is no development container",
                 "rename or delete it",
@@ -89,7 +89,7 @@ class Swap:
         return self.api.find(self._path(kind, name))
 
     def _path(self, kind: str, name: str) -> str:
-        return path_of(kind, self.namespace, name)
+        return api_path(kind, self.namespace, name)
 
     # taking the place
 
@@ -98,21 +98,21 @@ class Swap:
         workload = self._must_be_there()
         twin = self.twin()
         original = original_of(twin) if twin is not None else None
-        if original is None or replicas_of(workload) > 0:
-            original = Original(kind=self.kind, name=self.name, replicas=replicas_of(workload))
+        if original is None or read_replicas(workload) > 0:
+            original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
         if self._get(CLAIM, claim_name(self.name)) is None:
             self.api.apply(make_claim(wanted))
-        running = twin is not None and replicas_of(twin) > 0 and replicas_of(workload) == 0
+        running = twin is not None and read_replicas(twin) > 0 and read_replicas(workload) == 0
         self.api.apply(make_twin(workload, original, wanted, replicas=int(running)))
-        if replicas_of(workload) > 0:
-            self.api.patch(self._path(self.kind, self.name), scaled(self.kind, 0))
+        if read_replicas(workload) > 0:
+            self.api.patch(self._path(self.kind, self.name), replicas_patch(self.kind, 0))
         self._until_away(workload["metadata"]["uid"], "its own pods")
         if not running:
             self.api.apply(make_twin(workload, original, wanted, replicas=1))
 
     def _must_be_there(self) -> Object:
         workload = self.workload()
-        if workload is None or not is_ours(workload, self.environment):
+        if workload is None or not belongs_to(workload, self.environment):
             raise ComposeplatError(f"service '{self.name}' is not deployed", "platform deploy")
         return workload
 
@@ -160,7 +160,7 @@ class Swap:
     def is_behind(self, twin: Object) -> bool:
         """Say whether someone has deployed meanwhile: the original has other pods now, or pods at all."""
         workload = self.workload()
-        return workload is not None and (replicas_of(workload) > 0 or template_of(twin) != fingerprint(workload))
+        return workload is not None and (read_replicas(workload) > 0 or template_of(twin) != fingerprint(workload))
 
     # who holds it
 
@@ -184,7 +184,7 @@ class Swap:
             self._send_away(twin or {})
             if original.replicas and self._get(original.kind, original.name) is not None:
                 path = self._path(original.kind, original.name)
-                self.api.patch(path, scaled(original.kind, original.replicas))
+                self.api.patch(path, replicas_patch(original.kind, original.replicas))
                 forget_scaling(self.api, path)
         if twin is not None:
             self.api.delete(self._path("Deployment", twin_name(self.name)))
@@ -193,8 +193,8 @@ class Swap:
         return twin is not None
 
     def _send_away(self, twin: Object) -> None:
-        if replicas_of(twin):
-            self.api.patch(self._path("Deployment", twin["metadata"]["name"]), scaled("Deployment", 0))
+        if read_replicas(twin):
+            self.api.patch(self._path("Deployment", twin["metadata"]["name"]), replicas_patch("Deployment", 0))
         self._until_away(twin["metadata"]["uid"], "its development container")
 
 

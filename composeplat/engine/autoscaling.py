@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.engine.dev_workloads import replicas_of, with_replicas
-from composeplat.engine.preflight import Key, Object, Present, path_of
+from composeplat.engine.dev_workloads import read_replicas, with_replicas
+from composeplat.engine.preflight import Key, LiveState, Object, api_path
 from composeplat.engine.scaling import remembered
 from composeplat.plan.desired import Plan
 
 _SCALED = ("Deployment", "StatefulSet")
 
 
-def autoscaled_replicas(api: Api, plan: Plan, present: Present) -> dict[Key, int]:
+def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key, int]:
     """The workloads of a plan that an autoscaler has in hand, and how many pods each is to have."""
-    ours = present.ours(plan.environment)
-    targets = [_target(one) for one in _autoscalers(api, plan.namespace)] if present.namespace else []
+    ours = live_state.ours(plan.environment)
+    targets = [_target(one) for one in _autoscalers(api, plan.namespace)] if live_state.namespace else []
     planned = {service.workload for service in plan.services}
     found = {key: _replicas(api, plan.namespace, key) for key in targets if key in ours and key in planned}
     # With none it is switched off, by whoever took them away.
@@ -44,8 +44,8 @@ def _target(autoscaler: Object) -> Key:
 
 
 def _replicas(api: Api, namespace: str, key: Key) -> int:
-    live = api.find(path_of(key[0], namespace, key[1])) if key[0] in _SCALED else None
-    return 0 if live is None else remembered(live) or replicas_of({**live, "kind": key[0]})
+    live = api.find(api_path(key[0], namespace, key[1])) if key[0] in _SCALED else None
+    return 0 if live is None else remembered(live) or read_replicas({**live, "kind": key[0]})
 
 
 def with_autoscaled(plan: Plan, counts: Mapping[Key, int]) -> Plan:
@@ -58,6 +58,6 @@ def differs_from_state(state: Mapping[str, Any], counts: Mapping[Key, int]) -> b
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}
         key = (str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name")))
-        if key in counts and not resource.get("delete") and replicas_of(manifest) != counts[key]:
+        if key in counts and not resource.get("delete") and read_replicas(manifest) != counts[key]:
             return True
     return False

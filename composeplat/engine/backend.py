@@ -1,8 +1,9 @@
-"""Where Pulumi's things lie on this machine: state, passphrase, plugins, and a folder for each stack.
+"""The data folder on this machine and the backend that keeps Pulumi's state.
 
-Owns the layout and the private parts of it; nothing in here starts a process.
-The home given to Pulumi is our own, so that a user's plugins, logins and settings stay as they are; what they are
-logged in to is read from theirs.
+Owns the layout of the data folder (state, passphrase, plugins, a folder for each stack) and its permissions.
+Must not start a process, so that the layout can be read without Pulumi.
+Pulumi gets a home folder of its own: the user's plugins, logins and settings stay as they are. Only the user's login is
+read from theirs.
 """
 
 from __future__ import annotations
@@ -25,31 +26,33 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    folder: Path
+class DataFolder:
+    """The folder that holds everything the engine keeps between runs."""
+
+    path: Path
 
     @property
     def pulumi(self) -> Path:
-        return self.folder / "pulumi"
+        return self.path / "pulumi"
 
     @property
     def passphrase(self) -> Path:
-        return self.folder / "passphrase"
+        return self.path / "passphrase"
 
     def state(self, cluster: str) -> Path:
-        """The state of all environments of a cluster: another cluster, or one made anew, has another."""
-        return self.folder / "state" / cluster
+        """The folder with the state of all environments of a cluster; a recreated cluster is another cluster."""
+        return self.path / "state" / cluster
 
     def stack(self, backend: str, environment: str, namespace: str) -> Path:
         key = hashlib.sha256(backend.encode()).hexdigest()[:12]
-        return self.folder / "stacks" / key / environment / namespace
+        return self.path / "stacks" / key / environment / namespace
 
     def prepare(self) -> None:
-        """Make the folders, and the passphrase when there is none."""
-        with writing(self.folder):
+        """Make the folders, and the passphrase unless it exists."""
+        with writing(self.path):
             self._make_folders()
             logs = self.pulumi / "logs"
-            # Where a file stands, Pulumi can't write the log that it otherwise makes of every run.
+            # A file in the place of the log folder keeps Pulumi from writing a log of every run.
             if not logs.exists():
                 logs.touch()
             if not self.passphrase.exists():
@@ -57,24 +60,24 @@ class Home:
                     write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
 
     def _make_folders(self) -> None:
-        """Make what is not there, closed to others. A folder that is there keeps its mode: it may not be ours alone."""
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        make_private_folder(self.folder)
-        if self.folder.stat().st_mode & _WRITABLE_BY_OTHERS:
+        """Make the missing folders, closed to others. An existing folder keeps its mode: others may share it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path)
+        if self.path.stat().st_mode & _WRITABLE_BY_OTHERS:
             raise ComposeplatError(
-                f"others can write in '{self.folder}', which is to hold the state of deploys and its passphrase",
-                f"name a folder of your own, such as COMPOSEPLAT_DATA={self.folder / 'composeplat'},"
-                f" or close it: chmod go-w {self.folder}",
+                f"other users can write to '{self.path}', the folder for the state of deployments and its passphrase",
+                f"set COMPOSEPLAT_DATA to a folder of your own, such as {self.path / 'composeplat'},"
+                f" or remove their access: chmod go-w {self.path}",
             )
-        for folder in (self.pulumi, self.folder / "state", self.folder / "stacks"):
+        for folder in (self.pulumi, self.path / "state", self.path / "stacks"):
             make_private_folder(folder)
 
     def machine_id(self) -> str:
-        """The id that the system gave this machine, else one that was made once and is kept here."""
+        """The id that the system gave this machine, else a random one that is kept in the data folder."""
         given = system_machine_id()
         if given:
             return given
-        path = self.folder / "machine-id"
+        path = self.path / "machine-id"
         with writing(path):
             if not path.exists():
                 self._make_folders()
@@ -83,7 +86,7 @@ class Home:
             return path.read_text(encoding="utf-8")
 
     def place_plugin(self, name: str, version: str, program: Path) -> None:
-        """Put a provider where Pulumi looks for it."""
+        """Link a provider into the folder where Pulumi looks for plugins."""
         folder = self.pulumi / "plugins" / f"resource-{name}-v{version}"
         link = folder / f"pulumi-resource-{name}"
         if link.is_symlink() and link.readlink() == program:
@@ -95,65 +98,74 @@ class Home:
             aside.replace(link)
 
 
-def find_home(environment: Mapping[str, str]) -> Home:
+def find_data_folder(environment: Mapping[str, str]) -> DataFolder:
     """``COMPOSEPLAT_DATA``, else the user's data folder."""
     named = environment.get("COMPOSEPLAT_DATA")
     base = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/root", ".local", "share")
-    return Home(Path(named) if named else Path(base) / "composeplat")
+    return DataFolder(Path(named) if named else Path(base) / "composeplat")
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Where Pulumi keeps state; variables are what Pulumi needs to get there."""
+    """Where Pulumi keeps the state, and the variables with which Pulumi reaches it."""
 
     url: str
     variables: Mapping[str, str]
     folder: Path | None = None
-    """The folder of a backend of files: its state can be looked at without asking Pulumi."""
+    """The folder of a file backend: its state can be read without running Pulumi."""
 
 
-def find_backend(environment: Mapping[str, str], home: Home, cluster: str) -> Backend:
-    """What the user set or logged in to, else files of our own."""
-    passphrase = {} if _knows_passphrase(environment) else {"PULUMI_CONFIG_PASSPHRASE_FILE": str(home.passphrase)}
-    url = environment.get("PULUMI_BACKEND_URL", "")
-    token = {}
-    if not url:
-        login = _login(environment)
-        url = str(login.get("current") or "")
-        tokens = login.get("accessTokens")
-        if isinstance(tokens, dict) and url in tokens:
-            token = {"PULUMI_ACCESS_TOKEN": str(tokens[url])}
+def find_backend(environment: Mapping[str, str], data_folder: DataFolder, cluster: str) -> Backend:
+    """Find the backend that the user set or logged in to; else it is a folder of files in the data folder."""
+    passphrase = _passphrase_variables(environment, data_folder)
+    url, token = _configured_backend(environment)
     if not url and not environment.get("PULUMI_ACCESS_TOKEN"):
-        folder = home.state(cluster)
+        folder = data_folder.state(cluster)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return Backend(f"file://{folder}", {**_file_variables(folder, ""), **passphrase}, folder)
     if url.startswith("file://"):
         path, _, query = url.removeprefix("file://").partition("?")
-        # Pulumi is run in a folder of ours.
+        # Pulumi runs in another folder, so a relative path has to become absolute here.
         local = Path(os.path.normpath(Path(os.path.expanduser(path)).absolute()))
         return Backend(f"file://{local}", {**_file_variables(local, query), **token, **passphrase}, local)
     address = {"PULUMI_BACKEND_URL": url} if url else {}
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
 
 
-def _file_variables(folder: Path, query: str) -> dict[str, str]:
-    """The address of a folder of state, without the metadata files that a kill may leave empty beside each file."""
-    options = {"metadata": "skip", **dict(parse_qsl(query, keep_blank_values=True))}
-    return {"PULUMI_BACKEND_URL": f"file://{folder}?{urlencode(options)}"}
+def _configured_backend(environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The URL that the user set or logged in to, empty without one, and the variable with that login's token."""
+    url = environment.get("PULUMI_BACKEND_URL", "")
+    if url:
+        return url, {}
+    login = _read_login(environment)
+    url, tokens = str(login.get("current") or ""), login.get("accessTokens")
+    if isinstance(tokens, dict) and url in tokens:
+        return url, {"PULUMI_ACCESS_TOKEN": str(tokens[url])}
+    return url, {}
 
 
-def _knows_passphrase(environment: Mapping[str, str]) -> bool:
-    return "PULUMI_CONFIG_PASSPHRASE" in environment or bool(environment.get("PULUMI_CONFIG_PASSPHRASE_FILE"))
-
-
-def _login(environment: Mapping[str, str]) -> dict[str, object]:
+def _read_login(environment: Mapping[str, str]) -> dict[str, object]:
+    """Read what ``pulumi login`` wrote; empty if it cannot be read."""
     base = environment.get("PULUMI_HOME") or os.path.join(environment.get("HOME") or "/root", ".pulumi")
     try:
         read = json.loads((Path(base) / "credentials.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def _passphrase_variables(environment: Mapping[str, str], data_folder: DataFolder) -> dict[str, str]:
+    """The variable that names our own passphrase file, unless the user set a passphrase."""
+    if "PULUMI_CONFIG_PASSPHRASE" in environment or environment.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
+        return {}
+    return {"PULUMI_CONFIG_PASSPHRASE_FILE": str(data_folder.passphrase)}
+
+
+def _file_variables(folder: Path, query: str) -> dict[str, str]:
+    """The address of a state folder, without the metadata files: a kill may leave one empty beside each state file."""
+    options = {"metadata": "skip", **dict(parse_qsl(query, keep_blank_values=True))}
+    return {"PULUMI_BACKEND_URL": f"file://{folder}?{urlencode(options)}"}
 
 
 def make_private_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.backend import Home, write_private, writing
+from composeplat.engine.backend import DataFolder, write_private, writing
 from composeplat.engine.target import Target
 from composeplat.local.layout import make_layout
 
@@ -26,20 +26,20 @@ _DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 
 def builder_variables(
-    environment: Mapping[str, str], target: Target, home: Home, *, docker_socket: Path = _DOCKER_SOCKET
+    environment: Mapping[str, str], target: Target, data_folder: DataFolder, *, docker_socket: Path = _DOCKER_SOCKET
 ) -> dict[str, str]:
     """What Pulumi is run with, so that its provider for builds finds the builder that is meant."""
     named = environment.get("BUILDX_BUILDER", "")
     users = _users_folder(environment)
     if named:
-        return _of_user(named, users, environment, home)
+        return _of_user(named, users, environment, data_folder)
     if target.layout is not None:
-        return _of_local_cluster(target.layout.buildkit_socket, home)
+        return _of_local_cluster(target.layout.buildkit_socket, data_folder)
     if (users / "current").exists() or environment.get("DOCKER_HOST") or docker_socket.exists():
-        return _of_user("", users, environment, home)
+        return _of_user("", users, environment, data_folder)
     socket = make_layout(environment).buildkit_socket
     if socket.exists():
-        return _of_local_cluster(socket, home)
+        return _of_local_cluster(socket, data_folder)
     raise MissingPiece(
         "nothing is there that builds images: no builder of buildx, no Docker, and no local cluster",
         "start Docker, name a builder with --builder, or start the local cluster, which has one",
@@ -66,12 +66,12 @@ def _docker_contexts(environment: Mapping[str, str]) -> list[str]:
     return names
 
 
-def _of_user(name: str, users: Path, environment: Mapping[str, str], home: Home) -> dict[str, str]:
+def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder: DataFolder) -> dict[str, str]:
     known = sorted(path.name for path in (users / "instances").glob("*")) if users.exists() else []
     if name and name not in (*known, *_docker_contexts(environment)):
         listed = f"builders are: {', '.join(known)}" if known else "make one with docker buildx create"
         raise MissingPiece(f"buildx has no builder '{name}'", listed)
-    folder = home.folder / "buildx-user"
+    folder = data_folder.path / "buildx-user"
     with writing(folder):
         _prepare(folder)
         for path in (*(users / "instances").glob("*"), *(users / "defaults").glob("*"), users / "current"):
@@ -84,8 +84,8 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], home: Home)
     return {BUILDER: name, "BUILDX_CONFIG": str(folder)}
 
 
-def _of_local_cluster(socket: Path, home: Home) -> dict[str, str]:
-    folder = home.folder / "buildx"
+def _of_local_cluster(socket: Path, data_folder: DataFolder) -> dict[str, str]:
+    folder = data_folder.path / "buildx"
     node = {"Name": f"{_NAME}0", "Endpoint": f"unix://{socket}", "Platforms": None, "DriverOpts": None, "Flags": None,
             "Files": None}  # fmt: skip
     instance = {"Name": _NAME, "Driver": "remote", "Nodes": [node], "Dynamic": False}

@@ -7,21 +7,21 @@ from collections.abc import Collection, Iterable
 from composeplat.cluster.api import Api
 from composeplat.compose.load.contexts import check_builds
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
-from composeplat.engine.live_state import look
-from composeplat.engine.outcomes import Options, Refused
-from composeplat.engine.preflight import Present, built_images, check_present, keys_of
+from composeplat.engine.live_state import read_live_state
+from composeplat.engine.outcomes import DeployOptions, Refused
+from composeplat.engine.preflight import LiveState, built_images, check_live_state, object_keys
 from composeplat.engine.provenance import check_project, record_key, recorded
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild, Plan
 
 
-def check(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
+def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
     """Look at what is there, and refuse what a deploy must not do or could not."""
-    present = _look(stack, api, plan, options)
+    live_state = _read_live_state(stack, api, plan, options)
     if stack.origins is not None:
         report = Report()
-        check_present(plan, present, stack.origins, report, replaced_volumes=options.replaced_volumes)
+        check_live_state(plan, live_state, stack.origins, report, replaced_volumes=options.replaced_volumes)
         if report.errors:
             raise Refused(report)
     images = plan.only(options.services).images
@@ -29,18 +29,18 @@ def check(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
         _check_built(stack, plan, images)
     else:
         check_can_build(stack, images)
-    return present
+    return live_state
 
 
-def _look(stack: Stack, api: Api, plan: Plan, options: Options) -> Present:
+def _read_live_state(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
     """Look at what is there; an environment of another project is not looked at any further."""
-    wanted, record, claim = keys_of(plan.objects), record_key(plan.environment), stack.claim
+    wanted, record, claim = object_keys(plan.objects), record_key(plan.environment), stack.claim
     if claim is None:
-        return look(api, stack.namespace, wanted)
-    present = look(api, stack.namespace, [*wanted, record] if claim.name_from_folder else wanted)
-    known = recorded(present.heads.get(record))
+        return read_live_state(api, stack.namespace, wanted)
+    live_state = read_live_state(api, stack.namespace, [*wanted, record] if claim.name_from_folder else wanted)
+    known = recorded(live_state.object_metadata.get(record))
     check_project(known, claim, plan.environment, plan.namespace, command="deploy", take_over=options.take_over)
-    return present
+    return live_state
 
 
 def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:

@@ -15,9 +15,9 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.watching import of_environment
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.dev_workloads import is_twin
-from composeplat.engine.live_state import look
-from composeplat.engine.preflight import CLAIM, Key, Present, is_ours, keys_of, known_to_state, path_of
+from composeplat.engine.dev_workloads import is_dev_workload
+from composeplat.engine.live_state import read_live_state
+from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -30,7 +30,7 @@ _RIGID = ("Job", "Service", "StatefulSet")
 def delete(stack: Stack, api: Api, keys: Collection[Key], which: str) -> None:
     """Delete objects, and wait until they are gone."""
     for kind, name in keys:
-        api.delete(path_of(kind, stack.namespace, name))
+        api.delete(api_path(kind, stack.namespace, name))
     until_gone(stack, api, keys, which)
 
 
@@ -38,7 +38,7 @@ def until_gone(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
     deadline = time.monotonic() + _GONE_WITHIN
     for kind, name in keys:
         with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
-            while api.find(path_of(kind, stack.namespace, name)) is not None:
+            while api.find(api_path(kind, stack.namespace, name)) is not None:
                 stack.stop_if_interrupted()
                 if time.monotonic() > deadline:
                     raise ComposeplatError(
@@ -54,14 +54,14 @@ def until_no_pods(stack: Stack, api: Api) -> None:
     with progress.step(FOR_PODS, is_transient=True):
         while time.monotonic() < deadline:
             stack.stop_if_interrupted()
-            if not any(is_ours(pod, stack.environment_name) for pod in api.heads(path)):
+            if not any(belongs_to(pod, stack.environment_name) for pod in api.heads(path)):
                 return
             stack.pause()
 
 
-def clear_the_way(stack: Stack, api: Api, plan: Plan, present: Present, state: Mapping[str, Any]) -> None:
+def clear_the_way(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:
     """Remove what an interrupted run left that can't be taken up: made by another plan, and not to be changed."""
-    unknown = present.heads.keys() - known_to_state(state)
+    unknown = live_state.object_metadata.keys() - known_to_state(state)
     in_the_way = [
         (desired.kind, desired.name)
         for desired in plan.objects
@@ -74,18 +74,18 @@ def remove_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     """Delete a volume and what uses it, so that both are made anew."""
     volume = next(one for one in plan.volumes if one.name == name)
     users = [service.workload for service in plan.users_of(name)]
-    stack.say(f"deleting volume {name} and what it holds")
+    stack.note(f"deleting volume {name} and what it holds")
     delete(stack, api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
 
 
 def remove_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
     """Remove what carries our labels and is no part of the plan: leavings of runs that were cut off."""
-    wanted = set(keys_of(plan.objects))
+    wanted = set(object_keys(plan.objects))
     removed = []
-    for (kind, name), head in look(api, stack.namespace).ours(stack.environment_name).items():
-        is_wanted = kind == CLAIM or (kind, name) in wanted or is_twin(head)
+    for (kind, name), head in read_live_state(api, stack.namespace).ours(stack.environment_name).items():
+        is_wanted = kind == CLAIM or (kind, name) in wanted or is_dev_workload(head)
         if not is_wanted and "deletionTimestamp" not in head["metadata"]:
-            api.delete(path_of(kind, stack.namespace, name))
+            api.delete(api_path(kind, stack.namespace, name))
             removed.append(f"{kind}/{name}")
     return removed
 

@@ -11,18 +11,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composeplat.engine.preflight import Object, is_ours
+from composeplat.engine.preflight import Object, belongs_to
 from composeplat.names import OURS
 from composeplat.plan.desired import Desired, Plan, ServicePlan
 
 #: Marks what stands in for a service while it is developed; its value is the service.
-TWIN_LABEL = f"{OURS}/up"
-ORIGINAL = f"{OURS}/up-original"
+DEV_WORKLOAD_LABEL = f"{OURS}/up"
+ORIGINAL_ANNOTATION = f"{OURS}/up-original"
 WORKLOADS = ("Deployment", "StatefulSet", "Job")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Original:
+class OriginalWorkload:
     """What a twin stands in for, and how many pods of it there are to be."""
 
     kind: str
@@ -33,21 +33,21 @@ class Original:
         return json.dumps({"kind": self.kind, "name": self.name, "replicas": self.replicas}, sort_keys=True)
 
 
-def is_twin(head: Object) -> bool:
+def is_dev_workload(head: Object) -> bool:
     """Say whether an object belongs to development, and so to no plan."""
-    return TWIN_LABEL in (head["metadata"].get("labels") or {})
+    return DEV_WORKLOAD_LABEL in (head["metadata"].get("labels") or {})
 
 
-def twins_by_service(objects: Mapping[tuple[str, str], Object], environment: str) -> dict[str, str]:
+def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environment: str) -> dict[str, str]:
     """Of objects by kind and name: the cluster name of a service under development -> its twin's name."""
     return {
-        head["metadata"]["labels"][TWIN_LABEL]: name
+        head["metadata"]["labels"][DEV_WORKLOAD_LABEL]: name
         for (kind, name), head in objects.items()
-        if kind == "Deployment" and is_twin(head) and is_ours(head, environment)
+        if kind == "Deployment" and is_dev_workload(head) and belongs_to(head, environment)
     }
 
 
-def replicas_of(workload: Mapping[str, Any]) -> int:
+def read_replicas(workload: Mapping[str, Any]) -> int:
     """How many pods a workload is to have; a Job counts as one while it may run."""
     spec = workload["spec"]
     if workload["kind"] == "Job":
@@ -55,12 +55,12 @@ def replicas_of(workload: Mapping[str, Any]) -> int:
     return int(spec.get("replicas", 1))
 
 
-def scaled(kind: str, replicas: int) -> Object:
+def replicas_patch(kind: str, replicas: int) -> Object:
     """The change that gives a workload so many pods."""
     return {"spec": {"suspend": replicas == 0}} if kind == "Job" else {"spec": {"replicas": replicas}}
 
 
-def hold_back(plan: Plan, services: Collection[str]) -> Plan:
+def without_pods(plan: Plan, services: Collection[str]) -> Plan:
     """The plan with no pods for some services, by their cluster names."""
     return with_replicas(plan, dict.fromkeys(services, 0))
 
@@ -71,7 +71,7 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     def changed(desired: Desired) -> Desired:
         if desired.kind not in WORKLOADS:
             return desired
-        spec = {**desired.manifest["spec"], **scaled(desired.kind, counts[desired.name])["spec"]}
+        spec = {**desired.manifest["spec"], **replicas_patch(desired.kind, counts[desired.name])["spec"]}
         return replace(desired, manifest={**desired.manifest, "spec": spec})
 
     services = tuple(
@@ -81,19 +81,19 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     return replace(plan, services=services)
 
 
-def original_in(service: ServicePlan) -> Original:
+def planned_original(service: ServicePlan) -> OriginalWorkload:
     """What a twin of a service should remember, by the plan."""
     manifest = next(one.manifest for one in service.objects if one.kind in WORKLOADS)
-    return Original(kind=service.workload_kind, name=service.cluster_name, replicas=replicas_of(manifest))
+    return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
 
 
-def held_back_in(state: Mapping[str, Any], services: Collection[str]) -> dict[str, str]:
+def workloads_without_pods(state: Mapping[str, Any], services: Collection[str]) -> dict[str, str]:
     """Of some services, those that the state has no pods for -> the URN of the workload."""
     found = {}
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}
         name = str(manifest.get("metadata", {}).get("name"))
         is_workload = manifest.get("kind") in WORKLOADS and not resource.get("delete")
-        if is_workload and name in services and replicas_of(manifest) == 0:
+        if is_workload and name in services and read_replicas(manifest) == 0:
             found[name] = str(resource["urn"])
     return found

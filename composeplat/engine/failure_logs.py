@@ -36,9 +36,9 @@ def note_refusals(stack: Stack, monitor: Monitor, events: Events, ended: Ended) 
 
 
 def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
-    builder = stack.space.builder.get(BUILDER, "")
+    builder = stack.workspace.builder.get(BUILDER, "")
     buildx = Toolchain(stack.variables).find(BUILDX)
-    variables = stack.space.runner.variables
+    variables = stack.workspace.runner.variables
     record = find_record(buildx.path, builder, variables, text, image.build.context) if buildx else None
     hidden = confidential(image.build, secrets_of_files(image.build))
     failure = read_failure(text, record, hidden=hidden, builder=builder)

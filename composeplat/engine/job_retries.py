@@ -32,7 +32,7 @@ class Retries:
             failure = failure_of(service, cause, self.stack.namespace, self.api)
             self._reported[service] = failure
             if before is not None and _end_of(before) == _end_of(failure):
-                self.stack.say(f"{service}: {cause.message}, as before")
+                self.stack.note(f"{service}: {cause.message}, as before")
             else:
                 self.stack.warn(failure)
 

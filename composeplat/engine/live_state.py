@@ -12,28 +12,28 @@ from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.preflight import CLAIM, KINDS, Key, Object, Present, path_of
+from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, Object, api_path
 
 
-def look(api: Api, namespace: str, wanted: Collection[Key] = ()) -> Present:
+def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> LiveState:
     """List what a namespace holds, of the kinds we make; what is wanted is seen, or the right that is missing told."""
-    present = Present()
+    live_state = LiveState()
     try:
         api.get(f"/api/v1/namespaces/{namespace}")
     except ApiError as error:
         if error.status == http.client.NOT_FOUND:
-            return Present(namespace=False)
+            return LiveState(namespace=False)
         if error.status != http.client.FORBIDDEN:
             raise
     for kind, version in KINDS.items():
-        heads = _list(api, kind_path(version, kind, namespace))
-        if heads is None:
-            present.unlisted.add(kind)
-        for head in heads or ():
-            present.heads[kind, head["metadata"]["name"]] = head
-    _get_unlisted(api, namespace, present, wanted)
-    _add_claims(api, namespace, present)
-    return present
+        objects = _list(api, kind_path(version, kind, namespace))
+        if objects is None:
+            live_state.unlisted.add(kind)
+        for entry in objects or ():
+            live_state.object_metadata[kind, entry["metadata"]["name"]] = entry
+    _get_unlisted(api, namespace, live_state, wanted)
+    _add_claims(api, namespace, live_state)
+    return live_state
 
 
 def _list(api: Api, path: str) -> list[Object] | None:
@@ -49,24 +49,24 @@ def _list(api: Api, path: str) -> list[Object] | None:
         raise
 
 
-def _get_unlisted(api: Api, namespace: str, present: Present, wanted: Collection[Key]) -> None:
+def _get_unlisted(api: Api, namespace: str, live_state: LiveState, wanted: Collection[Key]) -> None:
     refused: list[Key] = []
     for kind, name in wanted:
-        if kind not in present.unlisted:
+        if kind not in live_state.unlisted:
             continue
         try:
-            found = api.find(path_of(kind, namespace, name))
+            found = api.find(api_path(kind, namespace, name))
         except ApiError as error:
             if error.status != http.client.FORBIDDEN:
                 raise
             refused.append((kind, name))
             continue
         if found is None:
-            present.absent.add((kind, name))
+            live_state.absent.add((kind, name))
             continue
-        present.heads[kind, name] = found
+        live_state.object_metadata[kind, name] = found
         if kind == CLAIM:
-            present.claims[name] = found
+            live_state.claims[name] = found
     if refused:
         raise _missing_right(namespace, refused)
 
@@ -92,21 +92,21 @@ def _and(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _add_claims(api: Api, namespace: str, present: Present) -> None:
+def _add_claims(api: Api, namespace: str, live_state: LiveState) -> None:
     """Read what decides whether claims can be changed."""
-    if not any(kind == CLAIM for kind, _ in present.heads):
+    if not any(kind == CLAIM for kind, _ in live_state.object_metadata):
         return
-    if CLAIM not in present.unlisted:
-        present.claims.update(_by_name(api.items(kind_path("v1", CLAIM, namespace))))
+    if CLAIM not in live_state.unlisted:
+        live_state.claims.update(_by_name(api.items(kind_path("v1", CLAIM, namespace))))
     try:
         classes = _by_name(api.items(kind_path("storage.k8s.io/v1", "StorageClass")))
     except ApiError as error:
         if error.status != http.client.FORBIDDEN:
             raise
         # They are outside of namespaces, where not everyone may look; the API server itself refuses to grow others.
-        present.knows_classes = False
+        live_state.knows_classes = False
     else:
-        present.expandable.update({name: bool(one.get("allowVolumeExpansion")) for name, one in classes.items()})
+        live_state.expandable.update({name: bool(one.get("allowVolumeExpansion")) for name, one in classes.items()})
 
 
 def _by_name(objects: Iterable[Object]) -> dict[str, Object]:

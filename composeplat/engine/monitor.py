@@ -86,7 +86,7 @@ class Monitor:
         elif change is not None and change.operation != "same":
             self.tell(service, Phase.BUILDING if change.kind == "Image" else Phase.APPLYING)
 
-    def look(self, snapshot: Snapshot | None, rounds: int) -> None:
+    def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload was applied before this view."""
         if snapshot is None:
             return

@@ -11,7 +11,7 @@ from composeplat.engine.events import Change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class DeployOptions:
     """What a deploy, or a preview of it, is asked for."""
 
     services: tuple[str, ...] = ()

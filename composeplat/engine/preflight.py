@@ -37,11 +37,11 @@ KINDS = {
 
 
 @dataclass(slots=True)
-class Present:
+class LiveState:
     """What there is under the names of a plan, or with its environment's labels."""
 
     namespace: bool = True
-    heads: dict[Key, Object] = field(default_factory=dict)
+    object_metadata: dict[Key, Object] = field(default_factory=dict)
     """Metadata by kind and name."""
     claims: dict[str, Object] = field(default_factory=dict)
     """Whole claims by name."""
@@ -55,44 +55,44 @@ class Present:
 
     def lacks(self, key: Key) -> bool:
         """Say whether an object is known not to be there."""
-        return key not in self.heads and (key[0] not in self.unlisted or key in self.absent)
+        return key not in self.object_metadata and (key[0] not in self.unlisted or key in self.absent)
 
     def may_grow(self, storage_class: str) -> bool:
         return not self.knows_classes or self.expandable.get(storage_class, False)
 
     def ours(self, environment: str) -> dict[Key, Object]:
-        return {key: head for key, head in self.heads.items() if is_ours(head, environment)}
+        return {key: head for key, head in self.object_metadata.items() if belongs_to(head, environment)}
 
     def ending(self, keys: Iterable[Key]) -> list[Key]:
         """Those that are being deleted already."""
-        return [key for key in keys if "deletionTimestamp" in self.heads.get(key, {}).get("metadata", {})]
+        return [key for key in keys if "deletionTimestamp" in self.object_metadata.get(key, {}).get("metadata", {})]
 
 
-def is_ours(head: Object, environment: str) -> bool:
+def belongs_to(head: Object, environment: str) -> bool:
     labels = head["metadata"].get("labels") or {}
     return labels.get("app.kubernetes.io/managed-by") == MANAGED_BY and labels.get(ENVIRONMENT_LABEL) == environment
 
 
-def path_of(kind: str, namespace: str, name: str) -> str:
+def api_path(kind: str, namespace: str, name: str) -> str:
     """The path of an object of one of our kinds."""
     return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
 
 
-def keys_of(objects: Iterable[Desired]) -> list[Key]:
+def object_keys(objects: Iterable[Desired]) -> list[Key]:
     return [(desired.kind, desired.name) for desired in objects]
 
 
-def check_present(
-    plan: Plan, present: Present, origins: Origins, report: Report, *, replaced_volumes: tuple[str, ...] = ()
+def check_live_state(
+    plan: Plan, live_state: LiveState, origins: Origins, report: Report, *, replaced_volumes: tuple[str, ...] = ()
 ) -> None:
     """Report what must not be touched, and changes that would cost data."""
     for path, objects in _by_origin(plan):
         for desired in objects:
-            head = present.heads.get((desired.kind, desired.name))
-            if head is not None and not is_ours(head, plan.environment):
+            head = live_state.object_metadata.get((desired.kind, desired.name))
+            if head is not None and not belongs_to(head, plan.environment):
                 _say_foreign(desired, head, path, plan, origins, report)
             elif desired.kind == CLAIM and head is not None and path[-1] not in replaced_volumes:
-                _check_claim(desired, path, present, origins, report)
+                _check_claim(desired, path, live_state, origins, report)
 
 
 def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[Desired, ...]]]:
@@ -124,8 +124,8 @@ def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, orig
     )  # fmt: skip
 
 
-def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Origins, report: Report) -> None:
-    changes = changes_of_claim(desired, present)
+def _check_claim(desired: Desired, path: PathKey, live_state: LiveState, origins: Origins, report: Report) -> None:
+    changes = changes_of_claim(desired, live_state)
     if changes:
         name = ".".join(str(part) for part in path)
         report.add(
@@ -135,11 +135,11 @@ def _check_claim(desired: Desired, path: PathKey, present: Present, origins: Ori
         )  # fmt: skip
 
 
-def changes_of_claim(desired: Desired, present: Present) -> list[str]:
+def changes_of_claim(desired: Desired, live_state: LiveState) -> list[str]:
     """A claim's class and access can't change, nor can it shrink; to replace it is to lose what it holds."""
-    if desired.name not in present.claims:
+    if desired.name not in live_state.claims:
         return []
-    live = present.claims[desired.name]["spec"]
+    live = live_state.claims[desired.name]["spec"]
     wanted = desired.manifest["spec"]
     changes: list[str] = []
     wanted_class = wanted.get("storageClassName")
@@ -147,26 +147,26 @@ def changes_of_claim(desired: Desired, present: Present) -> list[str]:
         changes.append(f"its storage class from {live.get('storageClassName') or '(none)'} to {wanted_class}")
     if sorted(wanted["accessModes"]) != sorted(live.get("accessModes") or []):
         changes.append(f"its access from {', '.join(live.get('accessModes') or [])} to {wanted['accessModes'][0]}")
-    return changes + _resize(wanted, live, present)
+    return changes + _resize(wanted, live, live_state)
 
 
-def volumes_to_replace(plan: Plan, present: Present, named: Iterable[str]) -> dict[str, bool]:
+def volumes_to_replace(plan: Plan, live_state: LiveState, named: Iterable[str]) -> dict[str, bool]:
     """The volumes a user allows to be replaced, and whether they have to be."""
     volumes = {volume.name: volume for volume in plan.volumes}
     for name in named:
         if name not in volumes:
             known = f"volumes are: {', '.join(volumes)}" if volumes else "the definition has no named volumes"
             raise ComposeplatError(f"there is no volume '{name}' to replace", known)
-    return {name: any(changes_of_claim(one, present) for one in volumes[name].objects) for name in named}
+    return {name: any(changes_of_claim(one, live_state) for one in volumes[name].objects) for name in named}
 
 
-def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], present: Present) -> list[str]:
+def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:
     old, new = (str(one.get("resources", {}).get("requests", {}).get("storage", "")) for one in (live, wanted))
     try:
         before, after = parse_size(old), parse_size(new)
     except BadValue:
         return []
-    if after == before or (after > before and present.may_grow(str(live.get("storageClassName")))):
+    if after == before or (after > before and live_state.may_grow(str(live.get("storageClassName")))):
         return []
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
 
@@ -208,7 +208,7 @@ def cluster_of(state: Mapping[str, Any]) -> str:
     return ""
 
 
-def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str]:
+def missing_from_cluster(state: Mapping[str, Any], live_state: LiveState) -> list[str]:
     """Objects that the state has and the cluster has not: someone deleted them, or a kill came between."""
     gone = []
     for resource in state.get("resources") or []:
@@ -216,7 +216,7 @@ def missing_from_cluster(state: Mapping[str, Any], present: Present) -> list[str
         kind = manifest.get("kind")
         if kind in KINDS and kind != CLAIM and str(resource.get("type", "")).startswith("kubernetes:"):
             name = manifest.get("metadata", {}).get("name")
-            if present.lacks((kind, name)):
+            if live_state.lacks((kind, name)):
                 gone.append(str(resource["urn"]))
     return gone
 
@@ -230,11 +230,11 @@ def known_to_state(state: Mapping[str, Any]) -> set[Key]:
     return known
 
 
-def unknown_to_state(plan: Plan, state: Mapping[str, Any], present: Present) -> list[Key]:
+def unknown_to_state(plan: Plan, state: Mapping[str, Any], live_state: LiveState) -> list[Key]:
     """What of a plan is there already, of its environment, and not in the state: that was lost, or never got so far."""
-    known, ours = known_to_state(state), present.ours(plan.environment)
-    there = [key for key in keys_of(plan.objects) if key in ours and key not in known]
-    ending = present.ending(there)
+    known, ours = known_to_state(state), live_state.ours(plan.environment)
+    there = [key for key in object_keys(plan.objects) if key in ours and key not in known]
+    ending = live_state.ending(there)
     return [key for key in there if key not in ending]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
-from composeplat.engine.preflight import Key, Object, Present
+from composeplat.engine.preflight import Key, LiveState, Object
 from composeplat.names import MANAGED_BY, OURS, is_dns_label
 
 _KEY = f"{OURS}/project"
@@ -51,9 +51,9 @@ def recorded(head: Object | None) -> ProjectId | None:
     return ProjectId(key, text) if key else None
 
 
-def other_environments(present: Present, environment: str, claim: Claim) -> list[str]:
+def other_environments(live_state: LiveState, environment: str, claim: Claim) -> list[str]:
     """The names of other environments of the namespace that were made from the same project."""
-    records = (head for (kind, _), head in present.heads.items() if kind == "ConfigMap")
+    records = (head for (kind, _), head in live_state.object_metadata.items() if kind == "ConfigMap")
     named = (
         str((record["metadata"].get("annotations") or {}).get(_ENVIRONMENT) or "")
         for record in records
@@ -121,9 +121,9 @@ def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: 
     return ""
 
 
-def note_project(api: Api, present: Present, claim: Claim, environment: str, namespace: str) -> str:
+def note_project(api: Api, live_state: LiveState, claim: Claim, environment: str, namespace: str) -> str:
     """Remember the project, before anything else is made; gives what there is to say of it."""
-    known = recorded(present.heads.get(record_key(environment)))
+    known = recorded(live_state.object_metadata.get(record_key(environment)))
     if known is not None and known.key == claim.project.key:
         return ""
     try:
@@ -155,10 +155,10 @@ def forget_project(api: Api, environment: str, namespace: str) -> None:
             raise
 
 
-def siblings_of(present: Present, environment: str, claim: Claim) -> str:
+def siblings_of(live_state: LiveState, environment: str, claim: Claim) -> str:
     """When an environment is made, say which others of its project stay: its name may have been changed."""
-    found = other_environments(present, environment, claim)
-    if not found or recorded(present.heads.get(record_key(environment))) is not None:
+    found = other_environments(live_state, environment, claim)
+    if not found or recorded(live_state.object_metadata.get(record_key(environment))) is not None:
         return ""
     shown = ", ".join(found[:_MAX_TOLD]) + (f" and {len(found) - _MAX_TOLD} more" if len(found) > _MAX_TOLD else "")
     are = (

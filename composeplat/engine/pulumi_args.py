@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from composeplat.engine.outcomes import Options
-from composeplat.engine.preflight import Present, built_images, known_to_state
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.preflight import LiveState, built_images, known_to_state
 from composeplat.plan import Plan
 from composeplat.plan.desired import ImageBuild
 
@@ -17,32 +17,36 @@ _JOB = "kubernetes:batch/v1:Job"
 _IMAGE = "docker-build:index:Image"
 
 
-def words_for(plan: Plan, state: Mapping[str, Any], present: Present, options: Options) -> list[str]:
+def deploy_args(plan: Plan, state: Mapping[str, Any], live_state: LiveState, options: DeployOptions) -> list[str]:
     """The words of a deploy or preview: whom it is about, and what is made anew."""
     gated = len({edge.service for edge in plan.edges})
     # One that waits holds a place; there must be enough for all others.
     words = ["--stack", plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
     if options.services:
-        words += each("--target", targets(plan, options.services))
+        words += repeat_flag("--target", targets(plan, options.services))
     part = plan.only(options.services)
     if options.rerun_jobs:
         # One that is gone from the cluster is made anew anyhow.
-        known = known_to_state(state) & present.heads.keys()
+        known = known_to_state(state) & live_state.object_metadata.keys()
         jobs = [one.cluster_name for one in part.services if ("Job", one.cluster_name) in known]
-        words += each("--replace", (_urn(plan, "Service", f"workload/{name}", _JOB) for name in jobs))
+        words += repeat_flag("--replace", (_urn(plan, "Service", f"workload/{name}", _JOB) for name in jobs))
     if options.build is not None:
         images = {image_urn(plan, image) for image in part.images}
         built = built_images(state)
-        words += each("--replace", sorted(images & built)) if options.build else each("--exclude", sorted(images))
+        words += (
+            repeat_flag("--replace", sorted(images & built))
+            if options.build
+            else repeat_flag("--exclude", sorted(images))
+        )
     return words
 
 
-def words_for_images(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild], *, force: bool) -> list[str]:
+def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild], *, force: bool) -> list[str]:
     """The words of a run that makes these images and nothing else."""
     urns = {image_urn(plan, image) for image in images}
-    words = ["--stack", plan.namespace, "--suppress-outputs", *each("--exclude", apart_from(plan, urns, state))]
+    words = ["--stack", plan.namespace, "--suppress-outputs", *repeat_flag("--exclude", apart_from(plan, urns, state))]
     if force:
-        words += each("--replace", sorted(urns & built_images(state)))
+        words += repeat_flag("--replace", sorted(urns & built_images(state)))
     return words
 
 
@@ -86,7 +90,7 @@ def image_urn(plan: Plan, image: ImageBuild) -> str:
     return _urn(plan, "Service", f"image/{_service_of(plan, image)}", _IMAGE)
 
 
-def each(flag: str, values: Iterable[str]) -> list[str]:
+def repeat_flag(flag: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (flag, value)]
 
 

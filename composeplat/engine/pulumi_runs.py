@@ -37,14 +37,14 @@ NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class RunHandlers:
     """Who hears of a run: of each object that Pulumi tells of, and now and then of nothing."""
 
     take: Callable[[str, Events], None] = lambda _urn, _events: None
     tick: Callable[[], None] = lambda: None
 
 
-_NOBODY = Listening()
+_NOBODY = RunHandlers()
 
 
 def prepare(stack: Stack, plan: Plan) -> None:
@@ -52,8 +52,8 @@ def prepare(stack: Stack, plan: Plan) -> None:
     threading.Thread(target=_load_ahead, args=(plan,), daemon=True).start()
     builds = bool(plan.images)
     if builds:
-        stack.space.builder = builder_variables(stack.variables, stack.target, stack.space.home)
-    stack.space.prepare(builds=builds)
+        stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
+    stack.workspace.prepare(builds=builds)
 
 
 def _load_ahead(plan: Plan) -> None:
@@ -76,7 +76,7 @@ def run_program(
     building: Collection[str],
     *,
     gate: Any = None,
-    listening: Listening = _NOBODY,
+    listening: RunHandlers = _NOBODY,
     more: Mapping[str, str] = NOTHING,
 ) -> tuple[Events, Ended]:
     """Run the plan's program under Pulumi; of its images, those of the services named are what all else waits for."""
@@ -85,7 +85,7 @@ def run_program(
 
     def program() -> None:
         declare(
-            plan, cluster=stack.space.cluster, gate=gate, builder=stack.space.builder.get(BUILDER, ""),
+            plan, cluster=stack.workspace.cluster, gate=gate, builder=stack.workspace.builder.get(BUILDER, ""),
             building=building,
         )  # fmt: skip
 
@@ -94,7 +94,7 @@ def run_program(
 
 
 def run(
-    stack: Stack, words: list[str], listening: Listening = _NOBODY, more: Mapping[str, str] = NOTHING
+    stack: Stack, words: list[str], listening: RunHandlers = _NOBODY, more: Mapping[str, str] = NOTHING
 ) -> tuple[Events, Ended]:
     """Run an operation, and go on with it where what came in between has passed."""
     events = Events()
@@ -110,7 +110,7 @@ def run(
 
     for number in range(_MOST_RUNS):
         before, events = events, Events()
-        ended = stack.space.follow(words, on_event, on_tick, more)
+        ended = stack.workspace.follow(words, on_event, on_tick, more)
         _add_done(events, before)
         if not ended.status or stack.is_interrupted or not _has_passed(stack, events, ended, number):
             break
@@ -126,17 +126,17 @@ def failed(ended: Ended, events: Events) -> ComposeplatError:
 def _has_passed(stack: Stack, events: Events, ended: Ended, number: int) -> bool:
     """Say whether what was in the way is so no more: a dead process's lock, a credential, a cluster that broke off."""
     if is_locked_out(ended.output):
-        if stack.space.unlock(ended.output):
-            stack.say("broke the lock of a process that is gone")
+        if stack.workspace.unlock(ended.output):
+            stack.note("broke the lock of a process that is gone")
             return True
         return False
     text = "\n".join([ended.output, *_texts(events)])
     if is_refused(text) and number < _MOST_REFUSALS and _is_let_in(stack):
-        stack.say("the cluster refused a credential that had ended; going on with another one")
+        stack.note("the cluster refused a credential that had ended; going on with another one")
         return True
     if not broke_off(text):
         return False
-    stack.say("the cluster broke off; going on once it answers")
+    stack.note("the cluster broke off; going on once it answers")
     stack.pulse.doubt()
     while stack.pulse.silence and not stack.is_interrupted:
         stack.pulse.check()

@@ -31,7 +31,7 @@ _LONGEST_REFUSAL = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attendant:
+class Rollout:
     stack: Stack
     monitor: Monitor
     watcher: Watcher
@@ -46,7 +46,7 @@ class Attendant:
             self.patience.renew()
 
     def tick(self) -> None:
-        self.monitor.look(self.watcher.latest, self.watcher.rounds)
+        self.monitor.judge_services(self.watcher.latest, self.watcher.rounds)
         self.retries.report(self.monitor.retries)
 
     def wait(self) -> None:
@@ -55,7 +55,7 @@ class Attendant:
             self.monitor.applied.setdefault(name, self.watcher.rounds)
         while not self.stack.is_interrupted:
             snapshot, rounds = self.watcher.latest, self.watcher.rounds
-            self.monitor.look(snapshot, rounds)
+            self.monitor.judge_services(snapshot, rounds)
             self.retries.report(self.monitor.retries)
             if self.monitor.is_over(snapshot, rounds) or self._has_given_up():
                 return
@@ -82,7 +82,7 @@ class Attendant:
         for name, standing in self.monitor.standings(self.watcher.latest).items():
             if standing.outdated:
                 command = f"kubectl delete pod --namespace {self.stack.namespace} {' '.join(standing.outdated)}"
-                self.stack.say(f"{name}: {show_outdated(standing.outdated)}, as on-delete says: {command}")
+                self.stack.note(f"{name}: {show_outdated(standing.outdated)}, as on-delete says: {command}")
 
     def ask_ports(self, api: Api) -> None:
         """See that something listens where endpoints lead: without a health check nobody else would."""
@@ -132,12 +132,12 @@ def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> C
 
 
 @contextlib.contextmanager
-def attending(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Attendant]:
+def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Rollout]:
     """See some services of a plan through; what is asked of the cluster all the time ends with the block."""
     watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
     monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
     try:
-        yield Attendant(
+        yield Rollout(
             stack=stack, monitor=monitor, watcher=watcher, patience=Patience(timeout, plan.start_delays),
             retries=Retries(stack=stack, api=api),
         )  # fmt: skip

@@ -20,9 +20,9 @@ from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
 from composeplat.cluster.watching import Watcher, of_environment, port_answers
-from composeplat.engine.dev_workloads import WORKLOADS, is_twin, replicas_of, scaled
+from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import KINDS, Key, Object, Present, is_ours, path_of
+from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path, belongs_to
 from composeplat.names import OURS
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase
@@ -43,25 +43,25 @@ def remembered(head: Object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else 1
 
 
-def sleepers_in(present: Present, environment: str) -> dict[Key, int]:
+def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int]:
     """The workloads of an environment that are asleep, and how many pods each had."""
     found = {
         key: remembered(head)
-        for key, head in present.heads.items()
-        if key[0] in WORKLOADS and is_ours(head, environment) and not is_twin(head)
+        for key, head in live_state.object_metadata.items()
+        if key[0] in WORKLOADS and belongs_to(head, environment) and not is_dev_workload(head)
     }
     return {key: count for key, count in found.items() if count is not None}
 
 
-def sleepers_of(plan: Plan, present: Present, services: Collection[str]) -> list[Key]:
+def sleeping_workloads_of(plan: Plan, live_state: LiveState, services: Collection[str]) -> list[Key]:
     """Of some services of a plan, the workloads that are asleep."""
     workloads = {one.workload for one in plan.services if one.name in services}
-    return [key for key in sleepers_in(present, plan.environment) if key in workloads]
+    return [key for key in sleeping_workloads(live_state, plan.environment) if key in workloads]
 
 
 def can_sleep(workload: Object) -> bool:
     """Say whether there is something to take away: a Job that has ended has no pods, nor has one of no replicas."""
-    if "deletionTimestamp" in workload["metadata"] or replicas_of(workload) == 0:
+    if "deletionTimestamp" in workload["metadata"] or read_replicas(workload) == 0:
         return False
     conditions = workload.get("status", {}).get("conditions") or []
     return not any(one["type"] in _ENDED and one["status"] == "True" for one in conditions)
@@ -72,7 +72,7 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
     found = {}
     for kind in WORKLOADS:
         for item in api.items(kind_path(KINDS[kind], kind, namespace) + of_environment(environment)):
-            if is_ours(item, environment) and not is_twin(item):
+            if belongs_to(item, environment) and not is_dev_workload(item):
                 found[kind, str(item["metadata"]["name"])] = {**item, "kind": kind}
     return found
 
@@ -81,33 +81,33 @@ def pods_left(api: Api, namespace: str, environment: str, but: Collection[str]) 
     """How many pods of an environment have not ended, but for those of some services, by their cluster names."""
     pods = api.items(kind_path("v1", "Pod", namespace) + of_environment(environment))
     return sum(
-        is_ours(pod, environment)
+        belongs_to(pod, environment)
         and service_of(pod) not in but
         and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
         for pod in pods
     )
 
 
-def lay_down(api: Api, namespace: str, key: Key, replicas: int) -> None:
-    change = {"metadata": {"annotations": {ASLEEP: str(replicas)}}, **scaled(key[0], 0)}
-    api.patch(path_of(key[0], namespace, key[1]), change)
+def scale_down(api: Api, namespace: str, key: Key, replicas: int) -> None:
+    change = {"metadata": {"annotations": {ASLEEP: str(replicas)}}, **replicas_patch(key[0], 0)}
+    api.patch(api_path(key[0], namespace, key[1]), change)
 
 
-def rouse(api: Api, namespace: str, key: Key, replicas: int) -> None:
+def scale_up(api: Api, namespace: str, key: Key, replicas: int) -> None:
     """Give a workload its pods back, unless someone has given it some, and leave no sign that it was asleep."""
-    path = path_of(key[0], namespace, key[1])
+    path = api_path(key[0], namespace, key[1])
     change: Object = {"metadata": {"annotations": {ASLEEP: None}}}
-    if replicas and replicas_of(api.get(path)) == 0:
-        change |= scaled(key[0], replicas)
+    if replicas and read_replicas(api.get(path)) == 0:
+        change |= replicas_patch(key[0], replicas)
     api.patch(path, change)
     forget_scaling(api, path)
 
 
 def note_awake(api: Api, namespace: str, key: Key, *, surely: bool) -> None:
     """Take the mark from a workload that something else has woken."""
-    path = path_of(key[0], namespace, key[1])
+    path = api_path(key[0], namespace, key[1])
     live = api.find(path)
-    if live is not None and remembered(live) is not None and (surely or replicas_of(live)):
+    if live is not None and remembered(live) is not None and (surely or read_replicas(live)):
         api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}})
         forget_scaling(api, path)
 
@@ -144,7 +144,7 @@ def is_of_sleep(entry: Object) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Waking:
+class WakeUp:
     """Wake services, each as soon as what it depends on meets its condition."""
 
     plan: Plan
@@ -180,7 +180,7 @@ class Waking:
 
     def _wake(self, name: str) -> None:
         key, replicas = self.asleep.pop(name)
-        rouse(self.api, self.plan.namespace, key, replicas)
+        scale_up(self.api, self.plan.namespace, key, replicas)
         self.monitor.applied[name] = self.watcher.rounds
         self.monitor.tell(name, Phase.WAITING, "woken")
 

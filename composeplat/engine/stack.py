@@ -43,34 +43,34 @@ class Stack:
     origins: Origins | None = None
     """Where the parts of the definition stand, for messages about them."""
     listener: Listener = field(default=lambda _: None)
-    say: Callable[[str], None] = field(default=lambda _: None)
+    note: Callable[[str], None] = field(default=lambda _: None)
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Is told of failures that are not final."""
     interrupts: Interrupts = field(default_factory=Interrupts)
     pulse: Pulse = field(init=False)
-    _space: Workspace | None = None
+    _workspace: Workspace | None = None
 
     def __post_init__(self) -> None:
-        self.pulse = Pulse(self.target.access, self.namespace, self.say)
+        self.pulse = Pulse(self.target.access, self.namespace, self.note)
 
     @property
-    def space(self) -> Workspace:
+    def workspace(self) -> Workspace:
         """Its place on this machine; the cluster is asked who it is, so not before it is needed."""
-        if self._space is None:
-            self._space = Workspace(
+        if self._workspace is None:
+            self._workspace = Workspace(
                 environment_name=self.environment_name, namespace=self.namespace, target=self.target,
                 environment=self.variables, interrupts=self.interrupts,
             )  # fmt: skip
-        return self._space
+        return self._workspace
 
     @property
     def state(self) -> dict[str, Any]:
-        return self.space.read_state() or {}
+        return self.workspace.read_state() or {}
 
     @contextlib.contextmanager
     def held(self, what: str) -> Iterator[None]:
         """Keep others from it meanwhile, and have the cluster asked all the time whether it is there."""
-        with self.space.lock(what), self.pulse:
+        with self.workspace.lock(what), self.pulse:
             yield
 
     @property
@@ -111,11 +111,11 @@ class Stack:
         known, address = cluster_of(self.state), address_identity(self.target.access)
         if known == address:
             # It was deployed by someone who could not tell more, and goes by that name from then on.
-            self.space.cluster = known
-        if not known or known == self.space.cluster:
+            self.workspace.cluster = known
+        if not known or known == self.workspace.cluster:
             return
         whose = f"the state of environment '{self.environment_name}' in namespace '{self.namespace}' is of"
-        if self.space.cluster == address:
+        if self.workspace.cluster == address:
             raise ComposeplatError(
                 f"it can't be told whether {whose} this cluster: you may not read its namespace kube-system",
                 "let whoever deploys read that one object: kubectl create clusterrole know-the-cluster --verb=get"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.backend import Backend, Home, find_backend, find_home, write_private, writing
+from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, write_private, writing
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
 from composeplat.engine.pulumi_process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
 from composeplat.engine.target import Target
@@ -45,7 +45,7 @@ class Workspace:
     environment: Mapping[str, str]
     interrupts: Interrupts = field(default_factory=Interrupts)
     builder: Mapping[str, str] = field(default_factory=dict)
-    home: Home = field(init=False)
+    data_folder: DataFolder = field(init=False)
     backend: Backend = field(init=False)
     cluster: str = field(init=False)
     folder: Path = field(init=False)
@@ -56,10 +56,10 @@ class Workspace:
 
     def __post_init__(self) -> None:
         self.cluster = self.target.identity()
-        self.home = find_home(self.environment)
-        self.home.prepare()
-        self.backend = find_backend(self.environment, self.home, self.cluster)
-        self.folder = self.home.stack(self.backend.url, self.environment_name, self.namespace)
+        self.data_folder = find_data_folder(self.environment)
+        self.data_folder.prepare()
+        self.backend = find_backend(self.environment, self.data_folder, self.cluster)
+        self.folder = self.data_folder.stack(self.backend.url, self.environment_name, self.namespace)
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -71,7 +71,7 @@ class Workspace:
         program = toolchain.need(PULUMI).path
         for name, tool in _PLUGINS.items():
             if name != "docker-build" or builds:
-                self.home.place_plugin(name, tool.version, toolchain.need(tool).path)
+                self.data_folder.place_plugin(name, tool.version, toolchain.need(tool).path)
         project = {"name": self.environment_name, "runtime": "python", "description": "Made by platform deploy."}
         with writing(self.folder):
             variables = self._variables(program)
@@ -88,7 +88,7 @@ class Workspace:
             **self.builder,
             "PATH": f"{program.parent}{os.pathsep}{self.environment.get('PATH', '')}",
             "KUBECONFIG": self.target.kubeconfig_for(self.folder),
-            "PULUMI_HOME": str(self.home.pulumi),
+            "PULUMI_HOME": str(self.data_folder.pulumi),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_AUTOMATION_API": "true",
             # Without it there is no flag for a log of events.
@@ -281,7 +281,7 @@ class Workspace:
     @property
     def _has_private_state(self) -> bool:
         """Whether the state lies in our own data folder, which no other machine is meant to use."""
-        return self.backend.folder is not None and self.backend.folder.is_relative_to(self.home.folder)
+        return self.backend.folder is not None and self.backend.folder.is_relative_to(self.data_folder.path)
 
 
 #: How Pulumi's provider tells of a request that the API server did not answer; a refusal of it has no address.

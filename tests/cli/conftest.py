@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.outcomes import Options
+from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
 from tests.cluster.objects import Server, given, refusal
@@ -58,9 +58,9 @@ class Seam:
         )  # fmt: skip
 
     @property
-    def options(self) -> Options:
+    def options(self) -> DeployOptions:
         (_, _, args, _), = self.asked  # fmt: skip
-        options: Options = args[1]
+        options: DeployOptions = args[1]
         return options
 
 

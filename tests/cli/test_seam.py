@@ -12,7 +12,7 @@ import pytest
 from composeplat.cluster.failure_causes import Cause
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
 from composeplat.engine.events import CREATE, DELETE, UPDATE, Change, Difference
-from composeplat.engine.outcomes import Failure, Options, Refused
+from composeplat.engine.outcomes import DeployOptions, Failure, Refused
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
 from tests.cli.conftest import TEXT, Seam, data
@@ -220,7 +220,7 @@ def test_what_a_deploy_is_asked(seam: Seam) -> None:
     words = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
     seam.platform(*words_of("deploy"), *words, "--safe-checkpoints", "--builder=mine").assert_success()
 
-    assert seam.options == Options(
+    assert seam.options == DeployOptions(
         services=("web",), wait=False, timeout=7, rerun_jobs=True, refresh=True, replaced_volumes=("kept",),
         safe_checkpoints=True, build=False,
     )  # fmt: skip
@@ -231,7 +231,7 @@ def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
     """A note of the engine is a line, without what is confidential."""
 
     def act(stack: Stack, *_: Any) -> Came:
-        stack.say("made namespace hunter2")
+        stack.note("made namespace hunter2")
         return Came()
 
     seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)

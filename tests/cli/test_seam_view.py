@@ -293,7 +293,7 @@ def developing(seam: Seam) -> Developing:
     seam.patch.setattr(Development, "down", partialmethod(_down, made))
     seam.patch.setattr(Development, "is_deployed", lambda _: made.is_deployed)
     seam.patch.setattr(
-        "composeplat.cli.up.note_given_back", lambda _, service: made.done.append(("note", service, None))
+        "composeplat.cli.up.refresh_replicas", lambda _, service: made.done.append(("note", service, None))
     )
     return made
 

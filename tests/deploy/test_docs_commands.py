@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.engine.backend import Home
+from composeplat.engine.backend import DataFolder
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from composeplat.local.packages import search_path
@@ -171,9 +171,9 @@ def reader(cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterator[Re
     for one in (home, folder, outputs):
         one.mkdir()
     # Where pages look for the local cluster, and where plain Pulumi looks for providers.
-    data = Home(home / ".local" / "share" / "composeplat")
+    data = DataFolder(home / ".local" / "share" / "composeplat")
     data.prepare()
-    (data.folder / "cluster").symlink_to(cluster.layout.folder)
+    (data.path / "cluster").symlink_to(cluster.layout.folder)
     for name, tool in (("kubernetes", KUBERNETES_PROVIDER), ("docker-build", DOCKER_BUILD_PROVIDER)):
         data.place_plugin(name, tool.version, Toolchain(os.environ).need(tool).path)
     (home / ".pulumi").mkdir()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.backend import Home
+from composeplat.engine.backend import DataFolder
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT
@@ -55,7 +55,7 @@ def program(environment: Environment, tmp_path: Path) -> Program:
     host.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/plain/language_host.py "$@"\n')
     host.chmod(0o755)
     toolchain = Toolchain(environment.variables)
-    home = Home(Path(environment.variables["COMPOSEPLAT_DATA"]))
+    home = DataFolder(Path(environment.variables["COMPOSEPLAT_DATA"]))
     home.prepare()
     home.place_plugin("kubernetes", KUBERNETES_PROVIDER.version, toolchain.need(KUBERNETES_PROVIDER).path)
     variables = {

@@ -18,13 +18,13 @@ from composeplat.dev.dev_workload import (
     twin_name,
 )
 from composeplat.dev.sync_rules import SyncPath
-from composeplat.engine.dev_workloads import Original
+from composeplat.engine.dev_workloads import OriginalWorkload
 from composeplat.plan.desired import Identity
 
 IDENTITY = Identity(environment="shop", namespace="dev")
 FOLDER = SyncPath(local="/src", remote="/app")
 FILE = SyncPath(local="/src/web.conf", remote="/etc/web.conf", is_file=True)
-ORIGINAL = Original(kind="Deployment", name="web", replicas=3)
+ORIGINAL_ANNOTATION = OriginalWorkload(kind="Deployment", name="web", replicas=3)
 
 
 def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
 
 def twin(of: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     wanted = Wanted(identity=IDENTITY, service="web", helper="r/agent@sha256:2", **{"paths": (FOLDER, FILE), **more})
-    return make_twin(of or workload(), ORIGINAL, wanted, replicas=1)
+    return make_twin(of or workload(), ORIGINAL_ANNOTATION, wanted, replicas=1)
 
 
 def pod(**more: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_it_belongs_to_the_environment() -> None:
 
 def test_it_remembers_the_original() -> None:
     """Whoever finds it can give the original back."""
-    assert original_of(twin()) == ORIGINAL
+    assert original_of(twin()) == ORIGINAL_ANNOTATION
 
 
 def test_what_remembers_nothing_gives_nothing_back() -> None:

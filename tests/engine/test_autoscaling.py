@@ -11,7 +11,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
 from composeplat.engine.dev_workloads import with_replicas
-from composeplat.engine.preflight import Present
+from composeplat.engine.preflight import LiveState
 from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 
@@ -48,7 +48,7 @@ def live(replicas: int, **annotations: str) -> Answer:
 def counted(server: Server, found: Answer, workload: Answer) -> dict[tuple[str, str], int]:
     server.answers = {AUTOSCALERS: found, DEPLOYMENT: workload}
     with Api(server.access) as api:
-        return autoscaled_replicas(api, plan(), Present(heads={KEY: HEAD}))
+        return autoscaled_replicas(api, plan(), LiveState(object_metadata={KEY: HEAD}))
 
 
 def test_the_number_that_an_autoscaler_chose_is_kept(server: Server) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.backend import Backend, Home, find_backend, find_home, write_private, writing
+from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, write_private, writing
 
 CLOUD = "https://api.pulumi.com"
 
@@ -40,109 +40,110 @@ def log_in(folder: Path, url: str, tokens: Mapping[str, str] | None = None) -> N
         pytest.param({"HOME": "/home/a", "XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x"}, "/x", id="named"),
     ],
 )
-def test_find_home(environment: Mapping[str, str], folder: str) -> None:
+def test_find_data_folder(environment: Mapping[str, str], folder: str) -> None:
     """The home is where the user's data are, unless another folder is named."""
-    assert Home(Path(folder)) == find_home(environment)
+    assert DataFolder(Path(folder)) == find_data_folder(environment)
 
 
 def test_a_folder_for_each_stack(tmp_path: Path) -> None:
     """A stack's folder is one of its own for each backend, environment and namespace, and always the same."""
-    home = Home(tmp_path)
+    data_folder = DataFolder(tmp_path)
     chosen = [("file:///a", "shop", "team"), ("file:///b", "shop", "team"), ("file:///a", "x", "team")]
     chosen.append(("file:///a", "shop", "x"))
 
-    assert len({home.stack(*one) for one in chosen}) == len(chosen)
-    assert tmp_path / "stacks" / "49f9160320a5" / "shop" / "team" == home.stack("file:///a", "shop", "team")
+    assert len({data_folder.stack(*one) for one in chosen}) == len(chosen)
+    assert tmp_path / "stacks" / "49f9160320a5" / "shop" / "team" == data_folder.stack("file:///a", "shop", "team")
 
 
 def test_state_of_each_cluster(tmp_path: Path) -> None:
     """Another cluster's state is another folder."""
-    assert tmp_path / "state" / "one" == Home(tmp_path).state("one")
+    assert tmp_path / "state" / "one" == DataFolder(tmp_path).state("one")
 
 
 def test_prepare(tmp_path: Path) -> None:
     """Preparing makes a home that its owner alone can enter, and in which Pulumi can write no log of each run."""
-    home = Home(tmp_path / "deep" / "home")
+    data_folder = DataFolder(tmp_path / "deep" / "home")
 
-    home.prepare()
+    data_folder.prepare()
 
-    assert mode(home.folder) == 0o700
-    assert {path.name: mode(path) for path in home.folder.iterdir()} == {
+    assert mode(data_folder.path) == 0o700
+    assert {path.name: mode(path) for path in data_folder.path.iterdir()} == {
         "passphrase": 0o600, "pulumi": 0o700, "stacks": 0o700, "state": 0o700,
     }  # fmt: skip
-    assert (home.pulumi / "logs").is_file()
+    assert (data_folder.pulumi / "logs").is_file()
 
 
 @pytest.mark.parametrize("before", [0o755, 0o711, 0o700, 0o500 | 0o200])
-def test_a_home_that_is_there(tmp_path: Path, before: int) -> None:
+def test_a_data_folder_that_is_there(tmp_path: Path, before: int) -> None:
     """A folder that is there already keeps its mode; what is made in it is closed to others."""
     tmp_path.chmod(before)
 
-    Home(tmp_path).prepare()
+    DataFolder(tmp_path).prepare()
 
     assert mode(tmp_path) == before
     assert {mode(path) for path in tmp_path.iterdir()} == {0o700, 0o600}
 
 
 @pytest.mark.parametrize("before", [0o1777, 0o777, 0o775, 0o770])
-def test_a_home_that_others_can_write_in(tmp_path: Path, before: int) -> None:
+def test_a_data_folder_that_others_can_write_in(tmp_path: Path, before: int) -> None:
     """A folder such as /tmp is refused, and stays as it is: as root, it used to be closed to everybody else."""
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(before)
 
     with pytest.raises(ComposeplatError) as caught:
-        Home(shared).prepare()
+        DataFolder(shared).prepare()
 
     assert str(caught.value) == (
-        f"others can write in '{shared}', which is to hold the state of deploys and its passphrase"
+        f"other users can write to '{shared}', the folder for the state of deployments and its passphrase"
     )
     assert caught.value.hint == (
-        f"name a folder of your own, such as COMPOSEPLAT_DATA={shared}/composeplat, or close it: chmod go-w {shared}"
+        f"set COMPOSEPLAT_DATA to a folder of your own, such as {shared}/composeplat,"
+        f" or remove their access: chmod go-w {shared}"
     )
     assert mode(shared) == before
     assert list(shared.iterdir()) == []
 
 
-def test_a_home_in_a_folder_of_all(tmp_path: Path) -> None:
+def test_a_data_folder_in_a_folder_of_all(tmp_path: Path) -> None:
     """The way out works: a folder of one's own in one of all is made, and closed to others."""
     tmp_path.chmod(0o1777)
 
-    Home(tmp_path / "composeplat").prepare()
+    DataFolder(tmp_path / "composeplat").prepare()
 
     assert mode(tmp_path / "composeplat") == 0o700
 
 
-def test_a_home_with_logs(tmp_path: Path) -> None:
+def test_a_data_folder_with_logs(tmp_path: Path) -> None:
     """A folder of logs that is there already stays."""
-    home = Home(tmp_path)
-    (home.pulumi / "logs").mkdir(parents=True)
+    data_folder = DataFolder(tmp_path)
+    (data_folder.pulumi / "logs").mkdir(parents=True)
 
-    home.prepare()
+    data_folder.prepare()
 
-    assert (home.pulumi / "logs").is_dir()
+    assert (data_folder.pulumi / "logs").is_dir()
 
 
 def test_passphrase(tmp_path: Path) -> None:
     """The passphrase is made once, long and private, and never written anew: state hangs on it."""
-    home = Home(tmp_path)
-    home.prepare()
-    made = home.passphrase.read_text()
+    data_folder = DataFolder(tmp_path)
+    data_folder.prepare()
+    made = data_folder.passphrase.read_text()
 
-    home.prepare()
+    data_folder.prepare()
 
-    assert made == home.passphrase.read_text()
-    assert mode(home.passphrase) == 0o600
+    assert made == data_folder.passphrase.read_text()
+    assert mode(data_folder.passphrase) == 0o600
     assert len(made) == 43
 
 
-def test_each_home_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
-    """No two homes share a passphrase."""
-    homes = [Home(tmp_path / name) for name in ("a", "b")]
-    for home in homes:
-        home.prepare()
+def test_each_data_folder_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
+    """No two data_folders share a passphrase."""
+    data_folders = [DataFolder(tmp_path / name) for name in ("a", "b")]
+    for data_folder in data_folders:
+        data_folder.prepare()
 
-    assert homes[0].passphrase.read_text() != homes[1].passphrase.read_text()
+    assert data_folders[0].passphrase.read_text() != data_folders[1].passphrase.read_text()
 
 
 # files ----------------------------------------------------------------------------------------------------------------
@@ -235,16 +236,16 @@ def test_writing_something_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoiled", ["", "pulumi", "passphrase"])
 def test_prepare_where_a_file_is_in_the_way(tmp_path: Path, spoiled: str) -> None:
     """A home that can't be made says which place is to blame."""
-    home = Home(tmp_path / "home")
+    data_folder = DataFolder(tmp_path / "home")
     if spoiled == "passphrase":
-        home.folder.mkdir()
-        (home.folder / f".passphrase.{os.getpid()}").mkdir()
+        data_folder.path.mkdir()
+        (data_folder.path / f".passphrase.{os.getpid()}").mkdir()
     else:
-        (home.folder / spoiled).parent.mkdir(exist_ok=True)
-        (home.folder / spoiled).touch()
+        (data_folder.path / spoiled).parent.mkdir(exist_ok=True)
+        (data_folder.path / spoiled).touch()
 
-    with pytest.raises(ComposeplatError, match=rf"^can't write '{home.folder}.*': (file exists|is a directory)$"):
-        home.prepare()
+    with pytest.raises(ComposeplatError, match=rf"^can't write '{data_folder.path}.*': (file exists|is a directory)$"):
+        data_folder.prepare()
 
 
 # plugins --------------------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def test_place_plugin(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("one")
 
-    Home(tmp_path).place_plugin("kubernetes", "4.25.0", program)
+    DataFolder(tmp_path).place_plugin("kubernetes", "4.25.0", program)
 
     link = tmp_path / "pulumi" / "plugins" / "resource-kubernetes-v4.25.0" / "pulumi-resource-kubernetes"
     assert program == link.readlink()
@@ -264,23 +265,23 @@ def test_place_plugin(tmp_path: Path) -> None:
 
 def test_place_plugin_twice(tmp_path: Path) -> None:
     """A provider that is in place is not placed again."""
-    home, program = Home(tmp_path), tmp_path / "program"
-    home.place_plugin("kubernetes", "4.25.0", program)
+    data_folder, program = DataFolder(tmp_path), tmp_path / "program"
+    data_folder.place_plugin("kubernetes", "4.25.0", program)
     folder = tmp_path / "pulumi" / "plugins" / "resource-kubernetes-v4.25.0"
     before = (folder / "pulumi-resource-kubernetes").lstat()
 
-    home.place_plugin("kubernetes", "4.25.0", program)
+    data_folder.place_plugin("kubernetes", "4.25.0", program)
 
     assert before == (folder / "pulumi-resource-kubernetes").lstat()
 
 
 def test_place_plugin_of_another_program(tmp_path: Path) -> None:
     """Where the program lies elsewhere now, as after a cache was cleared, the link leads there."""
-    home = Home(tmp_path)
-    home.place_plugin("docker-build", "0.0.22", tmp_path / "gone")
+    data_folder = DataFolder(tmp_path)
+    data_folder.place_plugin("docker-build", "0.0.22", tmp_path / "gone")
     folder = tmp_path / "pulumi" / "plugins" / "resource-docker-build-v0.0.22"
 
-    home.place_plugin("docker-build", "0.0.22", tmp_path / "there")
+    data_folder.place_plugin("docker-build", "0.0.22", tmp_path / "there")
 
     assert tmp_path / "there" == (folder / "pulumi-resource-docker-build").readlink()
     assert [folder / "pulumi-resource-docker-build"] == list(folder.iterdir())
@@ -291,10 +292,10 @@ def test_place_plugin_of_another_program(tmp_path: Path) -> None:
 
 def test_a_backend_of_our_own(tmp_path: Path) -> None:
     """Without a word from the user, state is kept in files of our own, under our passphrase."""
-    home = Home(tmp_path / "data")
+    data_folder = DataFolder(tmp_path / "data")
     folder = tmp_path / "data" / "state" / "uid"
 
-    backend = find_backend({"HOME": str(tmp_path)}, home, "uid")
+    backend = find_backend({"HOME": str(tmp_path)}, data_folder, "uid")
 
     variables = {
         "PULUMI_BACKEND_URL": f"file://{folder}?metadata=skip",
@@ -326,7 +327,7 @@ def test_backend_that_is_set(tmp_path: Path, url: str, given: str, folder: Path 
     """
     log_in(tmp_path / ".pulumi", "gs://other", {"gs://other": "token"})
 
-    backend = find_backend({"PULUMI_BACKEND_URL": url, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({"PULUMI_BACKEND_URL": url, "HOME": str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
 
     passphrase = str(tmp_path / "data" / "passphrase")
     assert (url.partition("?")[0], folder) == (backend.url, backend.folder)
@@ -338,7 +339,9 @@ def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A relative path is from where the command is run, which is not where Pulumi is."""
     monkeypatch.chdir(tmp_path)
 
-    backend = find_backend({"PULUMI_BACKEND_URL": "file://./state", "HOME": "/home"}, Home(tmp_path / "data"), "uid")
+    backend = find_backend(
+        {"PULUMI_BACKEND_URL": "file://./state", "HOME": "/home"}, DataFolder(tmp_path / "data"), "uid"
+    )
 
     assert (f"file://{tmp_path}/state", tmp_path / "state") == (backend.url, backend.folder)
     assert backend.variables["PULUMI_BACKEND_URL"] == f"{backend.url}?metadata=skip"
@@ -354,7 +357,7 @@ def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 )
 def test_passphrase_of_the_user(tmp_path: Path, environment: Mapping[str, str]) -> None:
     """A passphrase that the user gives, be it an empty one, is the one that counts."""
-    backend = find_backend({**environment, "HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({**environment, "HOME": str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
 
     assert list(backend.variables) == ["PULUMI_BACKEND_URL"]
 
@@ -363,7 +366,7 @@ def test_no_passphrase_file(tmp_path: Path) -> None:
     """An empty name of a passphrase file is none."""
     environment = {"PULUMI_CONFIG_PASSPHRASE_FILE": "", "HOME": str(tmp_path)}
 
-    backend = find_backend(environment, Home(tmp_path / "data"), "uid")
+    backend = find_backend(environment, DataFolder(tmp_path / "data"), "uid")
 
     assert backend.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path / "data" / "passphrase")
 
@@ -374,7 +377,7 @@ def test_backend_that_is_logged_in_to(tmp_path: Path, variable: str) -> None:
     folder = tmp_path / ".pulumi" if variable == "HOME" else tmp_path
     log_in(folder, CLOUD, {CLOUD: "pul-1", "https://other": "pul-2"})
 
-    backend = find_backend({variable: str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({variable: str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
 
     variables = {
         "PULUMI_BACKEND_URL": CLOUD,
@@ -388,7 +391,7 @@ def test_login_to_files(tmp_path: Path) -> None:
     """A login to a folder is one to files, which can be looked at."""
     log_in(tmp_path / ".pulumi", f"file://{tmp_path}/states")
 
-    backend = find_backend({"HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({"HOME": str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
 
     assert (f"file://{tmp_path}/states", tmp_path / "states") == (backend.url, backend.folder)
 
@@ -397,7 +400,7 @@ def test_a_token_alone(tmp_path: Path) -> None:
     """A token without a backend is one of Pulumi's own service, which Pulumi takes without being told."""
     environment = {"PULUMI_ACCESS_TOKEN": "pul-1", "HOME": str(tmp_path)}
 
-    backend = find_backend(environment, Home(tmp_path / "data"), "uid")
+    backend = find_backend(environment, DataFolder(tmp_path / "data"), "uid")
 
     variables = {"PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase")}
     assert Backend(CLOUD, variables, None) == backend
@@ -419,6 +422,6 @@ def test_no_login(tmp_path: Path, text: str) -> None:
     (tmp_path / ".pulumi").mkdir()
     (tmp_path / ".pulumi" / "credentials.json").write_text(text)
 
-    backend = find_backend({"HOME": str(tmp_path)}, Home(tmp_path / "data"), "uid")
+    backend = find_backend({"HOME": str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
 
     assert tmp_path / "data" / "state" / "uid" == backend.folder

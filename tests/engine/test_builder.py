@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.backend import Home
+from composeplat.engine.backend import DataFolder
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.target import Target
 from composeplat.local.layout import Layout, make_layout
@@ -45,7 +45,9 @@ def test_the_one_that_is_named(shell: dict[str, str], users: Path, tmp_path: Pat
     """A user's builder serves from a copy, on a local cluster too; what is there stays."""
     before = contents(users)
 
-    found = builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(make_layout(shell)), Home(tmp_path / "data"))
+    found = builder_variables(
+        {**shell, "BUILDX_BUILDER": "mine"}, target(make_layout(shell)), DataFolder(tmp_path / "data")
+    )
 
     assert found == {BUILDER: "mine", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx-user")}
     assert contents(tmp_path / "data" / "buildx-user") == before
@@ -56,12 +58,12 @@ def test_a_builder_that_is_gone_from_the_user_is_gone_from_the_copy(
     shell: dict[str, str], users: Path, tmp_path: Path
 ) -> None:
     """The copy has no builder that the user has removed."""
-    home = Home(tmp_path / "data")
+    data_folder = DataFolder(tmp_path / "data")
     (users / "instances" / "old").write_text(json.dumps(INSTANCE))
-    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), home)
+    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), data_folder)
     (users / "instances" / "old").unlink()
 
-    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), home)
+    builder_variables({**shell, "BUILDX_BUILDER": "mine"}, target(), data_folder)
 
     assert [path.name for path in (tmp_path / "data" / "buildx-user" / "instances").iterdir()] == ["mine"]
 
@@ -70,7 +72,7 @@ def test_the_one_in_use(shell: dict[str, str], users: Path, tmp_path: Path) -> N
     """Where none is named, the builder that the user works with is left for buildx to choose."""
     assert users.exists()
 
-    assert builder_variables(shell, target(), Home(tmp_path / "data"))[BUILDER] == ""
+    assert builder_variables(shell, target(), DataFolder(tmp_path / "data"))[BUILDER] == ""
 
 
 def test_the_local_clusters(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
@@ -78,7 +80,7 @@ def test_the_local_clusters(shell: dict[str, str], users: Path, tmp_path: Path) 
     assert users.exists()
     layout = make_layout(shell)
 
-    found = builder_variables(shell, target(layout), Home(tmp_path / "data"))
+    found = builder_variables(shell, target(layout), DataFolder(tmp_path / "data"))
 
     assert found == {BUILDER: "composeplat", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx")}
     (instance,) = (tmp_path / "data" / "buildx" / "instances").iterdir()
@@ -90,7 +92,7 @@ def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_p
     assert users.exists()
 
     with pytest.raises(MissingPiece, match=r"^buildx has no builder 'yours'$") as caught:
-        builder_variables({**shell, "BUILDX_BUILDER": "yours"}, target(), Home(tmp_path / "data"))
+        builder_variables({**shell, "BUILDX_BUILDER": "yours"}, target(), DataFolder(tmp_path / "data"))
 
     assert caught.value.hint == "builders are: mine"
 
@@ -98,14 +100,14 @@ def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_p
 def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
     """Without builders, Docker and local cluster, it is said what would help."""
     with pytest.raises(MissingPiece, match=r"^nothing is there that builds images"):
-        builder_variables(shell, target(), Home(tmp_path / "data"), docker_socket=tmp_path / "none")
+        builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
 
 
 def test_docker_with_none_of_its_own(shell: dict[str, str], tmp_path: Path) -> None:
     """With Docker alone, it is left to the provider, in a folder of ours."""
     shell["DOCKER_HOST"] = "tcp://127.0.0.1:1"
 
-    found = builder_variables(shell, target(), Home(tmp_path / "data"), docker_socket=tmp_path / "none")
+    found = builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
 
     assert found == {BUILDER: "", "BUILDX_CONFIG": str(tmp_path / "data" / "buildx-user")}
 
@@ -116,6 +118,6 @@ def test_a_context_of_docker(shell: dict[str, str], tmp_path: Path) -> None:
     meta.parent.mkdir(parents=True)
     meta.write_text('{"Name": "far"}')
 
-    found = builder_variables({**shell, "BUILDX_BUILDER": "far"}, target(), Home(tmp_path / "data"))
+    found = builder_variables({**shell, "BUILDX_BUILDER": "far"}, target(), DataFolder(tmp_path / "data"))
 
     assert found[BUILDER] == "far"

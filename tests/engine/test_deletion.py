@@ -12,7 +12,7 @@ from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
 from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers
-from composeplat.engine.preflight import Present
+from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Desired, Plan, ServicePlan
@@ -66,7 +66,7 @@ def asked(server: Server, method: str) -> list[str]:
     return [one.path.partition("?")[0] for one in server.asked if one.method == method]
 
 
-THERE = Present(heads={("Job", "task"): {"metadata": {"name": "task", "labels": LABELS}}})
+THERE = LiveState(object_metadata={("Job", "task"): {"metadata": {"name": "task", "labels": LABELS}}})
 
 
 def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: Stack) -> None:
@@ -101,8 +101,8 @@ def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, s
 )
 def test_what_need_not_go_is_left(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
     """What the state knows Pulumi replaces, and what can be changed is changed."""
-    present = Present(heads={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
-    clear_the_way(stack, api, plan(manifest(kind)), present, state)
+    live_state = LiveState(object_metadata={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
+    clear_the_way(stack, api, plan(manifest(kind)), live_state, state)
 
     assert server.asked == []
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from composeplat.engine.dev_workloads import (
-    Original,
-    held_back_in,
-    hold_back,
-    is_twin,
-    original_in,
-    replicas_of,
-    scaled,
-    twins_by_service,
+    OriginalWorkload,
+    dev_workloads_by_service,
+    is_dev_workload,
+    planned_original,
+    read_replicas,
+    replicas_patch,
+    without_pods,
+    workloads_without_pods,
 )
 from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
 
@@ -47,18 +47,18 @@ def test_a_twin_is_found_by_its_mark() -> None:
         ("PersistentVolumeClaim", "web-platform-files"): head("web-platform-files", **UP),
         ("Deployment", "web"): head("web"),
     }
-    assert twins_by_service(heads, "shop") == {"web": "web-platform-up"}
+    assert dev_workloads_by_service(heads, "shop") == {"web": "web-platform-up"}
 
 
 def test_another_environments_twin_is_none_of_ours() -> None:
     """Two environments in one namespace do not hold each other's pods back."""
     heads = {("Deployment", "x"): head("x", "other", **UP)}
-    assert twins_by_service(heads, "shop") == {}
+    assert dev_workloads_by_service(heads, "shop") == {}
 
 
 def test_what_has_no_labels_is_no_twin() -> None:
     """An object of someone else may carry no labels at all."""
-    assert not is_twin({"metadata": {"name": "x"}})
+    assert not is_dev_workload({"metadata": {"name": "x"}})
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_what_has_no_labels_is_no_twin() -> None:
 )
 def test_a_service_under_development_has_no_pods(kind: str, spec: dict[str, Any], held: dict[str, Any]) -> None:
     """Its workload is deployed with none; its other objects are as they were."""
-    made = hold_back(plan(service("web", kind, **spec)), {"web"}).services[0]
+    made = without_pods(plan(service("web", kind, **spec)), {"web"}).services[0]
     assert [one.manifest["spec"] for one in made.objects] == [held, {}]
 
 
 def test_other_services_have_theirs() -> None:
     """What is not developed is deployed as ever."""
     whole = plan(service("api", replicas=2))
-    assert whole == hold_back(whole, {"web"})
+    assert whole == without_pods(whole, {"web"})
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,21 @@ def test_other_services_have_theirs() -> None:
 )
 def test_how_many_pods(workload: dict[str, Any], count: int) -> None:
     """A Job counts as one pod while it may run."""
-    assert replicas_of(workload) == count
+    assert read_replicas(workload) == count
 
 
 def test_a_job_is_given_back_by_letting_it_run() -> None:
     """It has no number of replicas."""
-    assert [scaled("Job", 1), scaled("Deployment", 2)] == [{"spec": {"suspend": False}}, {"spec": {"replicas": 2}}]
+    assert [replicas_patch("Job", 1), replicas_patch("Deployment", 2)] == [
+        {"spec": {"suspend": False}},
+        {"spec": {"replicas": 2}},
+    ]
 
 
 def test_what_a_twin_is_to_remember() -> None:
     """The kind and the number of pods, as the file has them now."""
-    expected = Original(kind="StatefulSet", name="web", replicas=4)
-    assert expected == original_in(service("web", "StatefulSet", replicas=4))
+    expected = OriginalWorkload(kind="StatefulSet", name="web", replicas=4)
+    assert expected == planned_original(service("web", "StatefulSet", replicas=4))
 
 
 def test_services_that_the_state_has_no_pods_for() -> None:
@@ -114,4 +117,4 @@ def test_services_that_the_state_has_no_pods_for() -> None:
         return {"urn": f"urn::{name}", "inputs": inputs, **more}
 
     state = {"resources": [resource("web", 0), resource("api", 0), resource("db", 1), resource("old", 0, delete=True)]}
-    assert held_back_in(state, {"web", "db", "old"}) == {"web": "urn::web"}
+    assert workloads_without_pods(state, {"web", "db", "old"}) == {"web": "urn::web"}

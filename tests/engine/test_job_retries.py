@@ -30,7 +30,7 @@ def told(server: Server, *tries: tuple[Cause, str]) -> list[Failure | str]:
     heard: list[Failure | str] = []
     stack = Stack(
         environment_name="shop", namespace=NAMESPACE, target=Target(access=server.access, kubeconfig=""), variables={},
-        say=heard.append, warn=heard.append,
+        note=heard.append, warn=heard.append,
     )  # fmt: skip
     with Api(server.access) as api:
         retries = Retries(stack=stack, api=api)

@@ -10,13 +10,13 @@ import pytest
 from composeplat.diagnostics import ComposeplatError, Report
 from composeplat.engine.preflight import (
     KINDS,
-    Present,
-    check_present,
+    LiveState,
+    belongs_to,
+    check_live_state,
     cluster_of,
-    is_ours,
-    keys_of,
     known_to_state,
     missing_from_cluster,
+    object_keys,
     rename_replaced,
     unknown_to_state,
     volumes_to_replace,
@@ -61,16 +61,16 @@ def read(project: Project, text: str = TEXT) -> Reading:
     return project(text).write({"conf": "x"}).read(namespace="team")
 
 
-def report_of(reading: Reading, present: Present, *replaced_volumes: str) -> Report:
+def report_of(reading: Reading, live_state: LiveState, *replaced_volumes: str) -> Report:
     """What is said of a definition before it is deployed."""
     assert reading.plan is not None, reading.messages
     report = Report()
-    check_present(reading.plan, present, reading.loaded.origins, report, replaced_volumes=replaced_volumes)
+    check_live_state(reading.plan, live_state, reading.loaded.origins, report, replaced_volumes=replaced_volumes)
     return report
 
 
-def said(reading: Reading, present: Present, *replaced_volumes: str) -> list[str]:
-    return lines(report_of(reading, present, *replaced_volumes).sorted())
+def said(reading: Reading, live_state: LiveState, *replaced_volumes: str) -> list[str]:
+    return lines(report_of(reading, live_state, *replaced_volumes).sorted())
 
 
 # objects of others ----------------------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ def said(reading: Reading, present: Present, *replaced_volumes: str) -> list[str
 )
 def test_an_object_of_someone_else(project: Project, kind: str, name: str, place: str, path: str) -> None:
     """An object that is in the way is named with its kind, at the part of the file that wants its name."""
-    present = Present(heads=head(kind, name, None))
+    live_state = LiveState(object_metadata=head(kind, name, None))
 
     message = f"{path} needs the name of {kind} '{name}', which is in namespace 'team' already"
-    assert said(read(project), present) == [
+    assert said(read(project), live_state) == [
         f"compose.yaml:{place}: error: {message} and belongs to someone else [ownership-conflict]"
     ]
 
@@ -111,7 +111,7 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
 )
 def test_whose_it_is(project: Project, labels: Mapping[str, str], whose: str) -> None:
     """The message says whose the object is, as far as its labels do."""
-    (told,) = report_of(read(project), Present(heads=head("Service", "web", labels))).sorted()
+    (told,) = report_of(read(project), LiveState(object_metadata=head("Service", "web", labels))).sorted()
 
     assert told.message == (
         "services.web needs the name of Service 'web', which is in namespace 'team' already and belongs to " + whose
@@ -123,9 +123,9 @@ def test_every_object_in_the_way(project: Project) -> None:
     """All that stands in the way is told in one run."""
     reading = read(project)
     assert reading.plan is not None
-    wanted = keys_of(reading.plan.objects)
+    wanted = object_keys(reading.plan.objects)
 
-    report = report_of(reading, Present(heads=heads(wanted, {})))
+    report = report_of(reading, LiveState(object_metadata=heads(wanted, {})))
 
     assert len(wanted) == 9
     assert report.errors == 9
@@ -135,18 +135,18 @@ def test_what_is_ours(project: Project) -> None:
     """Objects that carry this environment's labels are taken up, and those of others under other names don't matter."""
     reading = read(project)
     assert reading.plan is not None
-    taken_up = heads(keys_of(reading.plan.objects), OURS)
-    present = Present(
-        heads={**taken_up, **head("Deployment", "web", {}), **head("Service", "other", {})},
+    taken_up = heads(object_keys(reading.plan.objects), OURS)
+    live_state = LiveState(
+        object_metadata={**taken_up, **head("Deployment", "web", {}), **head("Service", "other", {})},
         claims={"data": claim("2Gi")},
     )
 
-    assert said(reading, present) == []
+    assert said(reading, live_state) == []
 
 
 def test_an_empty_namespace(project: Project) -> None:
     """Where nothing is, nothing stands in the way."""
-    assert said(read(project), Present(namespace=False)) == []
+    assert said(read(project), LiveState(namespace=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -164,22 +164,22 @@ def test_is_ours(labels: Mapping[str, str] | None, *, expected: bool) -> None:
     """Two labels together make an object ours."""
     (one,) = head("Service", "web", labels).values()
 
-    assert expected == is_ours(one, "demo")
+    assert expected == belongs_to(one, "demo")
 
 
 def test_ours() -> None:
     """Of what a namespace holds, an environment's objects are found by their labels."""
-    present = Present(heads={**head("Service", "a"), **head("Service", "b", {}), **head(CLAIM, "a")})
+    live_state = LiveState(object_metadata={**head("Service", "a"), **head("Service", "b", {}), **head(CLAIM, "a")})
 
-    assert list(present.ours("demo")) == [("Service", "a"), (CLAIM, "a")]
+    assert list(live_state.ours("demo")) == [("Service", "a"), (CLAIM, "a")]
 
 
 def test_ending() -> None:
     """Objects that are on their way out are told apart from those that stay, and from those that are not there."""
-    present = Present(heads={**head("Service", "a"), **head("Job", "b")})
-    present.heads["Job", "b"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
+    live_state = LiveState(object_metadata={**head("Service", "a"), **head("Job", "b")})
+    live_state.object_metadata["Job", "b"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
 
-    assert present.ending([("Service", "a"), ("Job", "b"), ("Job", "c")]) == [("Job", "b")]
+    assert live_state.ending([("Service", "a"), ("Job", "b"), ("Job", "c")]) == [("Job", "b")]
 
 
 # volumes --------------------------------------------------------------------------------------------------------------
@@ -189,10 +189,10 @@ VOLUME = "services: {web: {image: x, volumes: ['data:/data']}}\nvolumes:\n  data
 
 def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: str, **expandable: bool) -> list[str]:
     """What is said of a volume that is there already, but for what every such message has."""
-    present = Present(heads=head(CLAIM, "data"), claims={"data": live}, expandable=expandable)
+    live_state = LiveState(object_metadata=head(CLAIM, "data"), claims={"data": live}, expandable=expandable)
     start = "compose.yaml:3:9: error: volumes.data can't be changed without losing its data: the file changes "
     end = " [volume-replacement]"
-    messages = said(read(project, VOLUME % written), present, *replaced)
+    messages = said(read(project, VOLUME % written), live_state, *replaced)
     assert all(message.startswith(start) and message.endswith(end) for message in messages), messages
     return [message[len(start) : -len(end)] for message in messages]
 
@@ -259,9 +259,9 @@ def test_a_volume_without_a_class_can_not_grow(project: Project) -> None:
 def test_the_fix(project: Project) -> None:
     """The hint names the option that lets the data go, with the volume's name as the file has it."""
     text = "services: {web: {image: x, volumes: ['My_Data:/data']}}\nvolumes: {My_Data: {}}\n"
-    present = Present(heads=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})
+    live_state = LiveState(object_metadata=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})
 
-    (told,) = report_of(read(project, text), present).sorted()
+    (told,) = report_of(read(project, text), live_state).sorted()
 
     assert told.path == ("volumes", "My_Data")
     assert told.hint == ("undo that; or give --replace-volume My_Data, which makes it anew and deletes all it holds")
@@ -275,9 +275,9 @@ def test_replace_volume(project: Project) -> None:
 
 def test_replace_volume_of_someone_else(project: Project) -> None:
     """A claim that is not ours is not made anew, even where its volume is named."""
-    present = Present(heads=head(CLAIM, "data", {}), claims={"data": claim()})
+    live_state = LiveState(object_metadata=head(CLAIM, "data", {}), claims={"data": claim()})
 
-    assert [told.code for told in report_of(read(project), present, "data").sorted()] == ["ownership-conflict"]
+    assert [told.code for told in report_of(read(project), live_state, "data").sorted()] == ["ownership-conflict"]
 
 
 # previews -------------------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_a_volume_is_replaced_only_if_it_has_to_be(
     plan = read(project).plan
     assert plan is not None
 
-    assert volumes_to_replace(plan, Present(claims=live), ["data"]) == {"data": has_to_be}
+    assert volumes_to_replace(plan, LiveState(claims=live), ["data"]) == {"data": has_to_be}
 
 
 def test_an_unknown_volume(project: Project) -> None:
@@ -351,7 +351,7 @@ def test_an_unknown_volume(project: Project) -> None:
     assert plan is not None
 
     with pytest.raises(ComposeplatError, match="there is no volume 'dta' to replace") as caught:
-        volumes_to_replace(plan, Present(), ["dta"])
+        volumes_to_replace(plan, LiveState(), ["dta"])
     assert caught.value.hint == "volumes are: data"
 
 
@@ -395,22 +395,26 @@ STATE = {
 
 def test_missing_from_cluster() -> None:
     """Objects that the state has and the cluster has not are told by their URNs; a claim of the same name is none."""
-    present = Present(heads={**head("Service", "web"), **head("Job", "web"), **head("Deployment", "old")})
+    live_state = LiveState(
+        object_metadata={**head("Service", "web"), **head("Job", "web"), **head("Deployment", "old")}
+    )
 
-    assert missing_from_cluster(STATE, present) == ["urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::web"]
+    assert missing_from_cluster(STATE, live_state) == ["urn:pulumi:team::demo::kubernetes:apps/v1:Deployment::web"]
 
 
 def test_a_missing_claim() -> None:
     """A claim that is gone is no drift that is mended in passing: its data are gone too."""
-    present = Present(heads={**head("Service", "web"), **head("Deployment", "web"), **head("Deployment", "old")})
+    live_state = LiveState(
+        object_metadata={**head("Service", "web"), **head("Deployment", "web"), **head("Deployment", "old")}
+    )
 
-    assert missing_from_cluster(STATE, present) == []
+    assert missing_from_cluster(STATE, live_state) == []
 
 
 @pytest.mark.parametrize("state", [{}, {"resources": None}, {"resources": []}])
 def test_nothing_in_the_state(state: Mapping[str, Any]) -> None:
     """A state without resources misses nothing and knows nothing."""
-    assert (missing_from_cluster(state, Present()), known_to_state(state)) == ([], set())
+    assert (missing_from_cluster(state, LiveState()), known_to_state(state)) == ([], set())
 
 
 def test_known_to_state() -> None:
@@ -422,13 +426,15 @@ def test_unknown_to_state(project: Project) -> None:
     """What is there of the environment and not in the state is unknown to it; what is others', or going, is not."""
     plan = read(project).plan
     assert plan is not None
-    wanted = keys_of(plan.objects)
+    wanted = object_keys(plan.objects)
     going = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
-    present = Present(heads={**{key: {"metadata": {"labels": OURS}} for key in wanted}, ("Deployment", "old"): going})
+    live_state = LiveState(
+        object_metadata={**{key: {"metadata": {"labels": OURS}} for key in wanted}, ("Deployment", "old"): going}
+    )
 
-    assert set(wanted) - known_to_state(STATE) == set(unknown_to_state(plan, STATE, present))
-    assert unknown_to_state(plan, {}, Present(heads=dict.fromkeys(wanted, going))) == []
-    assert unknown_to_state(plan, {}, Present(heads={key: {"metadata": {}} for key in wanted})) == []
+    assert set(wanted) - known_to_state(STATE) == set(unknown_to_state(plan, STATE, live_state))
+    assert unknown_to_state(plan, {}, LiveState(object_metadata=dict.fromkeys(wanted, going))) == []
+    assert unknown_to_state(plan, {}, LiveState(object_metadata={key: {"metadata": {}} for key in wanted})) == []
 
 
 @pytest.mark.parametrize(
@@ -456,8 +462,8 @@ def test_missing_from_cluster_where_a_kind_can_not_be_listed() -> None:
     key = ("Secret", "web-env")
 
     found = [
-        missing_from_cluster(state, present)
-        for present in (Present(), Present(unlisted={"Secret"}), Present(unlisted={"Secret"}, absent={key}))
+        missing_from_cluster(state, live_state)
+        for live_state in (LiveState(), LiveState(unlisted={"Secret"}), LiveState(unlisted={"Secret"}, absent={key}))
     ]
 
     assert found == [["urn:a"], [], ["urn:a"]]
@@ -466,9 +472,9 @@ def test_missing_from_cluster_where_a_kind_can_not_be_listed() -> None:
 def test_a_volume_that_grows_where_classes_can_not_be_seen(project: Project) -> None:
     """Whether a class can grow is then for the API server to say; a smaller size is refused all the same."""
     reading = read(project)
-    present = Present(heads=head(CLAIM, "data"), claims={"data": claim("1Gi")}, knows_classes=False)
-    assert said(reading, present) == []
+    live_state = LiveState(object_metadata=head(CLAIM, "data"), claims={"data": claim("1Gi")}, knows_classes=False)
+    assert said(reading, live_state) == []
 
-    present.claims["data"] = claim("3Gi")
-    (line,) = said(reading, present)
+    live_state.claims["data"] = claim("3Gi")
+    (line,) = said(reading, live_state)
     assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-replacement]")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composeplat.compose.project_id import ProjectId
-from composeplat.engine.preflight import Key, Present
+from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.provenance import (
     Claim,
     OtherProject,
@@ -94,19 +94,19 @@ def test_environments_of_one_project() -> None:
     """Others of the namespace that were made from the same project are known; other projects' are not."""
     heads = {**record("a"), **record("b"), **record("c", "theirs"), **record("app"), **record("--volumes")}
 
-    assert other_environments(Present(heads=heads), "app", CLAIM) == ["a", "b"]
+    assert other_environments(LiveState(object_metadata=heads), "app", CLAIM) == ["a", "b"]
 
 
 def test_what_is_said_of_them() -> None:
     """They are told of when an environment is made, and not again: nothing is deleted that nobody named."""
     one, many = record("old"), {key: head for number in range(7) for key, head in record(f"e{number}").items()}
 
-    assert siblings_of(Present(heads=one), "app", CLAIM) == (
+    assert siblings_of(LiveState(object_metadata=one), "app", CLAIM) == (
         "old was made from this project too, and stays; if the name was changed: platform destroy --name old"
     )
-    assert siblings_of(Present(heads=many), "app", CLAIM) == (
+    assert siblings_of(LiveState(object_metadata=many), "app", CLAIM) == (
         "e0, e1, e2, e3, e4 and 2 more were made from this project too, and stay; if the name was changed:"
         " platform destroy --name e0"
     )
-    assert siblings_of(Present(heads={**one, **record("app")}), "app", CLAIM) == ""
-    assert siblings_of(Present(), "app", CLAIM) == ""
+    assert siblings_of(LiveState(object_metadata={**one, **record("app")}), "app", CLAIM) == ""
+    assert siblings_of(LiveState(), "app", CLAIM) == ""

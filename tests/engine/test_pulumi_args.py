@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from composeplat.engine.outcomes import Options
-from composeplat.engine.preflight import Key, Present
-from composeplat.engine.pulumi_args import apart_from, image_urn, parents, targets, words_for
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.preflight import Key, LiveState
+from composeplat.engine.pulumi_args import apart_from, deploy_args, image_urn, parents, targets
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -35,11 +35,11 @@ def plan(project: Project) -> Plan:
 
 
 def words(
-    plan: Plan, *services: str, state: dict[str, Any] | None = None, present: Collection[Key] = (), **asked: Any
+    plan: Plan, *services: str, state: dict[str, Any] | None = None, live_state: Collection[Key] = (), **asked: Any
 ) -> list[str]:
     """The words for what is asked, where the state and the cluster hold so much."""
-    there = Present(heads={key: {} for key in present})
-    return words_for(plan, state or {}, there, Options(services=services, **asked))
+    there = LiveState(object_metadata={key: {} for key in live_state})
+    return deploy_args(plan, state or {}, there, DeployOptions(services=services, **asked))
 
 
 def state(*urns: str) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def test_jobs_again(plan: Plan) -> None:
     """A job that is in the state and in the cluster is replaced; one that is gone is made anew anyhow."""
     known = state(job("job"))
 
-    there = words(plan, state=known, present=[("Job", "job")], rerun_jobs=True)
-    gone = words(plan, state=known, present=[], rerun_jobs=True)
+    there = words(plan, state=known, live_state=[("Job", "job")], rerun_jobs=True)
+    gone = words(plan, state=known, live_state=[], rerun_jobs=True)
 
     assert there[-2:] == ["--replace", job("job")]
     assert "--replace" not in gone

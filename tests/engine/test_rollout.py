@@ -12,7 +12,7 @@ from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.rollout import Attendant
+from composeplat.engine.rollout import Rollout
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Plan, ServicePlan
@@ -36,7 +36,7 @@ class View(Watcher):
         return self._view
 
 
-def attendant(*held: Object, patience: Patience, said: list[str] | None = None) -> Attendant:
+def attendant(*held: Object, patience: Patience, said: list[str] | None = None) -> Rollout:
     services = tuple(
         ServicePlan(name=one["metadata"]["name"], cluster_name=one["metadata"]["name"], workload_kind=one["kind"],
                     image="i", objects=())
@@ -44,12 +44,12 @@ def attendant(*held: Object, patience: Patience, said: list[str] | None = None) 
     )  # fmt: skip
     stack = Stack(
         environment_name="shop", namespace=NAMESPACE, target=Target(access=NOWHERE, kubeconfig=""), variables={},
-        say=(said if said is not None else []).append,
+        note=(said if said is not None else []).append,
     )  # fmt: skip
     plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
     monitor = Monitor(plan=plan, listener=lambda _: None, chosen=frozenset(one.name for one in services))
     view = View(snapshot(*held))
-    return Attendant(
+    return Rollout(
         stack=stack, monitor=monitor, watcher=view, patience=patience, retries=Retries(stack=stack, api=Api(NOWHERE))
     )
 

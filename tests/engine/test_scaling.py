@@ -13,18 +13,18 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import Key, Present
+from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.scaling import (
-    Waking,
+    WakeUp,
     can_sleep,
     is_of_sleep,
-    lay_down,
     note_awake,
     pods_left,
     remembered,
-    rouse,
+    scale_down,
+    scale_up,
     services_of,
-    sleepers_in,
+    sleeping_workloads,
     workloads_of,
 )
 from composeplat.plan.desired import Edge, Identity, Plan, ServicePlan
@@ -116,7 +116,10 @@ def test_sleepers() -> None:
         ("Deployment", "web-platform-up"): head(**{"dev.platform.com/up": "web"}),
         ("Service", "web"): head(),
     }
-    assert sleepers_in(Present(heads=heads), "shop") == {("Deployment", "web"): 2, ("StatefulSet", "db"): 1}
+    assert sleeping_workloads(LiveState(object_metadata=heads), "shop") == {
+        ("Deployment", "web"): 2,
+        ("StatefulSet", "db"): 1,
+    }
 
 
 def test_workloads_of_an_environment(server: Server) -> None:
@@ -165,8 +168,8 @@ def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:
 def test_number_and_mark_in_one_request(server: Server) -> None:
     """A kill can't come between them."""
     with Api(server.access) as api:
-        lay_down(api, NAMESPACE, ("Deployment", "web"), 3)
-        lay_down(api, NAMESPACE, ("Job", "batch"), 1)
+        scale_down(api, NAMESPACE, ("Deployment", "web"), 3)
+        scale_down(api, NAMESPACE, ("Job", "batch"), 1)
     assert changes(server) == [
         {"metadata": {"annotations": {MARK: "3"}}, "spec": {"replicas": 0}},
         {"metadata": {"annotations": {MARK: "1"}}, "spec": {"suspend": True}},
@@ -181,7 +184,7 @@ def test_waking_one(server: Server, replicas: int, expected: dict[str, Any]) -> 
     """Its pods come back and its mark goes; pods that someone has given it meanwhile are let be."""
     server.otherwise = answer(deployment(replicas=replicas))
     with Api(server.access) as api:
-        rouse(api, NAMESPACE, ("Deployment", "web"), 3)
+        scale_up(api, NAMESPACE, ("Deployment", "web"), 3)
     assert changes(server) == [{"metadata": {"annotations": {MARK: None}}, **expected}]
 
 
@@ -194,7 +197,7 @@ def test_no_owner_is_left(server: Server) -> None:
     gone = {**live, "metadata": {**live["metadata"], "managedFields": [theirs]}}
     server.first = [*[answer(live)] * 3, refusal(409, "it was changed"), answer(live), answer(live), answer(gone)]
     with Api(server.access) as api:
-        rouse(api, NAMESPACE, ("Deployment", "web"), 1)
+        scale_up(api, NAMESPACE, ("Deployment", "web"), 1)
     change = {"metadata": {"managedFields": [theirs], "resourceVersion": "7"}}
     assert changes(server)[1:] == [change, change]
 
@@ -285,7 +288,7 @@ def wake(
     monitor = Monitor(plan=whole, listener=lambda _: None, chosen=frozenset(asleep))
     keys: dict[str, tuple[Key, int]] = {name: (("Deployment", name), 1) for name in asleep}
     with Api(server.access) as api:
-        Waking(
+        WakeUp(
             plan=whole, api=api, monitor=monitor, watcher=Views(server, *views), patience=Patience(patience),
             check=lambda: None, asleep=keys,
         ).run(in_order=in_order)  # fmt: skip

@@ -60,7 +60,7 @@ def port() -> Iterator[int]:
     server.server_close()
 
 
-def workspace(folder: Path, port: int, **environment: str) -> Workspace:
+def make_workspace(folder: Path, port: int, **environment: str) -> Workspace:
     """The workspace of environment ``shop`` in namespace ``team``, with its data in a folder."""
     access = Access(host="127.0.0.1", port=port, plain=True)
     return Workspace(
@@ -72,17 +72,17 @@ def workspace(folder: Path, port: int, **environment: str) -> Workspace:
 
 
 @pytest.fixture
-def space(tmp_path: Path, port: int) -> Workspace:
-    return workspace(tmp_path, port)
+def workspace(tmp_path: Path, port: int) -> Workspace:
+    return make_workspace(tmp_path, port)
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, port: int) -> Workspace:
     """A workspace whose state is in no file of this machine."""
-    return workspace(tmp_path, port, PULUMI_BACKEND_URL="s3://bucket")
+    return make_workspace(tmp_path, port, PULUMI_BACKEND_URL="s3://bucket")
 
 
-def answering(space: Workspace, answers: Mapping[str, tuple[int, str]] | None = None) -> Path:
+def answering(workspace: Workspace, answers: Mapping[str, tuple[int, str]] | None = None) -> Path:
     """Let a program answer that notes what it is asked, and keeps the file it is given; gives the notes' place."""
     body = f"""
     answers = {dict(answers or {})!r}
@@ -93,17 +93,17 @@ def answering(space: Workspace, answers: Mapping[str, tuple[int, str]] | None = 
     print(text, file=sys.stderr if status else sys.stdout)
     sys.exit(status)
     """
-    space.runner = Runner(program=fake(space.folder / "pulumi", body), folder=space.folder, variables={})
-    return space.folder / "asked"
+    workspace.runner = Runner(program=fake(workspace.folder / "pulumi", body), folder=workspace.folder, variables={})
+    return workspace.folder / "asked"
 
 
 def asked(notes: Path) -> list[str]:
     return [" ".join(json.loads(line)["words"]) for line in notes.read_text().splitlines()] if notes.exists() else []
 
 
-def write_state(space: Workspace, *resources: str, **more: Any) -> Path:
+def write_state(workspace: Workspace, *resources: str, **more: Any) -> Path:
     """Write a state as Pulumi does; gives its place."""
-    path = space.state_file
+    path = workspace.state_file
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     latest = {
@@ -115,24 +115,24 @@ def write_state(space: Workspace, *resources: str, **more: Any) -> Path:
     return path
 
 
-def urns(space: Workspace) -> list[str]:
-    return [resource["urn"] for resource in (space.read_state() or {})["resources"]]
+def urns(workspace: Workspace) -> list[str]:
+    return [resource["urn"] for resource in (workspace.read_state() or {})["resources"]]
 
 
-def copies(space: Workspace) -> list[str]:
-    return [path.read_text() for path in sorted((space.folder / "states").glob("*"))]
+def copies(workspace: Workspace) -> list[str]:
+    return [path.read_text() for path in sorted((workspace.folder / "states").glob("*"))]
 
 
 # where it is ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_has_its_own_state(space: Workspace, tmp_path: Path) -> None:
+def test_a_cluster_has_its_own_state(workspace: Workspace, tmp_path: Path) -> None:
     """The state is kept by what the cluster was born with, not by its address."""
     state = tmp_path / "data" / "state" / "uid-1" / ".pulumi" / "stacks" / "shop" / "team.json"
 
-    assert state == space.state_file
-    assert space.folder.is_relative_to(tmp_path / "data" / "stacks")
-    assert space.folder.is_dir()
+    assert state == workspace.state_file
+    assert workspace.folder.is_relative_to(tmp_path / "data" / "stacks")
+    assert workspace.folder.is_dir()
 
 
 def test_a_state_elsewhere(elsewhere: Workspace) -> None:
@@ -143,7 +143,7 @@ def test_a_state_elsewhere(elsewhere: Workspace) -> None:
 def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     """Without a cluster there is no workspace, and a sentence says so."""
     with pytest.raises(MissingPiece, match=r"the API server at http://127\.0\.0\.1:9 can't be reached") as caught:
-        workspace(tmp_path, 9)
+        make_workspace(tmp_path, 9)
 
     assert caught.value.hint == "see whether the cluster runs, and that --context is right"
 
@@ -170,13 +170,13 @@ def programs(tmp_path: Path) -> dict[str, str]:
 )
 def test_prepare(tmp_path: Path, port: int, programs: dict[str, str], plugins: list[str], *, builds: bool) -> None:
     """Preparing puts the providers that will be needed in their place, and writes the project's settings."""
-    space = workspace(tmp_path, port, **programs)
+    workspace = make_workspace(tmp_path, port, **programs)
 
-    space.prepare(builds=builds)
+    workspace.prepare(builds=builds)
 
-    assert tmp_path / "bin" / "pulumi" == space.runner.program
-    assert sorted(path.name for path in (space.home.pulumi / "plugins").iterdir()) == plugins
-    assert json.loads((space.folder / "Pulumi.yaml").read_text()) == {
+    assert tmp_path / "bin" / "pulumi" == workspace.runner.program
+    assert sorted(path.name for path in (workspace.data_folder.pulumi / "plugins").iterdir()) == plugins
+    assert json.loads((workspace.folder / "Pulumi.yaml").read_text()) == {
         "name": "shop",
         "runtime": "python",
         "description": "Made by platform deploy.",
@@ -186,13 +186,13 @@ def test_prepare(tmp_path: Path, port: int, programs: dict[str, str], plugins: l
 def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
     """Pulumi is given what the user set, but for what would change how the provider works, and what it needs of us."""
     theirs = {"HTTPS_PROXY": "http://proxy", "PULUMI_K8S_CLIENT_QPS": "1", "PULUMI_HOME": "/theirs", "KUBECONFIG": "/x"}
-    space = workspace(tmp_path, port, **programs, **theirs)
-    space.builder = {"COMPOSEPLAT_BUILDER": "mine"}
+    workspace = make_workspace(tmp_path, port, **programs, **theirs)
+    workspace.builder = {"COMPOSEPLAT_BUILDER": "mine"}
 
-    space.prepare(builds=False)
+    workspace.prepare(builds=False)
 
     data = tmp_path / "data"
-    assert space.runner.variables == {
+    assert workspace.runner.variables == {
         "COMPOSEPLAT_BUILDER": "mine",
         "COMPOSEPLAT_CACHE": str(tmp_path / "cache"),
         "COMPOSEPLAT_DATA": str(data),
@@ -218,22 +218,22 @@ def test_variables_that_are_paths(
     """A relative path is from where the command is run: Pulumi is run elsewhere."""
     monkeypatch.chdir(tmp_path)
     theirs = {"PULUMI_CONFIG_PASSPHRASE_FILE": "../phrase", "DOCKER_CONFIG": "docker"}
-    space = workspace(tmp_path, port, **programs, **theirs)
+    workspace = make_workspace(tmp_path, port, **programs, **theirs)
 
-    space.prepare(builds=False)
+    workspace.prepare(builds=False)
 
-    assert space.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path.parent / "phrase")
-    assert space.runner.variables["DOCKER_CONFIG"] == str(tmp_path / "docker")
+    assert workspace.runner.variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == str(tmp_path.parent / "phrase")
+    assert workspace.runner.variables["DOCKER_CONFIG"] == str(tmp_path / "docker")
 
 
 # the lock -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_holder_is_refused(tmp_path: Path, port: int, space: Workspace) -> None:
+def test_a_second_holder_is_refused(tmp_path: Path, port: int, workspace: Workspace) -> None:
     """While one operation is under way, another ends at once and says which process is at what since when."""
-    other = workspace(tmp_path, port)
+    other = make_workspace(tmp_path, port)
 
-    with space.lock("deploy"), pytest.raises(Busy) as caught, other.lock("preview"):
+    with workspace.lock("deploy"), pytest.raises(Busy) as caught, other.lock("preview"):
         pass
 
     message = re.sub(r"\d\d:\d\d:\d\d$", "12:00:00", str(caught.value))
@@ -244,111 +244,111 @@ def test_a_second_holder_is_refused(tmp_path: Path, port: int, space: Workspace)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}"])
-def test_a_holder_that_does_not_say_who_it_is(space: Workspace, text: str) -> None:
+def test_a_holder_that_does_not_say_who_it_is(workspace: Workspace, text: str) -> None:
     """A holder that has not noted itself yet is one all the same."""
-    path = space.folder / "lock"
+    path = workspace.folder / "lock"
     path.write_text(text)
     with path.open() as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        with pytest.raises(Busy, match=r"'team' is busy: another process holds it$"), space.lock("deploy"):
+        with pytest.raises(Busy, match=r"'team' is busy: another process holds it$"), workspace.lock("deploy"):
             pass
 
 
-def test_the_lock_is_let_go_of(space: Workspace) -> None:
+def test_the_lock_is_let_go_of(workspace: Workspace) -> None:
     """After an operation, be it one that failed, the next one can have the lock."""
 
     def fail() -> None:
-        with space.lock("deploy"):
+        with workspace.lock("deploy"):
             raise ValueError("failed")
 
     with pytest.raises(ValueError, match="failed"):
         fail()
 
-    with space.lock("preview"):
-        held = json.loads((space.folder / "lock").read_text())
+    with workspace.lock("preview"):
+        held = json.loads((workspace.folder / "lock").read_text())
     assert (held["what"], held["pid"]) == ("preview", os.getpid())
 
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from tests.engine.test_workspace import workspace
+from tests.engine.test_workspace import make_workspace
 
-with workspace(Path(sys.argv[1]), int(sys.argv[2])).lock("deploy"):
+with make_workspace(Path(sys.argv[1]), int(sys.argv[2])).lock("deploy"):
     print("held", flush=True)
     time.sleep(60)
 """
 
 
-def test_a_killed_holder_holds_nothing(tmp_path: Path, port: int, space: Workspace) -> None:
+def test_a_killed_holder_holds_nothing(tmp_path: Path, port: int, workspace: Workspace) -> None:
     """Another process that is killed in the middle of an operation leaves no lock behind."""
     command = [sys.executable, "-c", HOLD, str(tmp_path), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Busy, match=f"process {holder.pid} has been at 'deploy'"), space.lock("preview"):
+        with pytest.raises(Busy, match=f"process {holder.pid} has been at 'deploy'"), workspace.lock("preview"):
             pass
         holder.kill()
 
-    with space.lock("preview"):
-        assert not space.was_cut_off
+    with workspace.lock("preview"):
+        assert not workspace.was_cut_off
 
 
-def test_other_stacks_are_not_held(tmp_path: Path, port: int, space: Workspace) -> None:
+def test_other_stacks_are_not_held(tmp_path: Path, port: int, workspace: Workspace) -> None:
     """Two environments, or one in two namespaces, are operated on side by side."""
-    other = workspace(tmp_path, port)
+    other = make_workspace(tmp_path, port)
     there = Workspace(environment_name="shop", namespace="other", target=other.target, environment=other.environment)
 
-    with space.lock("deploy"), there.lock("deploy"):
-        assert space.folder != there.folder
+    with workspace.lock("deploy"), there.lock("deploy"):
+        assert workspace.folder != there.folder
 
 
-def test_a_run_that_was_cut_off(space: Workspace) -> None:
+def test_a_run_that_was_cut_off(workspace: Workspace) -> None:
     """Where a killed run left its note, the next operation knows that, and the note goes."""
-    (space.folder / "running.json").write_text(json.dumps({"pid": 2**22 + 1, "started": "1", "at": 0}))
+    (workspace.folder / "running.json").write_text(json.dumps({"pid": 2**22 + 1, "started": "1", "at": 0}))
 
-    with space.lock("deploy"):
-        assert space.was_cut_off
+    with workspace.lock("deploy"):
+        assert workspace.was_cut_off
 
-    assert not (space.folder / "running.json").exists()
+    assert not (workspace.folder / "running.json").exists()
 
 
 # copies of the state --------------------------------------------------------------------------------------------------
 
 
-def lock_once(space: Workspace) -> None:
-    with space.lock("deploy"):
+def lock_once(workspace: Workspace) -> None:
+    with workspace.lock("deploy"):
         pass
 
 
-def test_a_copy_is_kept(space: Workspace) -> None:
+def test_a_copy_is_kept(workspace: Workspace) -> None:
     """Before an operation the state is copied, for its owner alone; one that is as before is not copied again."""
-    state = write_state(space, "a")
+    state = write_state(workspace, "a")
 
-    lock_once(space)
-    lock_once(space)
+    lock_once(workspace)
+    lock_once(workspace)
 
-    (copy,) = (space.folder / "states").iterdir()
+    (copy,) = (workspace.folder / "states").iterdir()
     assert copy.read_text() == state.read_text()
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert not space.was_cut_off
+    assert not workspace.was_cut_off
 
 
-def test_as_many_copies_as_help(space: Workspace) -> None:
+def test_as_many_copies_as_help(workspace: Workspace) -> None:
     """Of the copies the last ten are kept."""
     texts = []
     for number in range(13):
-        texts.append(write_state(space, str(number)).read_text())
-        lock_once(space)
+        texts.append(write_state(workspace, str(number)).read_text())
+        lock_once(workspace)
 
-    assert texts[3:] == copies(space)
+    assert texts[3:] == copies(workspace)
 
 
-def test_no_state(space: Workspace) -> None:
+def test_no_state(workspace: Workspace) -> None:
     """Where there is no state yet, there is nothing to copy."""
-    lock_once(space)
+    lock_once(workspace)
 
-    assert not (space.folder / "states").exists()
+    assert not (workspace.folder / "states").exists()
 
 
 @pytest.mark.parametrize(
@@ -363,18 +363,18 @@ def test_no_state(space: Workspace) -> None:
         pytest.param(b"null", id="null"),
     ],
 )
-def test_a_state_that_can_not_be_read(space: Workspace, broken: bytes) -> None:
+def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> None:
     """A state that a crash spoiled is put aside, and the last sound copy stands in its place."""
-    write_state(space, "a")
-    lock_once(space)
-    state = write_state(space, "b")
-    lock_once(space)
+    write_state(workspace, "a")
+    lock_once(workspace)
+    state = write_state(workspace, "b")
+    lock_once(workspace)
     state.write_bytes(broken)
 
-    lock_once(space)
+    lock_once(workspace)
 
-    assert urns(space) == ["b"]
-    assert space.was_cut_off
+    assert urns(workspace) == ["b"]
+    assert workspace.was_cut_off
     assert state.with_name("team.json.broken").read_bytes() == broken
 
 
@@ -383,61 +383,61 @@ def test_a_state_that_can_not_be_read(space: Workspace, broken: bytes) -> None:
     [("", False), ('{"user.cac', False), ('{"md5": "eA=="}', True)],
     ids=["empty", "cut", "sound"],
 )
-def test_metadata_that_can_not_be_read(space: Workspace, metadata: str, *, stays: bool) -> None:
+def test_metadata_that_can_not_be_read(workspace: Workspace, metadata: str, *, stays: bool) -> None:
     """A metadata file that a kill cut off is removed: Pulumi would fail with "failed to load checkpoint: EOF"."""
-    state = write_state(space, "a")
+    state = write_state(workspace, "a")
     files = [state.with_name("team.json.attrs"), state.parents[2] / "meta.yaml.attrs"]
     for path in files:
         path.write_text(metadata)
 
-    lock_once(space)
+    lock_once(workspace)
 
     assert [path.exists() for path in files] == [stays, stays]
-    assert urns(space) == ["a"]
-    assert not space.was_cut_off
+    assert urns(workspace) == ["a"]
+    assert not workspace.was_cut_off
 
 
-def test_a_broken_state_without_a_copy(space: Workspace) -> None:
+def test_a_broken_state_without_a_copy(workspace: Workspace) -> None:
     """Where there is no copy, a spoiled state is put aside, and the stack is one that was never made."""
-    state = write_state(space)
+    state = write_state(workspace)
     state.write_text("{")
 
-    lock_once(space)
+    lock_once(workspace)
 
-    assert space.read_state() is None
-    assert space.was_cut_off
+    assert workspace.read_state() is None
+    assert workspace.was_cut_off
     assert state.with_name("team.json.broken").read_text() == "{"
 
 
-def test_no_room_for_a_copy(space: Workspace) -> None:
+def test_no_room_for_a_copy(workspace: Workspace) -> None:
     """Where the state can't be copied nothing is begun, and the state stays as it is."""
-    state = write_state(space, "a")
-    (space.folder / "states").touch()
+    state = write_state(workspace, "a")
+    (workspace.folder / "states").touch()
 
-    with pytest.raises(ComposeplatError, match=r"^can't write '.*/states': file exists$"), space.lock("deploy"):
+    with pytest.raises(ComposeplatError, match=r"^can't write '.*/states': file exists$"), workspace.lock("deploy"):
         pytest.fail("it was begun")
 
-    assert urns(space) == ["a"]
+    assert urns(workspace) == ["a"]
     assert state.exists()
 
 
-def test_no_room_for_what_is_put_back(space: Workspace) -> None:
+def test_no_room_for_what_is_put_back(workspace: Workspace) -> None:
     """Where the copy can't be put back, the spoiled state stays: none would be taken for that of a new stack."""
-    state = write_state(space, "a")
-    lock_once(space)
+    state = write_state(workspace, "a")
+    lock_once(workspace)
     state.write_text("{")
     in_the_way = state.with_name(f".{state.name}.{os.getpid()}")
     in_the_way.mkdir()
 
     with (
         pytest.raises(ComposeplatError, match=r"^can't write '.*team\.json\..*': is a directory$"),
-        space.lock("deploy"),
+        workspace.lock("deploy"),
     ):
         pytest.fail("it was begun")
     in_the_way.rmdir()
-    lock_once(space)
+    lock_once(workspace)
 
-    assert urns(space) == ["a"]
+    assert urns(workspace) == ["a"]
 
 
 def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
@@ -450,36 +450,38 @@ def test_a_state_elsewhere_is_left_alone(elsewhere: Workspace) -> None:
 # reading and making ---------------------------------------------------------------------------------------------------
 
 
-def test_read_state(space: Workspace) -> None:
+def test_read_state(workspace: Workspace) -> None:
     """The state is read from its file, without asking Pulumi."""
-    notes = answering(space)
-    write_state(space, "a")
+    notes = answering(workspace)
+    write_state(workspace, "a")
 
-    assert urns(space) == ["a"]
+    assert urns(workspace) == ["a"]
     assert asked(notes) == []
 
 
-def test_a_state_that_was_never_made(space: Workspace) -> None:
+def test_a_state_that_was_never_made(workspace: Workspace) -> None:
     """Where there is no file of it, there is no state."""
-    assert space.read_state() is None
+    assert workspace.read_state() is None
 
 
-def test_a_state_is_read_once(space: Workspace) -> None:
+def test_a_state_is_read_once(workspace: Workspace) -> None:
     """The state is read again only after something ran that may have changed it: here, a lock was waited for."""
-    write_state(space, "a")
-    assert urns(space) == ["a"]
+    write_state(workspace, "a")
+    assert urns(workspace) == ["a"]
 
-    write_state(space, "b")
-    assert urns(space) == ["a"]
-    lock_once(space)
-    assert urns(space) == ["b"]
+    write_state(workspace, "b")
+    assert urns(workspace) == ["a"]
+    lock_once(workspace)
+    assert urns(workspace) == ["b"]
 
 
-def test_read_an_empty_state(space: Workspace) -> None:
+def test_read_an_empty_state(workspace: Workspace) -> None:
     """A stack that was made and never deployed has an empty state, which is not none."""
-    write_state(space).write_text('{"version": 3, "checkpoint": {"stack": "organization/shop/team", "latest": null}}')
+    write_state(workspace).write_text(
+        '{"version": 3, "checkpoint": {"stack": "organization/shop/team", "latest": null}}'
+    )
 
-    assert space.read_state() == {}
+    assert workspace.read_state() == {}
 
 
 def test_read_a_state_elsewhere(elsewhere: Workspace) -> None:
@@ -512,48 +514,48 @@ def test_a_state_elsewhere_that_can_not_be_read(elsewhere: Workspace) -> None:
         elsewhere.read_state()
 
 
-def test_make_stack(space: Workspace) -> None:
+def test_make_stack(workspace: Workspace) -> None:
     """A stack that is not there is made, without the settings of one that was."""
-    notes = answering(space)
-    (space.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
+    notes = answering(workspace)
+    (workspace.folder / "Pulumi.team.yaml").write_text("encryptionsalt: old\n")
 
-    space.make_stack()
+    workspace.make_stack()
 
     assert asked(notes) == ["stack init --stack team"]
-    assert not (space.folder / "Pulumi.team.yaml").exists()
+    assert not (workspace.folder / "Pulumi.team.yaml").exists()
 
 
-def test_make_a_stack_that_is_there(space: Workspace) -> None:
+def test_make_a_stack_that_is_there(workspace: Workspace) -> None:
     """For a stack that is there the settings are written again where they are missing, with the salt of its secrets."""
-    notes = answering(space)
-    write_state(space)
+    notes = answering(workspace)
+    write_state(workspace)
 
-    space.make_stack()
+    workspace.make_stack()
 
     assert asked(notes) == []
-    assert (space.folder / "Pulumi.team.yaml").read_text() == "encryptionsalt: v1:abc=\n"
-    assert space.salt() == "v1:abc="
+    assert (workspace.folder / "Pulumi.team.yaml").read_text() == "encryptionsalt: v1:abc=\n"
+    assert workspace.salt() == "v1:abc="
 
 
-def test_make_a_stack_with_secrets_elsewhere(space: Workspace) -> None:
+def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
     """A stack whose secrets have no salt gets empty settings."""
-    answering(space)
-    write_state(space, secrets_providers={"type": "service", "state": {"url": "https://api.pulumi.com"}})
+    answering(workspace)
+    write_state(workspace, secrets_providers={"type": "service", "state": {"url": "https://api.pulumi.com"}})
 
-    space.make_stack()
+    workspace.make_stack()
 
-    assert (space.folder / "Pulumi.team.yaml").read_text() == "{}\n"
-    assert space.salt() == ""
+    assert (workspace.folder / "Pulumi.team.yaml").read_text() == "{}\n"
+    assert workspace.salt() == ""
 
 
-def test_settings_that_are_there_stay(space: Workspace) -> None:
+def test_settings_that_are_there_stay(workspace: Workspace) -> None:
     """Settings that are there are not written anew."""
-    answering(space)
-    write_state(space)
-    settings = space.folder / "Pulumi.team.yaml"
+    answering(workspace)
+    write_state(workspace)
+    settings = workspace.folder / "Pulumi.team.yaml"
     settings.write_text("encryptionsalt: v1:other=\nconfig: {}\n")
 
-    space.make_stack()
+    workspace.make_stack()
 
     assert settings.read_text() == "encryptionsalt: v1:other=\nconfig: {}\n"
 
@@ -569,12 +571,12 @@ def test_a_stack_that_was_made_meanwhile(elsewhere: Workspace) -> None:
     assert asked(notes) == ["stack export --stack team", "stack init --stack team"]
 
 
-def test_a_stack_that_can_not_be_made(space: Workspace) -> None:
+def test_a_stack_that_can_not_be_made(workspace: Workspace) -> None:
     """What is in the way of making a stack is told in a sentence."""
-    answering(space, {"stack init": (1, "error: write /state: no space left on device")})
+    answering(workspace, {"stack init": (1, "error: write /state: no space left on device")})
 
     with pytest.raises(ComposeplatError, match=r"^the state can't be written: the disk is full$"):
-        space.make_stack()
+        workspace.make_stack()
 
 
 # what was cut off -----------------------------------------------------------------------------------------------------
@@ -583,38 +585,38 @@ PENDING = {"resources": [{"urn": "a"}], "pending_operations": [{"resource": {"ur
 
 
 @pytest.mark.parametrize("state", [{}, {"pending_operations": None}, {"resources": [], "pending_operations": []}])
-def test_nothing_pending(space: Workspace, state: dict[str, Any]) -> None:
+def test_nothing_pending(workspace: Workspace, state: dict[str, Any]) -> None:
     """A state without operations that were cut off stays as it is."""
-    notes = answering(space)
+    notes = answering(workspace)
 
-    space.drop_pending(state)
+    workspace.drop_pending(state)
 
     assert asked(notes) == []
 
 
-def test_drop_pending(space: Workspace) -> None:
+def test_drop_pending(workspace: Workspace) -> None:
     """Operations that were cut off are taken out of the state, and nothing else; no copy of it stays."""
-    notes = answering(space)
+    notes = answering(workspace)
 
-    space.drop_pending(PENDING)
+    workspace.drop_pending(PENDING)
 
     (told,) = [json.loads(line) for line in notes.read_text().splitlines()]
-    assert told["words"] == ["stack", "import", "--stack", "team", "--file", str(space.folder / "mended.json")]
+    assert told["words"] == ["stack", "import", "--stack", "team", "--file", str(workspace.folder / "mended.json")]
     assert json.loads(told["given"]) == {
         "version": 3,
         "deployment": {"resources": [{"urn": "a"}], "pending_operations": []},
     }
-    assert not (space.folder / "mended.json").exists()
+    assert not (workspace.folder / "mended.json").exists()
 
 
-def test_pending_operations_that_can_not_be_dropped(space: Workspace) -> None:
+def test_pending_operations_that_can_not_be_dropped(workspace: Workspace) -> None:
     """Where that fails it is told, and no copy of the state stays either."""
-    answering(space, {"stack import": (1, "error: incorrect passphrase")})
+    answering(workspace, {"stack import": (1, "error: incorrect passphrase")})
 
     with pytest.raises(MissingPiece, match="the state is encrypted with another passphrase"):
-        space.drop_pending(PENDING)
+        workspace.drop_pending(PENDING)
 
-    assert not (space.folder / "mended.json").exists()
+    assert not (workspace.folder / "mended.json").exists()
 
 
 HERE = f"{getpass.getuser()}@{socket.gethostname()}"
@@ -641,29 +643,29 @@ def dead() -> ProcessId:
     return found
 
 
-def started(space: Workspace, process: ProcessId, at: float = LOCKED_AT) -> str:
+def started(workspace: Workspace, process: ProcessId, at: float = LOCKED_AT) -> str:
     """Note a process as one that was started on the stack, just before the locks here; gives what Pulumi calls it."""
-    OwnProcesses(space.folder).add(OwnProcess(process, at))
+    OwnProcesses(workspace.folder).add(OwnProcess(process, at))
     return f"{HERE} (pid {process.pid})"
 
 
-def test_unlock(space: Workspace, dead: ProcessId) -> None:
+def test_unlock(workspace: Workspace, dead: ProcessId) -> None:
     """A lock whose holders are processes that were started here and have ended is broken."""
-    notes = answering(space)
-    holder = started(space, dead, at=LOCKED_AT - 5)
+    notes = answering(workspace)
+    holder = started(workspace, dead, at=LOCKED_AT - 5)
 
-    assert space.unlock(locked(holder, holder))
+    assert workspace.unlock(locked(holder, holder))
     assert asked(notes) == ["cancel --yes --stack team"]
 
 
-def test_a_lock_of_the_same_user_host_and_number(space: Workspace, dead: ProcessId) -> None:
+def test_a_lock_of_the_same_user_host_and_number(workspace: Workspace, dead: ProcessId) -> None:
     """A lock that nothing was noted of is another's, though its user, host name and a dead number are ours too.
 
     Cloned machines and containers share host names: live locks of theirs used to be broken.
     """
-    notes = answering(space)
+    notes = answering(workspace)
 
-    assert not space.unlock(locked(f"{HERE} (pid {dead.pid})"))
+    assert not workspace.unlock(locked(f"{HERE} (pid {dead.pid})"))
     assert asked(notes) == []
 
 
@@ -677,81 +679,81 @@ def test_a_lock_that_was_noted_elsewhere(elsewhere: Workspace, dead: ProcessId, 
     assert asked(notes) == []
 
 
-def test_a_lock_of_before_a_reboot(space: Workspace, elsewhere: Workspace, dead: ProcessId) -> None:
+def test_a_lock_of_before_a_reboot(workspace: Workspace, elsewhere: Workspace, dead: ProcessId) -> None:
     """A reboot ends all processes; that is believed where nobody else can have the state."""
-    answering(space)
+    answering(workspace)
     answering(elsewhere)
     before = replace(dead, boot="before")
 
-    assert space.unlock(locked(started(space, before)))
+    assert workspace.unlock(locked(started(workspace, before)))
     assert not elsewhere.unlock(locked(started(elsewhere, before)))
 
 
 @pytest.mark.parametrize("at", [LOCKED_AT - 3600, LOCKED_AT + 60])
-def test_a_lock_of_another_time(space: Workspace, dead: ProcessId, at: float) -> None:
+def test_a_lock_of_another_time(workspace: Workspace, dead: ProcessId, at: float) -> None:
     """A process that was started long before the lock was made, or after it, did not make it: numbers come again."""
-    notes = answering(space)
+    notes = answering(workspace)
 
-    assert not space.unlock(locked(started(space, dead, at)))
+    assert not workspace.unlock(locked(started(workspace, dead, at)))
     assert asked(notes) == []
 
 
-def test_holders_that_may_live(space: Workspace, dead: ProcessId) -> None:
+def test_holders_that_may_live(workspace: Workspace, dead: ProcessId) -> None:
     """A lock stays where a holder lives, or may live, as on another machine or as another user."""
-    notes = answering(space)
-    holder = started(space, dead)
-    living = started(space, ProcessId.of(os.getpid()))
+    notes = answering(workspace)
+    holder = started(workspace, dead)
+    living = started(workspace, ProcessId.of(os.getpid()))
     user, host = HERE.split("@")
     others = [living, f"{user}@x{host} (pid {dead.pid})", f"x{user}@{host} (pid {dead.pid})"]
 
-    assert [space.unlock(locked(holder, other)) for other in others] == [False] * 3
+    assert [workspace.unlock(locked(holder, other)) for other in others] == [False] * 3
     assert asked(notes) == []
 
 
-def test_no_holder(space: Workspace) -> None:
+def test_no_holder(workspace: Workspace) -> None:
     """A lock that names nobody, as that of a service, is not broken."""
-    notes = answering(space)
+    notes = answering(workspace)
 
-    assert not space.unlock("error: [409] Conflict: Another update is currently in progress.")
+    assert not workspace.unlock("error: [409] Conflict: Another update is currently in progress.")
     assert asked(notes) == []
 
 
 @pytest.mark.parametrize("other", ["a user@host (pid 1)", f"{HERE} (pid 1) at noon; created by x"])
-def test_a_holder_that_can_not_be_made_out(space: Workspace, dead: ProcessId, other: str) -> None:
+def test_a_holder_that_can_not_be_made_out(workspace: Workspace, dead: ProcessId, other: str) -> None:
     """Where not every holder is known, the lock stays."""
-    notes = answering(space)
+    notes = answering(workspace)
 
-    assert not space.unlock(locked(started(space, dead), other))
+    assert not workspace.unlock(locked(started(workspace, dead), other))
     assert asked(notes) == []
 
 
-def test_our_own_lock_under_a_number_given_anew(space: Workspace) -> None:
+def test_our_own_lock_under_a_number_given_anew(workspace: Workspace) -> None:
     """The lock of a run of ours that was cut off is broken, also where another process has its number by now."""
-    notes = answering(space)
+    notes = answering(workspace)
     cut_off = OwnProcess(replace(ProcessId.of(os.getpid()), started="1"), LOCKED_AT)
-    (space.folder / "running.json").write_text(json.dumps(cut_off.to_data()))
+    (workspace.folder / "running.json").write_text(json.dumps(cut_off.to_data()))
 
-    with space.lock("deploy"):
-        broken = space.unlock(locked(f"{HERE} (pid {os.getpid()})"))
-        others = space.unlock(locked(f"{HERE} (pid {os.getpid()})", f"{HERE} (pid 1)"))
+    with workspace.lock("deploy"):
+        broken = workspace.unlock(locked(f"{HERE} (pid {os.getpid()})"))
+        others = workspace.unlock(locked(f"{HERE} (pid {os.getpid()})", f"{HERE} (pid 1)"))
 
     assert (broken, others) == (True, False)
     assert asked(notes) == ["cancel --yes --stack team"]
 
 
-def test_a_lock_that_can_not_be_broken(space: Workspace, dead: ProcessId) -> None:
+def test_a_lock_that_can_not_be_broken(workspace: Workspace, dead: ProcessId) -> None:
     """Where Pulumi does not let go of the lock, it is not said to be broken."""
-    answering(space, {"cancel --yes": (1, "error: permission denied")})
+    answering(workspace, {"cancel --yes": (1, "error: permission denied")})
 
-    assert not space.unlock(locked(started(space, dead)))
+    assert not workspace.unlock(locked(started(workspace, dead)))
 
 
-def test_pending_operations_under_a_dead_lock(space: Workspace, dead: ProcessId) -> None:
+def test_pending_operations_under_a_dead_lock(workspace: Workspace, dead: ProcessId) -> None:
     """A lock that is in the way of taking them out is broken where its holder is dead, and it is tried once more."""
-    notes = answering(space, {"stack import": (1, locked(started(space, dead)))})
+    notes = answering(workspace, {"stack import": (1, locked(started(workspace, dead)))})
 
     with pytest.raises(Busy):
-        space.drop_pending(PENDING)
+        workspace.drop_pending(PENDING)
 
     assert [words.split(" --")[0] for words in asked(notes)] == ["stack import", "cancel", "stack import"]
 

@@ -11,7 +11,7 @@ from composeplat.engine.checks import check_can_build
 from composeplat.engine.failure_logs import failures_of, note_refusals
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.pulumi_args import image_urn, words_for_images
+from composeplat.engine.pulumi_args import image_args, image_urn
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -29,15 +29,15 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     alone = plan.images_alone
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
-    listening = pulumi_runs.Listening(lambda urn, events: monitor.take(urn, events, 0))
+    listening = pulumi_runs.RunHandlers(lambda urn, events: monitor.take(urn, events, 0))
     with stack.interrupts:
         pulumi_runs.prepare(stack, alone)
         with stack.held("build"):
             stack.check_project("build")
-            stack.space.make_stack()
+            stack.workspace.make_stack()
             stack.check_cluster()
-            stack.space.drop_pending(stack.state)
-            words = ["up", *pulumi_runs.WITHOUT_ASKING, *words_for_images(alone, stack.state, images, force=force)]
+            stack.workspace.drop_pending(stack.state)
+            words = ["up", *pulumi_runs.WITHOUT_ASKING, *image_args(alone, stack.state, images, force=force)]
             events, ended = pulumi_runs.run_program(stack, alone, words, chosen, listening=listening)
     stack.stop_if_interrupted()
     note_refusals(stack, monitor, events, ended)

@@ -8,9 +8,9 @@ from composeplat.cluster.api import Api
 from composeplat.engine import pulumi_runs
 from composeplat.engine.deletion import until_gone, until_no_pods
 from composeplat.engine.events import Events
-from composeplat.engine.live_state import look
+from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.preflight import CLAIM, Present, keys_of, path_of
+from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
 from composeplat.engine.provenance import forget_project
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
@@ -19,7 +19,7 @@ from composeplat.plan.desired import Plan
 def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Outcome:
     started = time.monotonic()
     with stack.interrupts:
-        stack.space.prepare(builds=False)
+        stack.workspace.prepare(builds=False)
         with stack.held("destroy"), Api(stack.target.access) as api:
             outcome = _destroy(stack, api, plan, volumes=volumes, wait=wait)
     outcome.seconds = time.monotonic() - started
@@ -30,21 +30,21 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
     stack.check_project("destroy", api)
     events = Events()
     if stack.state.get("resources"):
-        stack.space.make_stack()
+        stack.workspace.make_stack()
         stack.check_cluster()
-        stack.space.drop_pending(stack.state)
+        stack.workspace.drop_pending(stack.state)
         events = _forget_all(stack)
         stack.stop_if_interrupted("what is left goes with the next 'platform destroy'")
     # Whatever the state knew nothing of.
-    present = look(api, stack.namespace, keys_of(plan.objects))
+    live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
     outcome = Outcome(changes=events.changing, counts=events.counted())
-    ours = present.ours(plan.environment)
+    ours = live_state.ours(plan.environment)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
         outcome.removed.append(f"{kind}/{name}")
         if "deletionTimestamp" not in head["metadata"]:
-            api.delete(path_of(kind, stack.namespace, name))
-    outcome.kept = [_with_size(name, present) for kind, name in ours if (kind, name) not in going]
+            api.delete(api_path(kind, stack.namespace, name))
+    outcome.kept = [_with_size(name, live_state) for kind, name in ours if (kind, name) not in going]
     if not outcome.kept:
         forget_project(api, stack.environment_name, stack.namespace)
     if wait:
@@ -57,7 +57,7 @@ def _forget_all(stack: Stack) -> Events:
     def take(urn: str, events: Events) -> None:
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and not change.kept and change.kind != "Image":
-            stack.say(f"deleted {change.kind}/{change.name}")
+            stack.note(f"deleted {change.kind}/{change.name}")
 
     # Half of them are components and the like.
     objects = len(stack.state.get("resources") or []) / 2
@@ -70,13 +70,13 @@ def _forget_all(stack: Stack) -> Events:
         "64",
         *pulumi_runs.WITHOUT_PROGRAM,
     ]
-    events, ended = pulumi_runs.run(stack, words, pulumi_runs.Listening(take), pulumi_runs.checkpoints(objects))
+    events, ended = pulumi_runs.run(stack, words, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoints(objects))
     if ended.status and not stack.is_interrupted:
         raise pulumi_runs.failed(ended, events)
     return events
 
 
-def _with_size(name: str, present: Present) -> str:
-    claim = present.claims.get(name, {})
+def _with_size(name: str, live_state: LiveState) -> str:
+    claim = live_state.claims.get(name, {})
     size = claim.get("spec", {}).get("resources", {}).get("requests", {}).get("storage", "")
     return f"{name} ({size})" if size else name

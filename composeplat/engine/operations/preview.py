@@ -10,47 +10,47 @@ from composeplat.cluster.api import Api, kind_path
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
-from composeplat.engine.dev_workloads import held_back_in, hold_back, twins_by_service
-from composeplat.engine.outcomes import Options, Outcome
+from composeplat.engine.dev_workloads import dev_workloads_by_service, without_pods, workloads_without_pods
+from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import (
-    Present,
+    LiveState,
     missing_from_cluster,
     rename_replaced,
     unknown_to_state,
     volumes_to_replace,
 )
 from composeplat.engine.provenance import siblings_of
-from composeplat.engine.pulumi_args import words_for
-from composeplat.engine.scaling import services_of, sleepers_of
+from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.scaling import services_of, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
 
-def preview(stack: Stack, plan: Plan, options: Options) -> Outcome:
+def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     started = time.monotonic()
     plan.chosen(options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
         with stack.held("preview"), Api(stack.target.access) as api:
-            present = check(stack, api, plan, options)
-            stack.space.make_stack()
+            live_state = check(stack, api, plan, options)
+            stack.workspace.make_stack()
             stack.check_cluster()
             state = stack.state
-            replaced = volumes_to_replace(plan, present, options.replaced_volumes)
+            replaced = volumes_to_replace(plan, live_state, options.replaced_volumes)
             losing = [name for name, has_to_be in replaced.items() if has_to_be]
-            words = ["preview", *words_for(plan, state, present, options)]
-            scaled = autoscaled_replicas(api, plan, present)
-            if missing_from_cluster(state, present) or differs_from_state(state, scaled):
+            words = ["preview", *deploy_args(plan, state, live_state, options)]
+            scaled = autoscaled_replicas(api, plan, live_state)
+            if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
                 words.append("--refresh")
-            twins = twins_by_service(present.heads, plan.environment)
+            twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
             wanted = with_autoscaled(plan, scaled)
-            shown = as_shown(api, hold_back(wanted, held_back_in(state, twins)), losing)
+            shown = as_shown(api, without_pods(wanted, workloads_without_pods(state, twins)), losing)
             events, ended = pulumi_runs.run_program(stack, shown, words, plan.chosen(options.services))
     stack.stop_if_interrupted()
     if ended.status:
         raise pulumi_runs.failed(ended, events)
     part = plan.only(options.services)
-    notes = [*_losses(plan, losing), *_surprises(part, present, state), *_siblings(stack, present)]
+    notes = [*_losses(plan, losing), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
     return Outcome(
         changes=events.changing, counts=events.counted(), kept=events.kept, notes=notes,
         urls=stack.target.urls_of(plan), seconds=time.monotonic() - started,
@@ -69,18 +69,18 @@ def _losses(plan: Plan, losing: Iterable[str]) -> Iterable[str]:
         yield f"volume {volume} is made anew and all it holds deleted; {users} is made anew with it"
 
 
-def _siblings(stack: Stack, present: Present) -> Iterable[str]:
-    told = siblings_of(present, stack.environment_name, stack.claim) if stack.claim is not None else ""
+def _siblings(stack: Stack, live_state: LiveState) -> Iterable[str]:
+    told = siblings_of(live_state, stack.environment_name, stack.claim) if stack.claim is not None else ""
     return [told] if told else []
 
 
-def _surprises(part: Plan, present: Present, state: Mapping[str, Any]) -> Iterable[str]:
+def _surprises(part: Plan, live_state: LiveState, state: Mapping[str, Any]) -> Iterable[str]:
     """What a deploy of this part of the plan does that the list of changes does not show, or not as it will be."""
-    unknown = len(unknown_to_state(part, state, present))
+    unknown = len(unknown_to_state(part, state, live_state))
     if unknown:
         are = "object is" if unknown == 1 else "objects are"
         yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
-    asleep = sleepers_of(part, present, [service.name for service in part.services])
+    asleep = sleeping_workloads_of(part, live_state, [service.name for service in part.services])
     if asleep:
         names = ", ".join(services_of(part, asleep).values())
         yield f"asleep: {names}; a deploy wakes them, and so does 'platform wake'"

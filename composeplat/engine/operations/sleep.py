@@ -9,21 +9,21 @@ from composeplat import progress
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.deletion import FOR_PODS
-from composeplat.engine.dev_workloads import WORKLOADS, replicas_of, twins_by_service
+from composeplat.engine.dev_workloads import WORKLOADS, dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
-from composeplat.engine.live_state import look
-from composeplat.engine.operations.refresh import note_given_back
+from composeplat.engine.live_state import read_live_state
+from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.preflight import Key
-from composeplat.engine.rollout import attending
+from composeplat.engine.rollout import open_rollout
 from composeplat.engine.scaling import (
-    Waking,
+    WakeUp,
     can_sleep,
-    lay_down,
     pods_left,
-    rouse,
+    scale_down,
+    scale_up,
     services_of,
-    sleepers_in,
+    sleeping_workloads,
     workloads_of,
 )
 from composeplat.engine.stack import Stack
@@ -36,15 +36,15 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
     started = time.monotonic()
     with stack.interrupts, stack.held("sleep"), Api(stack.target.access) as api:
         stack.check_project("sleep", api)
-        present = look(api, stack.namespace)
-        twins = twins_by_service(present.heads, plan.environment)
-        workloads = workloads_of(api, stack.namespace, plan.environment) if present.namespace else {}
+        live_state = read_live_state(api, stack.namespace)
+        twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        workloads = workloads_of(api, stack.namespace, plan.environment) if live_state.namespace else {}
         if not workloads:
             raise stack.not_deployed()
         going = [key for key, one in workloads.items() if key[1] not in twins and can_sleep(one)]
         for key in going:
             stack.stop_if_interrupted()
-            lay_down(api, stack.namespace, key, replicas_of(workloads[key]))
+            scale_down(api, stack.namespace, key, read_replicas(workloads[key]))
         if wait:
             _until_asleep(stack, api, twins, timeout)
     return _outcome(plan, going, twins, started)
@@ -67,28 +67,28 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     started = time.monotonic()
     with stack.interrupts, stack.held("wake"), Api(stack.target.access) as api:
         stack.check_project("wake", api)
-        present = look(api, stack.namespace)
-        if not any(kind in WORKLOADS for kind, _ in present.ours(plan.environment)):
+        live_state = read_live_state(api, stack.namespace)
+        if not any(kind in WORKLOADS for kind, _ in live_state.ours(plan.environment)):
             raise stack.not_deployed()
-        twins = twins_by_service(present.heads, plan.environment)
-        sleepers = sleepers_in(present, plan.environment)
+        twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        sleepers = sleeping_workloads(live_state, plan.environment)
         asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
         planned = {one.workload: one.name for one in plan.services}
         for key in asleep.keys() - planned.keys():
-            rouse(api, stack.namespace, key, asleep[key])
+            scale_up(api, stack.namespace, key, asleep[key])
         known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
-        with attending(stack, api, plan, known, timeout) as attendant:
-            Waking(
-                plan=plan, api=api, monitor=attendant.monitor, watcher=attendant.watcher, patience=attendant.patience,
+        with open_rollout(stack, api, plan, known, timeout) as rollout:
+            WakeUp(
+                plan=plan, api=api, monitor=rollout.monitor, watcher=rollout.watcher, patience=rollout.patience,
                 check=stack.go_on, asleep=dict(known),
             ).run(in_order=in_order)  # fmt: skip
             if wait and known:
-                attendant.wait()
-            failures = failures_of(attendant.monitor, api)
+                rollout.wait()
+            failures = failures_of(rollout.monitor, api)
         stack.stop_if_interrupted()
     if asleep:
         # What was refreshed while it slept would else be a change.
-        note_given_back(stack, *(name for _, name in asleep))
+        refresh_replicas(stack, *(name for _, name in asleep))
     outcome = _outcome(plan, asleep, twins, started)
     outcome.failures = failures
     return outcome
