@@ -54,7 +54,7 @@ CODES: dict[str, Code] = {
         "Name it with -f.",
     ),
     "invalid-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
-    "invalid-character": Code(_E, "A control character that YAML forbids stands in the text.", "Remove it."),
+    "invalid-character": Code(_E, "The text has a control character that YAML forbids.", "Remove it."),
     # YAML
     "invalid-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
     "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
@@ -65,10 +65,10 @@ CODES: dict[str, Code] = {
     ),
     "too-many-aliases": Code(
         _E,
-        "Aliases unfold to far more than what is written (an 'alias bomb').",
+        "Aliases unfold to far more than the file has (an alias bomb).",
         "Write fewer nested aliases.",
     ),
-    "recursive-alias": Code(_E, "An anchor holds an alias of itself.", "Break the circle."),
+    "recursive-alias": Code(_E, "An anchor contains an alias to itself.", "Break the cycle."),
     "duplicate-key": Code(_E, "A key is set twice in one mapping.", "Keep one of them."),
     "non-string-key": Code(_E, "A key is not text (a bare number, boolean or null, or a collection).", "Quote it."),
     "invalid-merge-key": Code(_E, "A merge key '<<' has a value that is no mapping.", "Give it an alias of a mapping."),

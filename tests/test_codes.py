@@ -14,7 +14,7 @@ import pytest
 from composeplat.codes import CODES
 from composeplat.compose.load import NoDefinition
 from composeplat.compose.model import MAX_HOST_BYTES
-from composeplat.compose.nodes import MAX_NODES
+from composeplat.compose.yaml_reader import MAX_NODES
 from tests.conftest import Project
 
 WEB = "services: {web: {image: nginx}}"
@@ -46,7 +46,7 @@ CASES = {
         "compose.yaml:1:4: error: a byte here is not UTF-8 text [invalid-utf8]", {"compose.yaml": b"a: \xff"}
     ),
     "invalid-character": Case(
-        "compose.yaml:1:4: error: a control character (U+0007) must not stand in the file [invalid-character]",
+        "compose.yaml:1:4: error: a control character (U+0007) is not allowed in the file [invalid-character]",
         "a: \x07",
     ),
     "invalid-yaml": Case(
@@ -58,19 +58,19 @@ CASES = {
         "- a\n" * (MAX_NODES + 1),
     ),
     "too-many-aliases": Case(
-        "compose.yaml:5:10: error: aliases unfold to far more than is written (an alias bomb) [too-many-aliases]",
+        "compose.yaml:5:10: error: aliases unfold to far more than the file has (an alias bomb) [too-many-aliases]",
         "a0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n"
         + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 20)}]\n" for n in range(1, 9)),
     ),
     "recursive-alias": Case(
-        "compose.yaml:1:8: error: the anchor 'a' holds an alias of itself [recursive-alias]", "a: &a [*a]"
+        "compose.yaml:1:8: error: the anchor 'a' contains an alias to itself [recursive-alias]", "a: &a [*a]"
     ),
     "duplicate-key": Case(
         "compose.yaml:2:1: error: key 'services' is already set on line 1 [duplicate-key]", f"{WEB}\n{WEB}"
     ),
     "non-string-key": Case("compose.yaml:1:1: error: a key must be text, not '1' [non-string-key]", f"1: a\n{WEB}"),
     "invalid-merge-key": Case(
-        "compose.yaml:1:28: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
+        "compose.yaml:1:28: error: the merge key '<<' needs a mapping or a list of mappings, not the text 'a'"
         " [invalid-merge-key]",
         service("<<: a"),
     ),

@@ -33,7 +33,7 @@ from composeplat.cli.console import as_data
 from composeplat.codes import CODES
 from composeplat.compose.load.documents import MAX_INCLUDES
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
-from composeplat.compose.nodes import MAX_DEPTH, MAX_NODES
+from composeplat.compose.yaml_reader import MAX_DEPTH, MAX_NODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
 from composeplat.plan.endpoints import NEVER_PUBLIC
 from composeplat.system import files

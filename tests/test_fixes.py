@@ -178,4 +178,4 @@ def test_a_tab_that_indents(project: Project) -> None:
     """YAML's own words for it say nothing of tabs."""
     (error,) = project("services:\n\tweb: {image: nginx}\n").read().loaded.report.sorted()
 
-    assert (error.message, error.hint) == ("not YAML: a tab stands where a line is indented", "indent with spaces")
+    assert (error.message, error.hint) == ("not YAML: the line is indented with a tab", "indent with spaces")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from composeplat.compose.nodes import read_nodes, to_plain
+from composeplat.compose.nodes import to_plain
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml, to_yaml
 from tests.conftest import ROOT, Project

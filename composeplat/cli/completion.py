@@ -226,7 +226,8 @@ def _path(word: str) -> str:
 
 def _names_alone(section: str, named: list[str]) -> list[str] | None:
     """The names, where the files' own keys are all there is to know; else nothing is said."""
-    from composeplat.compose.nodes import Amount, Mapping  # noqa: PLC0415 -- the same
+    from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
+    from composeplat.compose.yaml_reader import NodeCount  # noqa: PLC0415 -- the same
     from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
 
     if not named:
@@ -237,9 +238,9 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
             return None
     found = None if named else files.find_definition(Path.cwd())
     names: dict[str, None] = {}
-    amount = Amount()
+    count = NodeCount()
     for path in named or (found.files if found else ()):
-        for node in _read(Path(path), amount):
+        for node in _read(Path(path), count):
             if not isinstance(node, Mapping):
                 continue
             entries = node.get(section)
@@ -252,9 +253,9 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
     return list(names)
 
 
-def _read(path: Path, amount: Any) -> list[Any]:
+def _read(path: Path, count: Any) -> list[Any]:
     """A file's documents; of one that is no YAML what stands above the mistake."""
-    from composeplat.compose.nodes import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
+    from composeplat.compose.yaml_reader import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
     from composeplat.diagnostics import Report, Source  # noqa: PLC0415 -- the same
     from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
 
@@ -265,9 +266,7 @@ def _read(path: Path, amount: Any) -> list[Any]:
     for _ in range(_MOST_CUTS):
         report = Report()
         try:
-            return read_nodes(
-                decode(content, lambda text: Source(str(path), path.parent, text), report), report, amount
-            )
+            return read_nodes(decode(content, lambda text: Source(str(path), path.parent, text), report), report, count)
         except StopReading:
             rows = content.splitlines()
             sound = min(report.sorted()[0].span.line, len(rows)) - 1

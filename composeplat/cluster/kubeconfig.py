@@ -17,7 +17,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential, CredentialSource
-from composeplat.compose.nodes import StopReading, decode, read_nodes, to_plain
+from composeplat.compose.nodes import to_plain
+from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
 from composeplat.diagnostics import MissingPiece, Report, Source
 from composeplat.system import files
 from composeplat.system.proxies import find_proxy, parse_proxy

@@ -56,7 +56,7 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
         report.add("required-variable", scalar.span, (), f"the variable '{variable.name}' must be set{reason}", hint)
     if value == text:
         return scalar
-    return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag)
+    return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag, is_substituted=True)
 
 
 def _note_use(variable: Variable, variables: Variables, uses: Uses) -> None:

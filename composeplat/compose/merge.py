@@ -12,6 +12,7 @@ standing at the earlier one's place.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.values import BadValue, clean_target, parse_mount, parse_port
@@ -49,7 +50,7 @@ def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
                 _report_mount_clashes(node.items, path, report)
             return _settle_items(node, path, report)
         case Scalar() if node.tag:
-            return Scalar(node.span, node.text, node.written, node.plain)
+            return replace(node, tag="")
         case _:
             return node
 
@@ -153,9 +154,8 @@ def _joined(key: Scalar, value: Node) -> Node:
         return value
     if value.is_null:
         return Scalar(key.span, key.text, key.text)
-    written = f"{key.text}={value.written}"
-    text = f"{key.text}={value.text}" if value.is_substituted else written
-    return Scalar(value.span, text, written)
+    written, text = f"{key.text}={value.written}", f"{key.text}={value.text}"
+    return Scalar(value.span, text, written, is_substituted=value.is_substituted)
 
 
 def _as_mapping(node: Node, inner: str = "", default: str = "") -> Node:

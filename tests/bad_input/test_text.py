@@ -11,23 +11,23 @@ TEXT = "services:\n  web:\n    image: nginx\n"
 REFUSED = {
     "a NUL byte": (
         b"services:\n  web: {image: ngi\0nx}\n",
-        "compose.yaml:2:19: error: a control character (U+0000) must not stand in the file [invalid-character]",
+        "compose.yaml:2:19: error: a control character (U+0000) is not allowed in the file [invalid-character]",
     ),
     "an escape": (
         b"# \x1b[31mred\n",
-        "compose.yaml:1:3: error: a control character (U+001B) must not stand in the file [invalid-character]",
+        "compose.yaml:1:3: error: a control character (U+001B) is not allowed in the file [invalid-character]",
     ),
     "a bell after other letters": (
         "services: {wéb: {image: a\a}}".encode(),
-        "compose.yaml:1:26: error: a control character (U+0007) must not stand in the file [invalid-character]",
+        "compose.yaml:1:26: error: a control character (U+0007) is not allowed in the file [invalid-character]",
     ),
     "a delete": (
         b"a: \x7f",
-        "compose.yaml:1:4: error: a control character (U+007F) must not stand in the file [invalid-character]",
+        "compose.yaml:1:4: error: a control character (U+007F) is not allowed in the file [invalid-character]",
     ),
     "a control character of the upper half": (
         "a: \x9b31m".encode(),
-        "compose.yaml:1:4: error: a control character (U+009B) must not stand in the file [invalid-character]",
+        "compose.yaml:1:4: error: a control character (U+009B) is not allowed in the file [invalid-character]",
     ),
     "a byte that is not UTF-8": (
         b"services:\n  web: {image: \xffnginx}\n",
@@ -51,7 +51,7 @@ REFUSED = {
     ),
     "a control character after every end of a line": (
         "a\u2028b\r\nc\rd\x85e: \a".encode(),
-        "compose.yaml:5:4: error: a control character (U+0007) must not stand in the file [invalid-character]",
+        "compose.yaml:5:4: error: a control character (U+0007) is not allowed in the file [invalid-character]",
     ),
     "half of a pair": (
         b"a: \xed\xa0\x80\n",
@@ -67,11 +67,11 @@ REFUSED = {
     ),
     "UTF-16 without a mark": (
         TEXT.encode("utf-16-le"),
-        "compose.yaml:1:2: error: a control character (U+0000) must not stand in the file [invalid-character]",
+        "compose.yaml:1:2: error: a control character (U+0000) is not allowed in the file [invalid-character]",
     ),
     "a tab that indents": (
         b"services:\n\tweb: {image: nginx}\n",
-        "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [invalid-yaml]",
+        "compose.yaml:2:1: error: not YAML: the line is indented with a tab [invalid-yaml]",
     ),
     "nothing": (
         b"",
@@ -135,12 +135,12 @@ REFUSED = {
     ),
     "an alias of nothing": (
         b"services: {web: *web}\n",
-        "compose.yaml:1:17: error: not YAML: the alias '*web' names no anchor above it [invalid-yaml]",
+        "compose.yaml:1:17: error: not YAML: the alias '*web' refers to no anchor above it [invalid-yaml]",
     ),
     "a merge of a list of words": (
         b"services: {web: {image: nginx, <<: [a]}}\n",
         (
-            "compose.yaml:1:32: error: the merge key '<<' takes a mapping or a list of mappings, not the text 'a'"
+            "compose.yaml:1:32: error: the merge key '<<' needs a mapping or a list of mappings, not the text 'a'"
             " [invalid-merge-key]"
         ),
     ),
@@ -199,14 +199,16 @@ def test_anchors_end_with_their_document(project: Project) -> None:
     """An alias names no anchor of an earlier document."""
     messages = project("x-web: &web {image: nginx}\n---\nservices: {web: *web}\n").read().messages
 
-    assert messages == ["compose.yaml:3:17: error: not YAML: the alias '*web' names no anchor above it [invalid-yaml]"]
+    assert messages == [
+        "compose.yaml:3:17: error: not YAML: the alias '*web' refers to no anchor above it [invalid-yaml]"
+    ]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"A=b\xff\n", ".env:1:4: error: a byte here is not UTF-8 text [invalid-utf8]"),
-        (b"A=b\0\n", ".env:1:4: error: a control character (U+0000) must not stand in the file [invalid-character]"),
+        (b"A=b\0\n", ".env:1:4: error: a control character (U+0000) is not allowed in the file [invalid-character]"),
         ("A=b\n".encode("utf-16"), ".env:1:1: error: the file is UTF-16 text, not UTF-8 [invalid-utf8]"),
     ],
 )

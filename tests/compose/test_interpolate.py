@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from composeplat.compose.interpolate import interpolate
-from composeplat.compose.nodes import read_nodes, to_plain
+from composeplat.compose.nodes import to_plain
 from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from tests.conftest import lines
 

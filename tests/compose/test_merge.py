@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from composeplat.compose.merge import merge, settle
-from composeplat.compose.nodes import Mapping, Node, read_nodes, to_plain
+from composeplat.compose.nodes import Mapping, Node, to_plain
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from tests.conftest import Project, lines
 

@@ -7,21 +7,15 @@ from typing import Any
 
 import pytest
 
-from composeplat.compose.nodes import (
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of, rewrite, to_plain
+from composeplat.compose.yaml_reader import (
     ALIASED_PER_NODE,
     MAX_ALIASED,
     MAX_DEPTH,
     MAX_NODES,
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
     StopReading,
     decode,
-    kind_of,
     read_nodes,
-    rewrite,
-    to_plain,
 )
 from composeplat.diagnostics import Report, Source
 from tests.conftest import lines
@@ -205,7 +199,7 @@ def test_an_alias_is_the_node_itself() -> None:
 def test_anchors_end_with_their_document() -> None:
     """An alias names an anchor of its own document."""
     assert stopped("a: &x 1\n---\nb: *x") == [
-        "compose.yaml:3:4: error: not YAML: the alias '*x' names no anchor above it [invalid-yaml]"
+        "compose.yaml:3:4: error: not YAML: the alias '*x' refers to no anchor above it [invalid-yaml]"
     ]
 
 
@@ -248,7 +242,7 @@ def test_merge_of_no_mapping() -> None:
 
     assert messages == [
         (
-            "compose.yaml:3:3: error: the merge key '<<' takes a mapping or a list of mappings, not a list"
+            "compose.yaml:3:3: error: the merge key '<<' needs a mapping or a list of mappings, not a list"
             " [invalid-merge-key]"
         )
     ]
@@ -258,7 +252,7 @@ def test_merge_of_no_mapping() -> None:
 def test_alias_of_itself() -> None:
     """A circle of aliases ends the reading."""
     assert stopped("a: &x\n  b: *x") == [
-        "compose.yaml:2:6: error: the anchor 'x' holds an alias of itself [recursive-alias]"
+        "compose.yaml:2:6: error: the anchor 'x' contains an alias to itself [recursive-alias]"
     ]
 
 
@@ -269,7 +263,7 @@ def test_alias_bomb() -> None:
 
     (message,) = stopped("\n".join(rows))
 
-    assert message.endswith("error: aliases unfold to far more than is written (an alias bomb) [too-many-aliases]")
+    assert message.endswith("error: aliases unfold to far more than the file has (an alias bomb) [too-many-aliases]")
 
 
 def test_many_uses_of_one_anchor() -> None:
@@ -324,7 +318,7 @@ def test_tags(text: str, expected: list[str]) -> None:
         ),
         pytest.param(
             "a:\n\tb: c",
-            "compose.yaml:2:1: error: not YAML: a tab stands where a line is indented [invalid-yaml]",
+            "compose.yaml:2:1: error: not YAML: the line is indented with a tab [invalid-yaml]",
             id="tab",
         ),
     ],
@@ -404,7 +398,7 @@ def decoded(content: bytes) -> tuple[str | None, list[str]]:
         pytest.param(
             b"a: b\nc: \x07",
             None,
-            ["compose.yaml:2:4: error: a control character (U+0007) must not stand in the file [invalid-character]"],
+            ["compose.yaml:2:4: error: a control character (U+0007) is not allowed in the file [invalid-character]"],
             id="control-character",
         ),
     ],

@@ -17,7 +17,7 @@ SOURCE = Source("compose.yaml", Path())
 
 def node(line: int, text: str = "x", written: str | None = None) -> Scalar:
     # Two texts that are equal but not one tell that a variable was put in.
-    return Scalar(Span(SOURCE, line, 3), text, text if written is None else written)
+    return Scalar(Span(SOURCE, line, 3), text, written or text, is_substituted=written is not None)
 
 
 @pytest.fixture

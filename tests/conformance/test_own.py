@@ -17,9 +17,10 @@ import yaml
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.keys import SECTIONS
 from composeplat.compose.merge import merge, settle
-from composeplat.compose.nodes import Node, read_nodes, to_plain
+from composeplat.compose.nodes import Node, to_plain
 from composeplat.compose.template import BadTemplate, Outcome, evaluate, parse_template
 from composeplat.compose.variables import Variables
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Severity, Source
 from tests.conformance import test_schema, traits
 from tests.conformance.traits import Trait

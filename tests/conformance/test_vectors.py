@@ -15,9 +15,10 @@ import yaml
 
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.merge import merge, settle
-from composeplat.compose.nodes import Node, read_nodes, to_plain
+from composeplat.compose.nodes import Node, to_plain
 from composeplat.compose.template import BadTemplate, Outcome, evaluate, parse_template
 from composeplat.compose.variables import Variables
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from tests.conftest import SHARED, shared
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from composeplat.compose.merge import merge, settle
-from composeplat.compose.nodes import Mapping, Node, read_nodes, to_plain
+from composeplat.compose.nodes import Mapping, Node, to_plain
+from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source, Span
 from composeplat.render import to_yaml
 from tests.fuzz.trees import section

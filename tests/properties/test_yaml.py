@@ -10,7 +10,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from composeplat.compose.nodes import StopReading, decode, read_nodes, to_plain
+from composeplat.compose.nodes import to_plain
+from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
 from composeplat.diagnostics import Report, Source
 from composeplat.render import to_yaml
 from tests.properties.trees import TRAPS, texts, trees

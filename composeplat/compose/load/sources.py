@@ -9,9 +9,10 @@ import os.path
 from pathlib import Path
 
 from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
-from composeplat.compose.nodes import Amount, Node, Scalar, StopReading, decode, read_nodes
+from composeplat.compose.nodes import Node, Scalar
 from composeplat.compose.request import Request
 from composeplat.compose.variables import Variables
+from composeplat.compose.yaml_reader import NodeCount, StopReading, decode, read_nodes
 from composeplat.diagnostics import Report, Source, Span, quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
@@ -26,7 +27,7 @@ class Sources:
         self.complete = True
         """Every definition file was there, and could be read as YAML."""
         self._count = 0
-        self._amount = Amount()
+        self._node_count = NodeCount()
         self._bytes = 0
 
     def make(self, path: str, base: Path, text: str) -> Source:
@@ -69,7 +70,7 @@ class Sources:
     def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
         try:
             source = decode(content, lambda text: self.make(path, base, text), self.report)
-            documents = read_nodes(source, self.report, self._amount)
+            documents = read_nodes(source, self.report, self._node_count)
         except StopReading:
             self.complete = False
             return []

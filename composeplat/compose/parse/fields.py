@@ -126,7 +126,7 @@ class Field:
         if not isinstance(self.node, Sequence):
             self.wrong(want, "" if want.startswith("a list of") else self._as_list())
             return
-        for index, item in self.node.numbered:
+        for index, item in self.node.indexed_items:
             yield self.child(index, item)
 
     def _as_list(self) -> str:
