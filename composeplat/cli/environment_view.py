@@ -17,7 +17,7 @@ from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
-from composeplat.cluster.status import Wanted
+from composeplat.cluster.status import ServiceQuery
 from composeplat.diagnostics import printable
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 
@@ -46,10 +46,12 @@ class EnvironmentView:
         """The chosen services: cluster name -> name."""
         return {one.cluster_name: one.name for one in self.planned.plan.services if one.name in self.chosen}
 
-    def wanted(self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()) -> list[Wanted]:
+    def wanted(
+        self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()
+    ) -> list[ServiceQuery]:
         twins = dev_workloads_by_service(workloads, self.environment)
         return [
-            Wanted(
+            ServiceQuery(
                 name=service.name,
                 cluster_name=service.cluster_name,
                 kind=service.workload_kind,

@@ -12,7 +12,7 @@ from composeplat.cli.environment_view import EnvironmentView, fit_table, termina
 from composeplat.cli.operations import Mask, document, to_json
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.events import Happening, read_events
+from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.status import age
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit
@@ -26,7 +26,7 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
         watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
-        wanted = view.wanted(watcher.look(api).workloads)
+        wanted = view.wanted(watcher.take_snapshot(api).workloads)
         found = read_events(api.items(kind_path("v1", "Event", view.namespace)), wanted, _others(view))
     mask = Mask(view.planned.plan.confidential)
     if as_json:
@@ -56,7 +56,7 @@ def _others(view: EnvironmentView) -> dict[str, str]:
     return found
 
 
-def events_document(environment: str, namespace: str, found: Iterable[Happening]) -> dict[str, object]:
+def events_document(environment: str, namespace: str, found: Iterable[EnvironmentEvent]) -> dict[str, object]:
     rows = [
         {
             "time": one.moment,
@@ -72,7 +72,7 @@ def events_document(environment: str, namespace: str, found: Iterable[Happening]
     return document("events", environment, namespace, events=rows)
 
 
-def events_table(found: Sequence[Happening], now: datetime, *, width: int | None, color: bool) -> str:
+def events_table(found: Sequence[EnvironmentEvent], now: datetime, *, width: int | None, color: bool) -> str:
     head = ("AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE")
     cells = [(age(one.moment, now), one.service or "-", one.object, one.reason, _message(one)) for one in found]
     lines = fit_table([head, *cells], width, _SPARE if width and width < _NARROW else ()).splitlines()
@@ -87,5 +87,5 @@ def events_table(found: Sequence[Happening], now: datetime, *, width: int | None
 _NARROW = 60
 
 
-def _message(one: Happening) -> str:
+def _message(one: EnvironmentEvent) -> str:
     return f"{one.message} ({one.count} times)" if one.count > 1 else one.message

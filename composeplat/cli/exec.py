@@ -9,7 +9,7 @@ import sys
 from composeplat.cli.operations import plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.watching import of_environment
+from composeplat.cluster.watching import environment_selector
 from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
 
@@ -27,7 +27,7 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
         )
     found = next(one for one in plan.services if one.name == service)
     with Api(planned.target.access) as api:
-        pods = api.items(kind_path("v1", "Pod", plan.namespace) + of_environment(plan.environment))
+        pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
     pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")

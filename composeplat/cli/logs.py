@@ -19,10 +19,10 @@ from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.operations import Mask
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.logs import Asked, Follower, Line, parse_moment, read_logs
+from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_moment, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, service_of
 from composeplat.cluster.status import status_rows
-from composeplat.cluster.watching import Watcher, of_environment
+from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit
 
@@ -42,18 +42,18 @@ class LogOptions:
     prefix: bool = True
 
 
-def parse_since(text: str) -> Asked:
+def parse_since(text: str) -> LogQuery:
     """Read a duration, or a moment as RFC 3339 has it."""
     moment = parse_moment(text)
     if moment is not None:
-        return Asked(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
+        return LogQuery(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
     try:
-        return Asked(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
+        return LogQuery(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
     except BadValue:
         raise BadValue("must be a duration such as 10m, or a moment such as 2025-06-01T12:00:00Z") from None
 
 
-def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptions) -> Exit:
+def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOptions) -> Exit:
     view = view_environment(choice, services)
     if view is None:
         return Exit.INVALID
@@ -68,7 +68,7 @@ def run(choice: Choice, services: Sequence[str], asked: Asked, options: LogOptio
     )
     if not options.follow:
         with Api(access) as api:
-            snapshot = Watcher(access, view.namespace, view.environment).look(api)
+            snapshot = Watcher(access, view.namespace, view.environment).take_snapshot(api)
             pods = [pod for pod in snapshot.pods if service_of(pod) in names]
             _print(read_logs(api, view.namespace, pods, asked), printer)
         for line in _endings(view, snapshot):
@@ -105,11 +105,11 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _pods(api: Api, view: EnvironmentView) -> list[Object]:
-    found = api.items(kind_path("v1", "Pod", view.namespace) + of_environment(view.environment))
+    found = api.items(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment))
     return [pod for pod in found if service_of(pod) in view.names]
 
 
-def _print(lines: Iterable[Line], printer: Printer) -> None:
+def _print(lines: Iterable[LogLine], printer: Printer) -> None:
     for line in lines:
         if not show_result(printer.show(line)):
             break
@@ -128,13 +128,13 @@ class Printer:
     prefix: bool = True
     color: bool = False
 
-    def show(self, line: Line) -> str:
+    def show(self, line: LogLine) -> str:
         text = self.mask.clean(clean_line(line.text))
         if self.timestamps:
             text = f"{line.moment} {text}"
         return f"{self._prefix(line)}{text}\n"
 
-    def _prefix(self, line: Line) -> str:
+    def _prefix(self, line: LogLine) -> str:
         if not self.prefix:
             return ""
         name = self.names.get(line.service, line.service)

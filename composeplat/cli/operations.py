@@ -16,7 +16,7 @@ from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.options import make_request
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.variables import Stored, read_variables
+from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
@@ -119,22 +119,22 @@ def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
     return failed and not any(one.code in ("required-variable", "unset-variable") for one in found)
 
 
-def _stored_variables(request: Request, target: Target) -> tuple[Stored, ComposeplatError | None]:
+def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables, ComposeplatError | None]:
     """The variables that are kept in the namespace; and why they can't be had, where the cluster does not answer."""
     namespace = namespace_of(request)
     if not is_dns_label(namespace):
         # Reading the definition tells that.
-        return Stored(), None
+        return StoredVariables(), None
     try:
         with Api(target.access) as api:
             return read_variables(api, namespace), None
     except ApiError as error:
         if error.hint:
-            return Stored(), error
+            return StoredVariables(), error
         hint = (
             "platform cluster start" if target.layout else "see whether the cluster runs, and that --context is right"
         )
-        return Stored(), MissingPiece(str(error), hint)
+        return StoredVariables(), MissingPiece(str(error), hint)
 
 
 def request_for(choice: Choice) -> Request:

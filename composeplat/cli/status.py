@@ -16,8 +16,8 @@ from composeplat.cli.operations import Mask, document, to_json
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.status import Row, age, short_image, status_rows
-from composeplat.cluster.watching import Watcher, last_lines
+from composeplat.cluster.status import StatusRow, age, short_image, status_rows
+from composeplat.cluster.watching import Watcher, read_last_lines
 from composeplat.diagnostics import Exit, printable
 
 _EVERY = 1.0
@@ -40,7 +40,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         reasons = Reasons(api, view.namespace)
         while True:
             try:
-                snapshot = watcher.look(api)
+                snapshot = watcher.take_snapshot(api)
                 addresses = view.addresses(api)
             except ApiError as error:
                 if not shown or error.status:
@@ -89,19 +89,19 @@ class Reasons:
         if not cause.logs or not cause.pod:
             return ()
         if cause not in self._known:
-            found = last_lines(self.api, self.namespace, cause.pod, cause.container, previous=cause.previous)
+            found = read_last_lines(self.api, self.namespace, cause.pod, cause.container, previous=cause.previous)
             self._known[cause] = tuple(found)
         return self._known[cause]
 
 
-def _with_reason(row: Row, view: EnvironmentView, reasons: Reasons) -> Row:
+def _with_reason(row: StatusRow, view: EnvironmentView, reasons: Reasons) -> StatusRow:
     if row.cause is None or not row.problem:
         return row
     missing = left_out_rows(view.planned.loaded, row.service, row.cause)
     return replace(row, lines=reasons.lines(row.cause), left_out=tuple(missing))
 
 
-def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> dict[str, object]:
+def status_document(environment: str, namespace: str, rows: Iterable[StatusRow]) -> dict[str, object]:
     services = [
         {
             "service": row.service,
@@ -125,7 +125,7 @@ def status_document(environment: str, namespace: str, rows: Iterable[Row]) -> di
 
 
 def status_screen(
-    environment: str, namespace: str, rows: Sequence[Row], now: datetime, *, width: int | None, color: bool
+    environment: str, namespace: str, rows: Sequence[StatusRow], now: datetime, *, width: int | None, color: bool
 ) -> str:
     """All that a person is shown; a table is cut to the width, messages and addresses are not."""
     head = ("SERVICE", "KIND", "STATE", "READY", "RESTARTS", "AGE", "IMAGE")
@@ -152,7 +152,7 @@ def status_screen(
     return "\n".join(parts) + "\n"
 
 
-def _problem(row: Row) -> Iterable[str]:
+def _problem(row: StatusRow) -> Iterable[str]:
     yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
     for line in row.lines[-_MOST_LINES:]:
         yield _one_line(f"    {line}")
@@ -164,7 +164,7 @@ def _one_line(text: str) -> str:
     return printable(text).replace("\n", " ")
 
 
-def _colored(line: str, row: Row) -> str:
+def _colored(line: str, row: StatusRow) -> str:
     color = _COLORS.get(row.state)
     if not color:
         return line

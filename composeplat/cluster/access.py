@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from composeplat.cluster.credentials import CredentialSource, fixed
+from composeplat.cluster.credentials import CredentialSource, static_credentials
 from composeplat.system.proxies import Proxy
 
 
@@ -17,7 +17,7 @@ class Access:
 
     host: str
     port: int
-    credentials: CredentialSource = field(default_factory=fixed, repr=False, compare=False)
+    credentials: CredentialSource = field(default_factory=static_credentials, repr=False, compare=False)
     authority: str = ""
     """The certificate that signed the server's; none means what the machine trusts."""
     authority_data: str = ""

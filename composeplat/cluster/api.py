@@ -135,7 +135,7 @@ class Api:
     def items(self, path: str) -> list[dict[str, Any]]:
         return self._items(self.get(path))
 
-    def heads(self, path: str) -> list[dict[str, Any]]:
+    def object_metadata(self, path: str) -> list[dict[str, Any]]:
         """The metadata of every object of a list, without the rest."""
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
         return self._items(self._decoded(self._answer("GET", path, None, "", accept)))

@@ -13,25 +13,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from composeplat.cluster.failure_causes import Cause, cause_of_making, cause_of_pod, shorten, times
-from composeplat.cluster.jobs import cause_of_job, cause_of_retry
+from composeplat.cluster.failure_causes import (
+    Cause,
+    format_times,
+    pod_creation_failure_cause,
+    pod_failure_cause,
+    shorten,
+)
+from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
 from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
-    containers_of,
-    count_of,
+    container_statuses,
+    event_count,
     is_ready,
-    names_of,
-    owner_of,
+    is_running,
+    owner_uid,
+    pod_names,
     probe_failures,
-    runs,
-    unscheduled,
+    scheduling_failure,
 )
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 
 
-class State(IntEnum):
+class WorkloadState(IntEnum):
     ABSENT = 0
     WAITING = 1
     STARTED = 2
@@ -43,7 +49,7 @@ class State(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    state: State
+    state: WorkloadState
     words: str
     ready: int = 0
     wanted: int = 0
@@ -59,28 +65,28 @@ class ServiceStatus:
     @property
     def is_done(self) -> bool:
         """Say whether a deploy has nothing to wait for any more."""
-        return self.state in (State.READY, State.COMPLETED) or self.waits_for_outdated
+        return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
 
 
 def is_met(standing: ServiceStatus, condition: str) -> bool:
     """Say whether a dependency's condition holds; that a port answers is for the caller to see."""
     match condition:
         case _ if condition == STARTED:
-            return standing.state in (State.STARTED, State.READY, State.COMPLETED)
+            return standing.state in (WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED)
         case _ if condition == HEALTHY:
-            return standing.state in (State.READY, State.COMPLETED)
+            return standing.state in (WorkloadState.READY, WorkloadState.COMPLETED)
         case _ if condition == COMPLETED:
-            return standing.state is State.COMPLETED
+            return standing.state is WorkloadState.COMPLETED
     return False
 
 
-def judge(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
+def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
-        return ServiceStatus(state=State.ABSENT, words="is not there yet")
+        return ServiceStatus(state=WorkloadState.ABSENT, words="is not there yet")
     status = workload.get("status", {})
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0) and kind != "Job":
-        return ServiceStatus(state=State.WAITING, words="is being taken up")
+        return ServiceStatus(state=WorkloadState.WAITING, words="is being taken up")
     if kind == "Job":
         return _job(workload, snapshot)
     present = _present_pods(kind, workload, snapshot)
@@ -93,40 +99,42 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     status = job.get("status", {})
     conditions = {c["type"]: c for c in status.get("conditions") or [] if c.get("status") == "True"}
     uid = job["metadata"]["uid"]
-    pods = [pod for pod in snapshot.pods if owner_of(pod) == uid]
-    names = names_of(pods)
+    pods = [pod for pod in snapshot.pods if owner_uid(pod) == uid]
+    names = pod_names(pods)
     if "Complete" in conditions:
-        return ServiceStatus(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
+        return ServiceStatus(state=WorkloadState.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
-        return _failed(cause_of_job(job, failed, pods), 0, 1, names)
+        return _failed(job_failure_cause(job, failed, pods), 0, 1, names)
     alive = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
-    cause = next((c for c in (cause_of_pod(p, snapshot, is_job=True) for p in alive) if c), None)
+    cause = next((c for c in (pod_failure_cause(p, snapshot, is_job=True) for p in alive) if c), None)
     if cause is None and len(alive) < job["spec"].get("parallelism", 1):
-        cause = cause_of_making(job, snapshot)
+        cause = pod_creation_failure_cause(job, snapshot)
     if cause:
         return _failed(cause, 0, 1, names)
-    retry = cause_of_retry(job, pods)
-    if any(runs(pod) for pod in pods):
+    retry = job_retry_cause(job, pods)
+    if any(is_running(pod) for pod in pods):
         words = f"is running; {retry.message}" if retry else "is running"
-        return ServiceStatus(state=State.STARTED, words=words, wanted=1, pods=names, retry=retry)
+        return ServiceStatus(state=WorkloadState.STARTED, words=words, wanted=1, pods=names, retry=retry)
     words = _waiting(alive, snapshot) or (retry.message if retry else "")
-    return ServiceStatus(state=State.WAITING, words=words, wanted=1, pods=names, retry=retry)
+    return ServiceStatus(state=WorkloadState.WAITING, words=words, wanted=1, pods=names, retry=retry)
 
 
 def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
     wanted = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
     ready = sum(is_ready(pod) for pod in pods)
-    names = names_of(pods)
+    names = pod_names(pods)
     updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
     if wanted == 0:
-        return ServiceStatus(state=State.READY, words="is scaled to nothing", pods=names)
+        return ServiceStatus(state=WorkloadState.READY, words="is scaled to nothing", pods=names)
     if ready >= wanted and updated >= wanted and (others <= 0 or kind == "StatefulSet"):
-        return ServiceStatus(state=State.READY, words=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names)
-    cause = next((c for c in (cause_of_pod(p, snapshot) for p in pods) if c), None)
-    cause = cause or (cause_of_making(workload, snapshot) if len(pods) < wanted else None)
+        return ServiceStatus(
+            state=WorkloadState.READY, words=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names
+        )
+    cause = next((c for c in (pod_failure_cause(p, snapshot) for p in pods) if c), None)
+    cause = cause or (pod_creation_failure_cause(workload, snapshot) if len(pods) < wanted else None)
     if cause:
         return _failed(cause, ready, wanted, names)
     words = f"{ready}/{wanted} ready"
@@ -134,18 +142,20 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
         words = f"{words}, {others} of before still ending"
     elif waiting := _waiting(pods, snapshot):
         words = f"{words}, {waiting}"
-    state = State.STARTED if any(runs(pod) for pod in pods) else State.WAITING
+    state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
     return ServiceStatus(state=state, words=words, ready=ready, wanted=wanted, pods=names)
 
 
 def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> ServiceStatus:
-    return ServiceStatus(state=State.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods)
+    return ServiceStatus(
+        state=WorkloadState.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods
+    )
 
 
 def _with_outdated(standing: ServiceStatus, present: list[Object], held: list[Object]) -> ServiceStatus:
     """How a workload stands that has pods of the revision before, which stay until someone deletes them."""
-    names = names_of(held)
-    words = f"{standing.words}, {show_outdated(names)}"
+    names = pod_names(held)
+    words = f"{standing.words}, {describe_outdated_pods(names)}"
     cause = standing.cause
     if cause is not None and cause.pod in names:
         cause = replace(cause, hint=f"it runs the old revision: kubectl delete pod {cause.pod}")
@@ -153,7 +163,7 @@ def _with_outdated(standing: ServiceStatus, present: list[Object], held: list[Ob
     return replace(standing, words=words, cause=cause, outdated=names, waits_for_outdated=rest)
 
 
-def show_outdated(names: Sequence[str]) -> str:
+def describe_outdated_pods(names: Sequence[str]) -> str:
     return (
         f"{names[0]} still runs the old revision"
         if len(names) == 1
@@ -165,7 +175,9 @@ def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> l
     """The pods of older revisions that count: those that nothing but their deletion would replace."""
     if workload["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
         return []
-    return [pod for pod in _alive_pods(snapshot) if owner_of(pod) == workload["metadata"]["uid"] and pod not in present]
+    return [
+        pod for pod in _alive_pods(snapshot) if owner_uid(pod) == workload["metadata"]["uid"] and pod not in present
+    ]
 
 
 def _alive_pods(snapshot: Snapshot) -> list[Object]:
@@ -179,14 +191,14 @@ def _present_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
     if kind == "StatefulSet":
         revision = workload.get("status", {}).get("updateRevision")
         label = "controller-revision-hash"
-        return [p for p in alive if owner_of(p) == uid and p["metadata"].get("labels", {}).get(label) == revision]
+        return [p for p in alive if owner_uid(p) == uid and p["metadata"].get("labels", {}).get(label) == revision]
     revision = workload["metadata"].get("annotations", {}).get(_REVISION)
     present = {
         one["metadata"]["uid"]
         for one in snapshot.replica_sets
-        if owner_of(one) == uid and one["metadata"].get("annotations", {}).get(_REVISION) == revision
+        if owner_uid(one) == uid and one["metadata"].get("annotations", {}).get(_REVISION) == revision
     }
-    return [pod for pod in alive if owner_of(pod) in present]
+    return [pod for pod in alive if owner_uid(pod) in present]
 
 
 _REVISION = "deployment.kubernetes.io/revision"
@@ -197,7 +209,7 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
     for pod in pods:
         if is_ready(pod):
             continue
-        for container in containers_of(pod):
+        for container in container_statuses(pod):
             reason = container.get("state", {}).get("waiting", {}).get("reason", "")
             if reason == "ContainerCreating":
                 pulling = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Pulling"]
@@ -206,12 +218,12 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
                 return _WORDS.get(reason, str(reason))
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
-            return f"health check failed {times(count_of(unhealthy))}"
-        refusal = unscheduled(pod)
+            return f"health check failed {format_times(event_count(unhealthy))}"
+        refusal = scheduling_failure(pod)
         if refusal is not None:
             coming = "room is being made for it" if is_node_coming(pod, snapshot) else shorten(refusal, _SHORT)
             return f"no node can run it yet: {coming}"
-        if any("running" in c.get("state", {}) for c in containers_of(pod)):
+        if any("running" in c.get("state", {}) for c in container_statuses(pod)):
             return "started, not ready yet"
         return "creating its pod"
     return ""

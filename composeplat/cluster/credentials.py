@@ -108,7 +108,7 @@ def _checked(credential: Credential) -> Credential:
     return credential
 
 
-def fixed(credential: Credential | None = None) -> CredentialSource:
+def static_credentials(credential: Credential | None = None) -> CredentialSource:
     """Give the source of a credential that never changes; without one, nobody in particular asks."""
     unchanging = credential or Credential()
     return CredentialSource(lambda: unchanging)

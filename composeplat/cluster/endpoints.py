@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.watching import of_environment
+from composeplat.cluster.watching import environment_selector
 
 INGRESS = ("networking.k8s.io/v1", "Ingress")
 ROUTE = ("gateway.networking.k8s.io/v1", "HTTPRoute")
@@ -27,7 +27,7 @@ class Address:
 
 
 def find_addresses(api: Api, namespace: str, environment: str) -> list[Address]:
-    selector = of_environment(environment)
+    selector = environment_selector(environment)
     found = api.items(kind_path(*INGRESS, namespace) + selector)
     try:
         found += api.items(kind_path(*ROUTE, namespace) + selector)

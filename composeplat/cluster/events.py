@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from composeplat.cluster.snapshot import Object, moment_of
-from composeplat.cluster.status import Wanted
+from composeplat.cluster.snapshot import Object, event_time
+from composeplat.cluster.status import ServiceQuery
 
 _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
 #: Kind of a workload -> kinds of what it owns -> what follows its name there.
@@ -22,7 +22,7 @@ _OWNED: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class EnvironmentEvent:
     moment: str
     """When it happened last."""
     count: int
@@ -34,7 +34,9 @@ class Happening:
     message: str
 
 
-def read_events(events: Iterable[Object], services: Iterable[Wanted], others: Mapping[str, str]) -> list[Happening]:
+def read_events(
+    events: Iterable[Object], services: Iterable[ServiceQuery], others: Mapping[str, str]
+) -> list[EnvironmentEvent]:
     """The events of these services, oldest first; ``others`` has further objects and whose they are."""
     patterns = [(service.name, _pattern(service)) for service in services]
     found = [
@@ -45,7 +47,7 @@ def read_events(events: Iterable[Object], services: Iterable[Wanted], others: Ma
     return sorted(found, key=lambda one: one.moment)
 
 
-def _pattern(service: Wanted) -> re.Pattern[str]:
+def _pattern(service: ServiceQuery) -> re.Pattern[str]:
     name = re.escape(service.cluster_name)
     kinds = [*_OWNED.get(service.kind, {}).items(), ("Service", ""), ("Endpoints", "")]
     forms = [f"{kind}/{name}{rest}" for kind, rest in kinds]
@@ -68,10 +70,10 @@ def _about(event: Object) -> str:
     return f"{involved.get('kind', '')}/{involved.get('name', '')}"
 
 
-def _happening(event: Object, service: str) -> Happening:
+def _happening(event: Object, service: str) -> EnvironmentEvent:
     series = event.get("series") or {}
-    return Happening(
-        moment=moment_of(event),
+    return EnvironmentEvent(
+        moment=event_time(event),
         count=int(series.get("count") or event.get("count") or 1),
         warning=event.get("type") == "Warning",
         service=service,

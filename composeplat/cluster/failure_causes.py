@@ -15,14 +15,14 @@ from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
-    containers_before,
-    containers_of,
-    count_of,
+    container_statuses,
+    event_count,
     first_container,
+    init_container_statuses,
     is_ready,
-    owner_of,
+    owner_uid,
     probe_failures,
-    unscheduled,
+    scheduling_failure,
 )
 
 #: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
@@ -73,9 +73,9 @@ class Cause:
 # pods
 
 
-def cause_of_pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
+def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Cause | None:
     name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-    refusal = unscheduled(pod)
+    refusal = scheduling_failure(pod)
     if refusal is not None:
         unbound = _unbound(pod, snapshot)
         if unbound is not None:
@@ -83,7 +83,7 @@ def cause_of_pod(pod: Object, snapshot: Snapshot, *, is_job: bool = False) -> Ca
         if snapshot.age(f"unscheduled/{uid}") < scheduling_limit(pod, snapshot):
             return None
         return _unschedulable(refusal, name, autoscaler_refusal(pod, snapshot))
-    for container in (*containers_before(pod), *containers_of(pod)):
+    for container in (*init_container_statuses(pod), *container_statuses(pod)):
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
             return cause
@@ -134,19 +134,19 @@ def _pull_message(pod: Object, snapshot: Snapshot) -> str:
 
 
 def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
-    end = describe_end(last, "crashes")
+    end = describe_termination(last, "crashes")
     if last.get("exitCode") == 0 and last.get("reason") != "OOMKilled":
         end = replace(
             end, message="ends by itself, with exit status 0",
             hint='if that is meant, say restart: "no", which makes it a job',
         )  # fmt: skip
     return replace(
-        end, code="crash-loop", message=f"{end.message} ({times(count)})", previous=end.logs,
+        end, code="crash-loop", message=f"{end.message} ({format_times(count)})", previous=end.logs,
         pod=where["pod"], container=where["container"],
     )  # fmt: skip
 
 
-def describe_end(end: Object, verb: str) -> Cause:
+def describe_termination(end: Object, verb: str) -> Cause:
     """How a container ended; the verb says what an exit status means for its workload."""
     code, origin, hint = end.get("exitCode"), ("command",), ""
     message = f"{verb} with exit status {code}"
@@ -210,18 +210,18 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
         return None
     probe = pod["spec"]["containers"][0].get("readinessProbe")
     failures = probe_failures(pod, snapshot)
-    if not probe or not failures or not any("running" in c.get("state", {}) for c in containers_of(pod)):
+    if not probe or not failures or not any("running" in c.get("state", {}) for c in container_statuses(pod)):
         return None
     allowed = probe.get("failureThreshold", 3)
     patience = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * allowed
-    if count_of(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < patience:
+    if event_count(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < patience:
         return None
     text = str(failures[-1].get("message", "")).partition("Readiness probe failed:")[2].strip()
     http = probe.get("httpGet")
     hint = f"it is asked for on port {http['port']}: is that the one it listens on?" if http else ""
     return Cause(
         code="unhealthy",
-        message=f"its health check failed {times(count_of(failures))}: {shorten(text) or 'no answer'}",
+        message=f"its health check failed {format_times(event_count(failures))}: {shorten(text) or 'no answer'}",
         origin=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
         has_subject=True,
     )  # fmt: skip
@@ -230,10 +230,10 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
 # pods that are not made
 
 
-def cause_of_making(workload: Object, snapshot: Snapshot) -> Cause | None:
+def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
     """Pods that the API server does not take: a quota, a policy, a webhook."""
     uid = workload["metadata"]["uid"]
-    owners = {uid, *(one["metadata"]["uid"] for one in snapshot.replica_sets if owner_of(one) == uid)}
+    owners = {uid, *(one["metadata"]["uid"] for one in snapshot.replica_sets if owner_uid(one) == uid)}
     refused = [
         str(event.get("message", ""))
         for event in snapshot.events
@@ -260,7 +260,7 @@ def cause_of_making(workload: Object, snapshot: Snapshot) -> Cause | None:
 # words
 
 
-def times(count: int) -> str:
+def format_times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from composeplat.cluster.failure_causes import Cause, describe_end
-from composeplat.cluster.snapshot import Object, first_container, last_end
+from composeplat.cluster.failure_causes import Cause, describe_termination
+from composeplat.cluster.snapshot import Object, first_container, last_termination
 
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
-def cause_of_job(job: Object, condition: Object, pods: list[Object]) -> Cause:
+def job_failure_cause(job: Object, condition: Object, pods: list[Object]) -> Cause:
     """Why a Job has failed for good."""
     last = _newest(_failed(pods) or pods)
     tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
@@ -21,7 +21,7 @@ def cause_of_job(job: Object, condition: Object, pods: list[Object]) -> Cause:
     if condition.get("reason") == "DeadlineExceeded":
         end = Cause(code="", message="took longer than it may", origin=("command",), logs=True)
     else:
-        end = describe_try(last)
+        end = describe_attempt(last)
         end = replace(end, message=f"{end.message}{after}")
     if last is None:
         message = f"{end.message}; its pods are gone, and their logs with them"
@@ -29,23 +29,23 @@ def cause_of_job(job: Object, condition: Object, pods: list[Object]) -> Cause:
     return _of_pod(end, "job-failed", last)
 
 
-def cause_of_retry(job: Object, pods: list[Object]) -> Cause | None:
+def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
     """Why the last try of a Job failed that goes on trying; none where no try has failed, or none is left."""
     failed = _failed(pods)
     last = _newest(failed)
     tries = int(job["spec"].get("backoffLimit", _DEFAULT_BACKOFF_LIMIT)) + 1
     if last is None or len(failed) >= tries:
         return None
-    end = describe_try(last)
+    end = describe_attempt(last)
     message = f"{end.message} in try {len(failed)} of {tries}, and tries again"
     return _of_pod(replace(end, message=message), "job-retried", last)
 
 
-def describe_try(pod: Object | None) -> Cause:
+def describe_attempt(pod: Object | None) -> Cause:
     """How a try ended: its container with an exit status, or its pod without one."""
-    end = last_end(pod) if pod is not None else None
+    end = last_termination(pod) if pod is not None else None
     if end is not None:
-        return describe_end(end, "failed")
+        return describe_termination(end, "failed")
     status = pod.get("status", {}) if pod is not None else {}
     if status.get("reason"):
         text = f"{status['reason']}: {status.get('message') or 'no message'}"

@@ -36,7 +36,7 @@ _NEVER: Moment = (0, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogLine:
     service: str
     pod: str
     moment: str
@@ -45,7 +45,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LogQuery:
     """Which of the lines that are there already are wanted of each container."""
 
     since: str = ""
@@ -130,15 +130,15 @@ class Cursor:
             self._seen.setdefault(moment[0], Counter())[line] += 1
 
 
-def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: Asked) -> list[Line]:
+def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery) -> list[LogLine]:
     """The lines that there are, of all pods, in the order of time."""
     return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda one: one[0])]
 
 
 def _all_lines(
-    api: Api, namespace: str, pods: Iterable[Object], asked: Asked, cursors: dict[Key, Cursor]
-) -> list[tuple[Moment, Line]]:
-    found: list[tuple[Moment, Line]] = []
+    api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery, cursors: dict[Key, Cursor]
+) -> list[tuple[Moment, LogLine]]:
+    found: list[tuple[Moment, LogLine]] = []
     for pod in pods:
         for status in _started(pod):
             container = str(status["name"])
@@ -154,12 +154,12 @@ def _all_lines(
 
 
 def _read(
-    api: Api, namespace: str, pod: str, container: str, asked: Asked, cursor: Cursor
+    api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor
 ) -> list[tuple[str, str]]:  # fmt: skip
     """The lines that are asked for; the cursor then stands at the end of the log, whatever was asked for."""
     last = ""
     if asked.query:
-        last = api.text(_path(namespace, pod, container, Asked(tail=1).query))
+        last = api.text(_path(namespace, pod, container, LogQuery(tail=1).query))
     taken: list[tuple[str, str]] = []
     if asked.tail != 0:
         lines = api.text(_path(namespace, pod, container, asked.query)).split("\n")
@@ -184,8 +184,8 @@ def _key(pod: Object, container: str) -> Key:
     return str(pod["metadata"]["uid"]), container
 
 
-def _line(pod: Object, moment: str, text: str) -> Line:
-    return Line(service=service_of(pod), pod=str(pod["metadata"]["name"]), moment=moment, text=text)
+def _line(pod: Object, moment: str, text: str) -> LogLine:
+    return LogLine(service=service_of(pod), pod=str(pod["metadata"]["name"]), moment=moment, text=text)
 
 
 def _started(pod: Object) -> list[Object]:
@@ -208,7 +208,7 @@ class _Instance:
     """Which run of a container there is, and whether it goes on."""
 
     container_id: str
-    runs: bool
+    is_running: bool
 
 
 def _instance(status: Object) -> _Instance:
@@ -222,14 +222,14 @@ class Follower:
     access: Access
     namespace: str
     pods: Callable[[Api], list[Object]]
-    asked: Asked
+    asked: LogQuery
     note: Callable[[str], None] = field(default=lambda _: None)
-    _queue: queue.Queue[Line | BaseException] = field(default_factory=lambda: queue.Queue(_MOST_WAITING))
+    _queue: queue.Queue[LogLine | BaseException] = field(default_factory=lambda: queue.Queue(_MOST_WAITING))
     _ended: threading.Event = field(default_factory=threading.Event)
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[LogLine]:
         """What there is, in the order of time, then lines as they come, without end."""
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
@@ -295,14 +295,16 @@ class Follower:
                     continue
                 self._ended.wait(_AGAIN_AFTER)
                 # All that a run has said has been read if it had ended before; nothing comes until there is another.
-                while before and not before.runs and self._instances.get(key) == before and not self._ended.is_set():
+                while (
+                    before and not before.is_running and self._instances.get(key) == before and not self._ended.is_set()
+                ):
                     self._ended.wait(_AGAIN_AFTER)
         self._followed.discard(key)
 
     def _follow_once(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
         """Read until a container ends; what an earlier run said that nobody has heard comes first."""
         self._take_previous(api, pod, container, cursor)
-        since = Asked(since=cursor.since).query
+        since = LogQuery(since=cursor.since).query
         path = _path(self.namespace, str(pod["metadata"]["name"]), container, {"follow": "true", **since})
         with contextlib.closing(api.lines(path)) as lines:
             for number, line in enumerate(lines):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from composeplat.cluster.snapshot import Object, Snapshot, moment_of
+from composeplat.cluster.snapshot import Object, Snapshot, event_time
 
 #: Claims are bound and images moved meanwhile.
 LIMIT_S = 8.0
@@ -41,7 +41,7 @@ def autoscaler_refusal(pod: Object, snapshot: Snapshot) -> str:
 
 def _last_decision(pod: Object, snapshot: Snapshot) -> Object | None:
     events = [event for event in snapshot.events_of(pod["metadata"]["uid"]) if _is_decision(event)]
-    return max(events, key=moment_of, default=None)
+    return max(events, key=event_time, default=None)
 
 
 def _is_decision(event: Object) -> bool:

@@ -36,11 +36,11 @@ class Snapshot:
         return [event for event in self.events if event.get("involvedObject", {}).get("uid") == uid]
 
 
-def owner_of(item: Object) -> str:
+def owner_uid(item: Object) -> str:
     return next((o["uid"] for o in item["metadata"].get("ownerReferences") or [] if o.get("controller")), "")
 
 
-def names_of(pods: list[Object]) -> tuple[str, ...]:
+def pod_names(pods: list[Object]) -> tuple[str, ...]:
     return tuple(pod["metadata"]["name"] for pod in pods)
 
 
@@ -48,12 +48,12 @@ def first_container(pod: Object | None) -> str:
     return str(pod["spec"]["containers"][0]["name"]) if pod else ""
 
 
-def containers_of(pod: Object) -> list[Object]:
+def container_statuses(pod: Object) -> list[Object]:
     found: list[Object] = pod.get("status", {}).get("containerStatuses") or []
     return found
 
 
-def containers_before(pod: Object) -> list[Object]:
+def init_container_statuses(pod: Object) -> list[Object]:
     """The containers that run before the others."""
     found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []
     return found
@@ -68,12 +68,15 @@ def is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
 
 
-def runs(pod: Object) -> bool:
-    return any("running" in c.get("state", {}) for c in containers_of(pod)) or pod["status"].get("phase") == "Succeeded"
+def is_running(pod: Object) -> bool:
+    return (
+        any("running" in c.get("state", {}) for c in container_statuses(pod))
+        or pod["status"].get("phase") == "Succeeded"
+    )
 
 
-def last_end(pod: Object) -> Object | None:
-    for container in containers_of(pod):
+def last_termination(pod: Object) -> Object | None:
+    for container in container_statuses(pod):
         for state in (container.get("state", {}), container.get("lastState", {})):
             if state.get("terminated"):
                 ended: Object = state["terminated"]
@@ -81,7 +84,7 @@ def last_end(pod: Object) -> Object | None:
     return None
 
 
-def unscheduled(pod: Object) -> str | None:
+def scheduling_failure(pod: Object) -> str | None:
     """The scheduler's words where no node takes a pod; none where one does or it was not tried."""
     for condition in pod.get("status", {}).get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
@@ -94,7 +97,7 @@ def probe_failures(pod: Object, snapshot: Snapshot) -> list[Object]:
     return [e for e in events if e.get("reason") == "Unhealthy" and "Readiness" in str(e.get("message", ""))]
 
 
-def moment_of(event: Object) -> str:
+def event_time(event: Object) -> str:
     """When an event happened last, as a text that sorts: some have parts of a second and some have not."""
     series = event.get("series") or {}
     moments = (
@@ -104,5 +107,5 @@ def moment_of(event: Object) -> str:
     return re.sub(r"\.\d+", "", next((str(moment) for moment in moments if moment), ""))
 
 
-def count_of(events: list[Object]) -> int:
+def event_count(events: list[Object]) -> int:
     return sum(int(e.get("count") or e.get("series", {}).get("count") or 1) for e in events)

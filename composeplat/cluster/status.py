@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.conditions import State, judge, show_outdated
+from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, workload_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Object, Snapshot, containers_of
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT = 12
@@ -20,18 +20,18 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 #: What a state is called in a column.
 WORDS = {
-    State.ABSENT: "absent",
-    State.WAITING: "starting",
-    State.STARTED: "started",
-    State.READY: "ready",
-    State.COMPLETED: "completed",
-    State.FAILED: "failing",
+    WorkloadState.ABSENT: "absent",
+    WorkloadState.WAITING: "starting",
+    WorkloadState.STARTED: "started",
+    WorkloadState.READY: "ready",
+    WorkloadState.COMPLETED: "completed",
+    WorkloadState.FAILED: "failing",
 }
 ASLEEP, IN_DEVELOPMENT = "asleep", "in-development"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ServiceQuery:
     """A service that is asked about."""
 
     name: str
@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StatusRow:
     service: str
     kind: str
     state: str
@@ -66,7 +66,7 @@ class Row:
     """What its container lacks of the definition, each with its place."""
 
 
-def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -> list[Row]:
+def status_rows(services: Iterable[ServiceQuery], snapshot: Snapshot, now: datetime) -> list[StatusRow]:
     shown = replace(snapshot, pods=[_settled(pod) for pod in snapshot.pods])
     return [_row(service, shown, now) for service in services]
 
@@ -74,13 +74,13 @@ def status_rows(services: Iterable[Wanted], snapshot: Snapshot, now: datetime) -
 def _settled(pod: Object) -> Object:
     """A pod as it soon will be: the kubelet takes its time to say that it waits before it starts a container again."""
     owners = pod["metadata"].get("ownerReferences") or []
-    if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, containers_of(pod))):
+    if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, container_statuses(pod))):
         return pod
     statuses = [
         {**one, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": one["state"]}
         if _ended_again(one)
         else one
-        for one in containers_of(pod)
+        for one in container_statuses(pod)
     ]
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
 
@@ -89,27 +89,36 @@ def _ended_again(status: Object) -> bool:
     return bool((status.get("state") or {}).get("terminated")) and status.get("restartCount", 0) > 0
 
 
-def _row(service: Wanted, snapshot: Snapshot, now: datetime) -> Row:
+def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
     kind, name = ("Deployment", service.twin) if service.twin else (service.kind, service.cluster_name)
-    standing = judge(kind, name, snapshot)
+    standing = workload_status(kind, name, snapshot)
     workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
     pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in standing.pods]
     state = WORDS[standing.state]
     if service.twin:
         state = IN_DEVELOPMENT
-    elif _sleeps(workload) and standing.state not in (State.COMPLETED, State.FAILED):
+    elif _sleeps(workload) and standing.state not in (WorkloadState.COMPLETED, WorkloadState.FAILED):
         state = ASLEEP
     cause = standing.cause or standing.retry
-    waits = standing.state in (State.FAILED, State.WAITING, State.STARTED) and state != ASLEEP
+    waits = standing.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
     problem = standing.words if waits else _last_end(pods, now)
     if standing.outdated and not waits:
-        problem = show_outdated(standing.outdated)
-    return Row(
-        service=service.name, kind=service.kind, state=state, ready=standing.ready, wanted=standing.wanted,
-        restarts=sum(one.get("restartCount", 0) for pod in pods for one in containers_of(pod)), image=_images(pods),
-        created=str(workload["metadata"].get("creationTimestamp", "")), urls=service.urls, problem=problem,
-        hint=cause.hint if cause else "", pods=standing.pods, cause=cause,
-    )  # fmt: skip
+        problem = describe_outdated_pods(standing.outdated)
+    return StatusRow(
+        service=service.name,
+        kind=service.kind,
+        state=state,
+        ready=standing.ready,
+        wanted=standing.wanted,
+        restarts=sum(one.get("restartCount", 0) for pod in pods for one in container_statuses(pod)),
+        image=_images(pods),
+        created=str(workload["metadata"].get("creationTimestamp", "")),
+        urls=service.urls,
+        problem=problem,
+        hint=cause.hint if cause else "",
+        pods=standing.pods,
+        cause=cause,
+    )
 
 
 def _sleeps(workload: Object) -> bool:
@@ -121,7 +130,7 @@ def _images(pods: Iterable[Object]) -> str:
     """The digests of what runs; the kubelet knows them, a tag says nothing."""
     found: dict[str, None] = {}
     for pod in pods:
-        for one in containers_of(pod)[:1]:
+        for one in container_statuses(pod)[:1]:
             digest = _DIGEST.search(str(one.get("imageID", "")))
             found[digest[0] if digest else str(one.get("image", ""))] = None
     return ", ".join(found)
@@ -137,7 +146,7 @@ def _last_end(pods: Iterable[Object], now: datetime) -> str:
     ends = [
         one["lastState"]["terminated"]
         for pod in pods
-        for one in containers_of(pod)
+        for one in container_statuses(pod)
         if (one.get("lastState") or {}).get("terminated")
     ]
     last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)

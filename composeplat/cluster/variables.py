@@ -24,7 +24,7 @@ _TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredVariables:
     """The variables of a namespace."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -38,20 +38,20 @@ class Stored:
         return tuple(sorted(hidden, key=lambda value: (-len(value), value)))
 
 
-def read_variables(api: Api, namespace: str) -> Stored:
+def read_variables(api: Api, namespace: str) -> StoredVariables:
     """The variables of a namespace: none where nobody has set any, or where the Secret may not be read."""
     try:
         return _stored(api.get(_path(namespace)))
     except ApiError as error:
         if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
-            return Stored()
+            return StoredVariables()
         raise
 
 
-def list_variables(api: Api, namespace: str) -> Stored:
+def list_variables(api: Api, namespace: str) -> StoredVariables:
     """The same for someone who asks for them: not to be allowed to see them is an error."""
     found = api.find(_path(namespace))
-    return Stored() if found is None else _stored(found)
+    return StoredVariables() if found is None else _stored(found)
 
 
 def set_variable(api: Api, namespace: str, name: str, value: str, *, confidential: bool) -> None:
@@ -107,10 +107,10 @@ def _path(namespace: str) -> str:
     return f"{kind_path('v1', 'Secret', namespace)}/{SECRET_NAME}"
 
 
-def _stored(found: Mapping[str, Any]) -> Stored:
+def _stored(found: Mapping[str, Any]) -> StoredVariables:
     shown = str(((found.get("metadata") or {}).get("annotations") or {}).get(SHOWN, ""))
     values = {name: text for name, coded in (found.get("data") or {}).items() if (text := _text(coded)) is not None}
-    return Stored(values, frozenset(filter(None, shown.split(","))) & values.keys())
+    return StoredVariables(values, frozenset(filter(None, shown.split(","))) & values.keys())
 
 
 def _text(coded: str) -> str | None:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.snapshot import Snapshot, unscheduled
+from composeplat.cluster.snapshot import Snapshot, scheduling_failure
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
 
@@ -33,7 +33,7 @@ _TOLD_AFTER = 5.0
 _LONGEST_SILENCE = 60.0
 
 
-def of_environment(environment: str) -> str:
+def environment_selector(environment: str) -> str:
     """What is put behind the path of a list to get only what belongs to an environment."""
     return f"?labelSelector={quote(f'{ENVIRONMENT_LABEL}={environment}')}"
 
@@ -44,7 +44,7 @@ class Watcher:
     def __init__(self, access: Access, namespace: str, environment: str) -> None:
         self.access = access
         self.namespace = namespace
-        self._selector = of_environment(environment)
+        self._selector = environment_selector(environment)
         self._first_seen: dict[str, float] = {}
         self._asked: set[str] = set()
         self._ended = threading.Event()
@@ -87,7 +87,7 @@ class Watcher:
             while not self._ended.is_set():
                 began = time.monotonic()
                 try:
-                    self._latest = self.look(api)
+                    self._latest = self.take_snapshot(api)
                     self._rounds += 1
                     self.unreachable = ""
                 except ApiError as error:
@@ -96,7 +96,7 @@ class Watcher:
                     self.unreachable = str(error)
                 self._ended.wait(min(max(_EVERY, 2 * (time.monotonic() - began)), _SELDOM))
 
-    def look(self, api: Api) -> Snapshot:
+    def take_snapshot(self, api: Api) -> Snapshot:
         workloads: dict[tuple[str, str], Any] = {}
         for version, kind in WORKLOADS:
             for item in self._items(api, version, kind):
@@ -108,7 +108,7 @@ class Watcher:
         if troubled:
             snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
             snapshot.events = api.items(kind_path("v1", "Event", self.namespace))
-        if any(unscheduled(pod) is not None for pod in pods):
+        if any(scheduling_failure(pod) is not None for pod in pods):
             snapshot.has_autoscaler = self._has_autoscaler(api)
         self._forget()
         return snapshot
@@ -134,7 +134,7 @@ class Watcher:
             self._asked = set()
 
 
-class Pulse:
+class HealthMonitor:
     """Whether a cluster answers, asked all the time beside what would wait for its answer without end.
 
     To be used in a ``with`` block, in which :meth:`check` is called now and then.
@@ -154,7 +154,7 @@ class Pulse:
     def __enter__(self) -> Self:
         self._ended.clear()
         self._asked, self._told = None, False
-        start_thread("pulse", self._run, self._fail)
+        start_thread("health-monitor", self._run, self._fail)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +169,7 @@ class Pulse:
         asked = self._asked
         return 0.0 if asked is None else time.monotonic() - asked
 
-    def doubt(self) -> None:
+    def mark_silent(self) -> None:
         """Take the cluster for silent until it has answered once more: someone else got no answer from it."""
         self._asked = self._asked or time.monotonic()
 
@@ -194,7 +194,7 @@ class Pulse:
     def _run(self) -> None:
         with Api(self.access) as api:
             while not self._ended.wait(_PULSE):
-                self.doubt()
+                self.mark_silent()
                 if _answers(api, self._path):
                     self._asked = None
 
@@ -234,7 +234,7 @@ def _is_short(workloads: Mapping[tuple[str, str], Any]) -> bool:
     )
 
 
-def last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
+def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
     """The end of a container's log; nothing where there is none."""
     path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_LOG_LINES}"
     for query in ([f"{path}&previous=true"] if previous else []) + [path]:
@@ -248,7 +248,7 @@ def last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: 
     return []
 
 
-def port_answers(api: Api, namespace: str, pod: str, port: int) -> bool | None:
+def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
     """Say whether something listens on a pod's port; None where that can't be found out.
 
     The API server is asked to speak HTTP with it: any answer, or one that is no HTTP, means that something listens.

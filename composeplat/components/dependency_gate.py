@@ -19,11 +19,11 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import is_met, judge
+from composeplat.cluster.conditions import is_met, workload_status
 from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.cluster.watching import Watcher, port_answers
+from composeplat.cluster.watching import Watcher, probe_port
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Patience
 
@@ -91,7 +91,7 @@ class Gate:
 
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
-        standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
+        standing = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
         port = dependency.port_to_ask(edge.condition)
         if port is None or not standing.pods or not is_met(standing, edge.condition):
             return dependency_state(standing, edge.condition)
@@ -117,7 +117,7 @@ class Gate:
 
     def _ask_port(self, pod: str, port: int) -> bool | None:
         with Api(self.access) as api:
-            return port_answers(api, self.plan.namespace, pod, port)
+            return probe_port(api, self.plan.namespace, pod, port)
 
     async def _until_gone(self, service: ServicePlan) -> None:
         """Wait until the workload that is being replaced is away: an object that is going takes no changes."""

@@ -36,7 +36,7 @@ _WITHIN = 300
 def architectures(api: Api) -> tuple[str, ...]:
     """The processors of a cluster's nodes; where they may not be asked, this machine's."""
     try:
-        nodes = api.heads(kind_path("v1", "Node"))
+        nodes = api.object_metadata(kind_path("v1", "Node"))
     except ApiError:
         nodes = []
     found = {node["metadata"].get("labels", {}).get("kubernetes.io/arch", "") for node in nodes}

@@ -14,7 +14,7 @@ from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import State, judge
+from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import Watcher
 from composeplat.dev.dev_workload import (
@@ -74,13 +74,13 @@ class Swap:
         return found
 
     def claims(self) -> set[str]:
-        return {one["metadata"]["name"] for one in self.api.heads(kind_path("v1", CLAIM, self.namespace))}
+        return {one["metadata"]["name"] for one in self.api.object_metadata(kind_path("v1", CLAIM, self.namespace))}
 
     def counts_limits(self) -> bool:
         """Say whether the namespace may refuse containers without limits, or give them limits of its own."""
         try:
             kinds = ("ResourceQuota", "LimitRange")
-            return any(self.api.heads(kind_path("v1", kind, self.namespace)) for kind in kinds)
+            return any(self.api.object_metadata(kind_path("v1", kind, self.namespace)) for kind in kinds)
         except ApiError:
             # Not everyone may look, and limits that are kept are refused by none.
             return True
@@ -135,7 +135,7 @@ class Swap:
         return self._owned("Pod", "v1", owners)
 
     def _owned(self, kind: str, version: str, owners: set[str]) -> list[Object]:
-        found = self.api.heads(kind_path(version, kind, self.namespace))
+        found = self.api.object_metadata(kind_path(version, kind, self.namespace))
         return [one for one in found if {ref["uid"] for ref in one["metadata"].get("ownerReferences") or []} & owners]
 
     def until_ready(self, watcher: Watcher, timeout: float, tell: Callable[[str], None]) -> None:
@@ -144,10 +144,10 @@ class Swap:
         words = ""
         while True:
             snapshot = watcher.latest
-            standing = judge("Deployment", twin_name(self.name), snapshot) if snapshot else None
-            if standing is not None and standing.state is State.READY:
+            standing = workload_status("Deployment", twin_name(self.name), snapshot) if snapshot else None
+            if standing is not None and standing.state is WorkloadState.READY:
                 return
-            if standing is not None and standing.state is State.FAILED and standing.cause is not None:
+            if standing is not None and standing.state is WorkloadState.FAILED and standing.cause is not None:
                 raise Failed(standing.cause)
             if standing is not None and standing.words != words:
                 words = standing.words

@@ -13,7 +13,7 @@ from typing import Any
 
 from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.watching import of_environment
+from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.live_state import read_live_state
@@ -49,12 +49,12 @@ def until_gone(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
 
 
 def until_no_pods(stack: Stack, api: Api) -> None:
-    path = kind_path("v1", "Pod", stack.namespace) + of_environment(stack.environment_name)
+    path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
     deadline = time.monotonic() + _GONE_WITHIN
     with progress.step(FOR_PODS, is_transient=True):
         while time.monotonic() < deadline:
             stack.stop_if_interrupted()
-            if not any(belongs_to(pod, stack.environment_name) for pod in api.heads(path)):
+            if not any(belongs_to(pod, stack.environment_name) for pod in api.object_metadata(path)):
                 return
             stack.pause()
 

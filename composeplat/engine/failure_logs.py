@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.watching import last_lines
+from composeplat.cluster.watching import read_last_lines
 from composeplat.compose.load.contexts import secrets_of_files
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
@@ -60,5 +60,5 @@ def failure_of(service: str, cause: Cause, namespace: str, api: Api | None) -> F
         return Failure(service=service, cause=cause, lines=cause.lines, source="the build")
     lines: list[str] = []
     if api and cause.logs and cause.pod:
-        lines = last_lines(api, namespace, cause.pod, cause.container, previous=cause.previous)
+        lines = read_last_lines(api, namespace, cause.pod, cause.container, previous=cause.previous)
     return Failure(service=service, cause=cause, lines=tuple(lines), source=cause.pod)

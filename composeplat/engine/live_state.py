@@ -39,7 +39,7 @@ def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> L
 def _list(api: Api, path: str) -> list[Object] | None:
     """The metadata of all objects of a kind; none where they may not be listed."""
     try:
-        return api.heads(path)
+        return api.object_metadata(path)
     except ApiError as error:
         if error.status == http.client.NOT_FOUND:
             # A cluster need not know routes.

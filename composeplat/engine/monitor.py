@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.conditions import ServiceStatus, State, judge
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.engine.events import Events
@@ -93,8 +93,8 @@ class Monitor:
         for service in self._going():
             if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
-            standing = judge(service.workload_kind, service.cluster_name, snapshot)
-            if standing.state is State.FAILED and standing.cause is not None and not standing.is_done:
+            standing = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            if standing.state is WorkloadState.FAILED and standing.cause is not None and not standing.is_done:
                 self.fail(service.name, standing.cause)
             else:
                 self._tell_standing(service, standing)
@@ -114,10 +114,10 @@ class Monitor:
         running = False
         going = self._going()
         for service in going:
-            standing = judge(service.workload_kind, service.cluster_name, snapshot)
-            if standing.state is State.STARTED and service.workload_kind == "Job":
+            standing = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            if standing.state is WorkloadState.STARTED and service.workload_kind == "Job":
                 running = True
-            elif standing.state is not State.FAILED and not standing.is_done:
+            elif standing.state is not WorkloadState.FAILED and not standing.is_done:
                 self._calm_since = None
                 return False
         if self._calm_since is None:
@@ -140,7 +140,7 @@ class Monitor:
     def standings(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """How the services stand that have not failed."""
         return {
-            service.name: judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            service.name: workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
             for service in self._going()
         }
 

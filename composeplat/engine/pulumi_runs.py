@@ -105,7 +105,7 @@ def run(
             listening.take(urn, events)
 
     def on_tick() -> None:
-        stack.pulse.check()
+        stack.health.check()
         listening.tick()
 
     for number in range(_MOST_RUNS):
@@ -137,9 +137,9 @@ def _has_passed(stack: Stack, events: Events, ended: Ended, number: int) -> bool
     if not broke_off(text):
         return False
     stack.note("the cluster broke off; going on once it answers")
-    stack.pulse.doubt()
-    while stack.pulse.silence and not stack.is_interrupted:
-        stack.pulse.check()
+    stack.health.mark_silent()
+    while stack.health.silence and not stack.is_interrupted:
+        stack.health.check()
         stack.pause()
     return True
 

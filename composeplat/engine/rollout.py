@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import ServiceStatus, State, judge, show_outdated
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.cluster.watching import Watcher, port_answers
+from composeplat.cluster.watching import Watcher, probe_port
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.events import Events
 from composeplat.engine.job_retries import Retries
@@ -59,9 +59,9 @@ class Rollout:
             self.retries.report(self.monitor.retries)
             if self.monitor.is_over(snapshot, rounds) or self._has_given_up():
                 return
-            self.stack.pulse.check()
+            self.stack.health.check()
             refused_for = time.monotonic() - self.watcher.unreachable_since
-            if self.watcher.unreachable and not self.stack.pulse.silence and refused_for > _LONGEST_REFUSAL:
+            if self.watcher.unreachable and not self.stack.health.silence and refused_for > _LONGEST_REFUSAL:
                 hint = "what was deployed is noted; run 'platform deploy' again"
                 raise MissingPiece(self.watcher.unreachable, hint)
             self.stack.pause()
@@ -73,7 +73,7 @@ class Rollout:
         late = {name for name in unready if self.patience.is_over_for(name)}
         for name in late:
             # Nobody waits for the end of a job that runs.
-            if unready[name].state is not State.STARTED or services[name].workload_kind != "Job":
+            if unready[name].state is not WorkloadState.STARTED or services[name].workload_kind != "Job":
                 self.monitor.fail(name, _timeout(services[name], unready[name], self.patience.seconds_for(name)))
         return self.patience.is_over and late == unready.keys()
 
@@ -82,7 +82,7 @@ class Rollout:
         for name, standing in self.monitor.standings(self.watcher.latest).items():
             if standing.outdated:
                 command = f"kubectl delete pod --namespace {self.stack.namespace} {' '.join(standing.outdated)}"
-                self.stack.note(f"{name}: {show_outdated(standing.outdated)}, as on-delete says: {command}")
+                self.stack.note(f"{name}: {describe_outdated_pods(standing.outdated)}, as on-delete says: {command}")
 
     def ask_ports(self, api: Api) -> None:
         """See that something listens where endpoints lead: without a health check nobody else would."""
@@ -100,9 +100,9 @@ class Rollout:
         """Give the pod, once its time is over; nothing where someone answers, or there is no pod to ask."""
         while not self.stack.is_interrupted:
             snapshot = self.watcher.latest
-            standing = judge(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            standing = workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
             pods = () if standing.waits_for_outdated else standing.pods
-            if not pods or port_answers(api, self.stack.namespace, pods[0], port) is not False:
+            if not pods or probe_port(api, self.stack.namespace, pods[0], port) is not False:
                 break
             self.monitor.tell(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
             if time.monotonic() > until:

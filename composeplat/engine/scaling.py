@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import ServiceStatus, State, is_met, judge
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_met, workload_status
 from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
-from composeplat.cluster.watching import Watcher, of_environment, port_answers
+from composeplat.cluster.watching import Watcher, environment_selector, probe_port
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path, belongs_to
@@ -71,7 +71,7 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
     """The workloads of an environment, but for development containers."""
     found = {}
     for kind in WORKLOADS:
-        for item in api.items(kind_path(KINDS[kind], kind, namespace) + of_environment(environment)):
+        for item in api.items(kind_path(KINDS[kind], kind, namespace) + environment_selector(environment)):
             if belongs_to(item, environment) and not is_dev_workload(item):
                 found[kind, str(item["metadata"]["name"])] = {**item, "kind": kind}
     return found
@@ -79,7 +79,7 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
 
 def pods_left(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
     """How many pods of an environment have not ended, but for those of some services, by their cluster names."""
-    pods = api.items(kind_path("v1", "Pod", namespace) + of_environment(environment))
+    pods = api.items(kind_path("v1", "Pod", namespace) + environment_selector(environment))
     return sum(
         belongs_to(pod, environment)
         and service_of(pod) not in but
@@ -200,8 +200,8 @@ class WakeUp:
         if snapshot is None or rounds <= self.monitor.applied.get(edge.dependency, self._begun) + 1:
             return False
         dependency = self._services[edge.dependency]
-        standing = judge(dependency.workload_kind, dependency.cluster_name, snapshot)
-        if standing.state is State.ABSENT:
+        standing = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
+        if standing.state is WorkloadState.ABSENT:
             # It is not deployed, so there is nothing to wait for.
             return True
         state = dependency_state(standing, edge.condition, self._silent_port(dependency, edge, standing))
@@ -222,7 +222,7 @@ class WakeUp:
         port = dependency.port_to_ask(edge.condition)
         if port is None or not standing.pods or not is_met(standing, edge.condition):
             return None
-        return port if port_answers(self.api, self.plan.namespace, standing.pods[0], port) is False else None
+        return port if probe_port(self.api, self.plan.namespace, standing.pods[0], port) is False else None
 
 
 def services_of(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:

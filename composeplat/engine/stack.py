@@ -15,7 +15,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.identity import address_identity
-from composeplat.cluster.watching import Pulse
+from composeplat.cluster.watching import HealthMonitor
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.monitor import Listener
@@ -47,11 +47,11 @@ class Stack:
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Is told of failures that are not final."""
     interrupts: Interrupts = field(default_factory=Interrupts)
-    pulse: Pulse = field(init=False)
+    health: HealthMonitor = field(init=False)
     _workspace: Workspace | None = None
 
     def __post_init__(self) -> None:
-        self.pulse = Pulse(self.target.access, self.namespace, self.note)
+        self.health = HealthMonitor(self.target.access, self.namespace, self.note)
 
     @property
     def workspace(self) -> Workspace:
@@ -70,7 +70,7 @@ class Stack:
     @contextlib.contextmanager
     def held(self, what: str) -> Iterator[None]:
         """Keep others from it meanwhile, and have the cluster asked all the time whether it is there."""
-        with self.workspace.lock(what), self.pulse:
+        with self.workspace.lock(what), self.health:
             yield
 
     @property
@@ -84,7 +84,7 @@ class Stack:
     def go_on(self) -> None:
         """Go on, unless the user has interrupted, or the cluster has been silent for too long."""
         self.stop_if_interrupted()
-        self.pulse.check()
+        self.health.check()
 
     def pause(self) -> None:
         """Let a moment pass, in which something may come about."""

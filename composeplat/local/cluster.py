@@ -24,7 +24,7 @@ from typing import Any
 from composeplat import progress
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.credentials import Credential, fixed
+from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
@@ -85,7 +85,7 @@ class LocalCluster:
         return Access(
             host="127.0.0.1",
             port=self.layout.doors.api,
-            credentials=fixed(Credential(token=token)),
+            credentials=static_credentials(Credential(token=token)),
             authority=authority,
         )
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.credentials import Credential, fixed
+from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,
@@ -248,7 +248,7 @@ def watch(access: Access, path: str, changed: threading.Event) -> None:
 def main() -> None:
     folder = Path(sys.argv[1])
     token = (folder / "keys" / "token").read_text().strip()
-    credentials = fixed(Credential(token=token))
+    credentials = static_credentials(Credential(token=token))
     authority = str(folder / "keys" / "ca.crt")
     access = Access(host="127.0.0.1", port=int(sys.argv[2]), credentials=credentials, authority=authority)
     controllers = Controllers(Api(access), folder)

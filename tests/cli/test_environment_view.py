@@ -14,21 +14,21 @@ from composeplat.cli.logs import Printer, clean_line, parse_since
 from composeplat.cli.operations import Mask
 from composeplat.cli.status import status_document, status_screen
 from composeplat.cluster.endpoints import Address
-from composeplat.cluster.events import Happening
-from composeplat.cluster.logs import Asked, Line
-from composeplat.cluster.status import Row
+from composeplat.cluster.events import EnvironmentEvent
+from composeplat.cluster.logs import LogLine, LogQuery
+from composeplat.cluster.status import StatusRow
 from composeplat.compose.values import BadValue
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
-WEB = Row(
+WEB = StatusRow(
     service="web", kind="Deployment", state="ready", ready=2, wanted=2, restarts=0, image=f"sha256:{'ab' * 32}",
     created="2025-06-01T12:00:00Z", urls=("https://web.example.com",), problem="", hint="", pods=("web-1", "web-2"),
 )  # fmt: skip
-DB = Row(
+DB = StatusRow(
     service="a-database-with-a-long-name", kind="StatefulSet", state="failing", ready=0, wanted=1, restarts=4,
     image="", created="", urls=(), problem="crashes with exit status 3 (5 times)", hint="see its logs", pods=(),
 )  # fmt: skip
-HAPPENING = Happening(
+HAPPENING = EnvironmentEvent(
     moment="2025-06-01T12:05:00Z", count=3, warning=True, service="web", object="Pod/web-7d4b9c6f58-x7k2p",
     reason="BackOff", message="Back-off restarting failed container web in pod web-7d4b9c6f58-x7k2p",
 )  # fmt: skip
@@ -233,8 +233,8 @@ def test_whether_a_browser_is_seen(environment: dict[str, str], system: str, *, 
 # logs -----------------------------------------------------------------------------------------------------------------
 
 
-def line(pod: str = "web-7d4b9c6f58-x7k2p", service: str = "web", text: str = "hello") -> Line:
-    return Line(service=service, pod=pod, moment="2025-06-01T12:00:00.5Z", text=text)
+def line(pod: str = "web-7d4b9c6f58-x7k2p", service: str = "web", text: str = "hello") -> LogLine:
+    return LogLine(service=service, pod=pod, moment="2025-06-01T12:00:00.5Z", text=text)
 
 
 def printer(*, timestamps: bool = False, prefix: bool = True, color: bool = False, only: bool = False) -> Printer:
@@ -291,16 +291,16 @@ def test_control_characters(text: str, clean: str) -> None:
 @pytest.mark.parametrize(
     ("text", "asked"),
     [
-        pytest.param("", Asked(), id="all"),
-        pytest.param("10m", Asked(since_seconds=600), id="duration"),
-        pytest.param("1h30m", Asked(since_seconds=5400), id="two-units"),
-        pytest.param("90", Asked(since_seconds=90), id="seconds"),
-        pytest.param("1ms", Asked(since_seconds=1), id="rounded-up"),
-        pytest.param("2025-06-01T12:00:00Z", Asked(since="2025-06-01T12:00:00.000000000Z"), id="moment"),
-        pytest.param("2025-06-01T14:00:00.5+02:00", Asked(since="2025-06-01T12:00:00.500000000Z"), id="zone"),
+        pytest.param("", LogQuery(), id="all"),
+        pytest.param("10m", LogQuery(since_seconds=600), id="duration"),
+        pytest.param("1h30m", LogQuery(since_seconds=5400), id="two-units"),
+        pytest.param("90", LogQuery(since_seconds=90), id="seconds"),
+        pytest.param("1ms", LogQuery(since_seconds=1), id="rounded-up"),
+        pytest.param("2025-06-01T12:00:00Z", LogQuery(since="2025-06-01T12:00:00.000000000Z"), id="moment"),
+        pytest.param("2025-06-01T14:00:00.5+02:00", LogQuery(since="2025-06-01T12:00:00.500000000Z"), id="zone"),
     ],
 )
-def test_since(text: str, asked: Asked) -> None:
+def test_since(text: str, asked: LogQuery) -> None:
     """A duration, or a moment."""
     assert asked == parse_since(text)
 

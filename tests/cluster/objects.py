@@ -124,7 +124,7 @@ def pod(
     ready: bool = False,
     revision: int = 2,
     going: bool = False,
-    unscheduled: str | None = None,
+    scheduling_failure: str | None = None,
     probe: Object | None = None,
     claims: tuple[str, ...] = (),
     created: str = MOMENT,
@@ -141,8 +141,8 @@ def pod(
     if going:
         metadata["deletionTimestamp"] = MOMENT
     scheduled: Object = {"type": "PodScheduled", "status": "True"}
-    if unscheduled is not None:
-        scheduled = {**scheduled, "status": "False", "reason": "Unschedulable", "message": unscheduled}
+    if scheduling_failure is not None:
+        scheduled = {**scheduled, "status": "False", "reason": "Unschedulable", "message": scheduling_failure}
     status: Object = {"phase": _phase(state, restarts), "conditions": [scheduled]}
     if state is not None:
         status["conditions"].append({"type": "Ready", "status": str(ready)})
@@ -238,7 +238,7 @@ def refusal(status: int, message: str) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LogQuery:
     method: str
     path: str
     headers: Mapping[str, str]
@@ -265,7 +265,7 @@ class Server:
     """Says of the header ``Authorization`` whether whoever asks is let in."""
     date: str = ""
     """What it says the time is, where that is not the machine's."""
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[LogQuery] = field(default_factory=list)
     _server: ThreadingHTTPServer | None = None
     _thread: threading.Thread | None = None
 
@@ -329,7 +329,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(length).decode()
             who = _who(self.connection)
             client = self.client_address[1]
-            server.asked.append(Asked(self.command, self.path, dict(self.headers), body, client, who))
+            server.asked.append(LogQuery(self.command, self.path, dict(self.headers), body, client, who))
             is_let_in = server.admits(self.headers.get("Authorization", ""))
             answer = server.answer(self.path) if is_let_in else refusal(401, "Unauthorized")
             if not answer.silent:

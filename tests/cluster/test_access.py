@@ -19,7 +19,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.connection import Connector
-from composeplat.cluster.credentials import Credential, fixed
+from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
 from composeplat.system.proxies import parse_proxy
@@ -66,7 +66,7 @@ def token_of(access: Access) -> str:
 
 
 def asked_by(access: Access, **credential: Any) -> Access:
-    return replace(access, credentials=fixed(Credential(**credential)))
+    return replace(access, credentials=static_credentials(Credential(**credential)))
 
 
 def program(path: Path, text: str) -> Path:
@@ -206,7 +206,7 @@ def test_secrets_are_not_shown() -> None:
     secret = encoded("a secret")
     credential = Credential(token=secret, basic=secret, certificate_data=secret, key_data=secret)
     proxy = parse_proxy(f"http://me:{secret}@proxy:3128", "the proxy")
-    access = replace(HERE, credentials=fixed(credential), proxy=proxy)
+    access = replace(HERE, credentials=static_credentials(credential), proxy=proxy)
 
     assert secret not in f"{access!r} {credential!r}"
     assert proxy.authorization not in repr(access)
@@ -529,7 +529,7 @@ def test_heads(server: Server) -> None:
     server.otherwise = given({"metadata": {"name": "a"}})
 
     with Api(server.access) as api:
-        assert api.heads("/api/v1/secrets") == [{"metadata": {"name": "a"}}]
+        assert api.object_metadata("/api/v1/secrets") == [{"metadata": {"name": "a"}}]
         api.items("/api/v1/secrets")
 
     assert [one.headers["Accept"] for one in server.asked] == [

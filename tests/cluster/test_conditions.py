@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import ServiceStatus, State, is_met, judge
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_met, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
@@ -40,16 +40,16 @@ PULLING = waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')
 
 def web(*held: Object, age: dict[str, float] | None = None) -> ServiceStatus:
     """How the Deployment stands, with its ReplicaSet and what else there is."""
-    return judge("Deployment", "web", snapshot(WEB, SET, *held, age=age))
+    return workload_status("Deployment", "web", snapshot(WEB, SET, *held, age=age))
 
 
 def stands(workload: Object, *held: Object) -> ServiceStatus:
     """How a workload of any kind stands, with what else there is."""
-    return judge(workload["kind"], workload["metadata"]["name"], snapshot(workload, *held))
+    return workload_status(workload["kind"], workload["metadata"]["name"], snapshot(workload, *held))
 
 
 def failed(cause: Cause, *pods: str) -> ServiceStatus:
-    return ServiceStatus(state=State.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
+    return ServiceStatus(state=WorkloadState.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
@@ -58,15 +58,15 @@ def failed(cause: Cause, *pods: str) -> ServiceStatus:
 @pytest.mark.parametrize(
     ("condition", "states"),
     [
-        pytest.param(STARTED, [State.STARTED, State.READY, State.COMPLETED], id="started"),
-        pytest.param(HEALTHY, [State.READY, State.COMPLETED], id="healthy"),
-        pytest.param(COMPLETED, [State.COMPLETED], id="completed"),
+        pytest.param(STARTED, [WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED], id="started"),
+        pytest.param(HEALTHY, [WorkloadState.READY, WorkloadState.COMPLETED], id="healthy"),
+        pytest.param(COMPLETED, [WorkloadState.COMPLETED], id="completed"),
         pytest.param("service_painted", [], id="unknown"),
     ],
 )
-def test_condition_is_met(condition: str, states: list[State]) -> None:
+def test_condition_is_met(condition: str, states: list[WorkloadState]) -> None:
     """Each condition is met in these states, and in no other."""
-    assert states == [state for state in State if is_met(ServiceStatus(state=state, words=""), condition)]
+    assert states == [state for state in WorkloadState if is_met(ServiceStatus(state=state, words=""), condition)]
 
 
 # absent and not yet seen ----------------------------------------------------------------------------------------------
@@ -83,7 +83,9 @@ def test_absent(kind: str, name: str) -> None:
     """A workload that is not there is absent, whatever has its name or kind."""
     ready = pod(SET, state=running(), ready=True)
 
-    assert ServiceStatus(state=State.ABSENT, words="is not there yet") == judge(kind, name, snapshot(WEB, SET, ready))
+    assert ServiceStatus(state=WorkloadState.ABSENT, words="is not there yet") == workload_status(
+        kind, name, snapshot(WEB, SET, ready)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
     """Until a controller has seen the last change, the pods that are there say nothing."""
     ready = pod(owner, state=running(), ready=True)
 
-    assert ServiceStatus(state=State.WAITING, words="is being taken up") == stands(workload, SET, ready)
+    assert ServiceStatus(state=WorkloadState.WAITING, words="is being taken up") == stands(workload, SET, ready)
 
 
 # steady workloads that get there --------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
 
 def test_no_pod_yet() -> None:
     """Without a pod a workload waits, and there is no more to say."""
-    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == web()
+    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == web()
 
 
 def test_deployment_ready() -> None:
@@ -115,7 +117,7 @@ def test_deployment_ready() -> None:
     pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
     names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
 
-    assert ServiceStatus(state=State.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(
         workload, SET, *pods
     )
 
@@ -124,7 +126,9 @@ def test_stateful_set_ready() -> None:
     """A StatefulSet is ready when as many pods are as are wanted."""
     ready = pod(DB, "0", state=running(), ready=True)
 
-    assert ServiceStatus(state=State.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(DB, ready)
+    assert ServiceStatus(state=WorkloadState.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(
+        DB, ready
+    )
 
 
 def test_replicas_are_one_unless_said() -> None:
@@ -140,7 +144,7 @@ def test_some_of_several_ready() -> None:
     ]
 
     expected = ServiceStatus(
-        state=State.STARTED,
+        state=WorkloadState.STARTED,
         words="1/2 ready, creating its container",
         ready=1,
         wanted=2,
@@ -153,37 +157,39 @@ def test_some_of_several_ready() -> None:
 @pytest.mark.parametrize(
     ("made", "state", "words"),
     [
-        pytest.param(pod(SET), State.WAITING, "creating its pod", id="no-container-yet"),
-        pytest.param(pod(SET, state=waiting("PodInitializing")), State.WAITING, "creating its pod", id="initializing"),
+        pytest.param(pod(SET), WorkloadState.WAITING, "creating its pod", id="no-container-yet"),
+        pytest.param(
+            pod(SET, state=waiting("PodInitializing")), WorkloadState.WAITING, "creating its pod", id="initializing"
+        ),
         pytest.param(
             pod(SET, state=waiting("ContainerCreating")),
-            State.WAITING,
+            WorkloadState.WAITING,
             "creating its container",
             id="container-creating",
         ),
         pytest.param(
             pod(SET, state=waiting("ErrImagePull")),
-            State.WAITING,
+            WorkloadState.WAITING,
             "its image could not be pulled yet",
             id="first-pull-failed",
         ),
         pytest.param(
             pod(SET, state=waiting("CrashLoopBackOff")),
-            State.WAITING,
+            WorkloadState.WAITING,
             "it crashed, and is started again",
             id="first-crash",
         ),
-        pytest.param(pod(SET, state=waiting("Dreaming")), State.WAITING, "Dreaming", id="unknown-reason"),
+        pytest.param(pod(SET, state=waiting("Dreaming")), WorkloadState.WAITING, "Dreaming", id="unknown-reason"),
         pytest.param(
-            pod(SET, unscheduled="0/1 nodes are available"),
-            State.WAITING,
+            pod(SET, scheduling_failure="0/1 nodes are available"),
+            WorkloadState.WAITING,
             "no node can run it yet: 0/1 nodes are available",
             id="no-node-yet",
         ),
-        pytest.param(pod(SET, state=running()), State.STARTED, "started, not ready yet", id="running"),
+        pytest.param(pod(SET, state=running()), WorkloadState.STARTED, "started, not ready yet", id="running"),
     ],
 )
-def test_what_it_waits_for(made: Object, state: State, words: str) -> None:
+def test_what_it_waits_for(made: Object, state: WorkloadState, words: str) -> None:
     """A pod on its way says in a few words how far it is; it has started once a container runs."""
     assert ServiceStatus(state=state, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == web(made)
 
@@ -205,7 +211,7 @@ def test_pulling_of_another_pod() -> None:
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
 def test_scaled_to_nothing(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
-    assert ServiceStatus(state=State.READY, words="is scaled to nothing") == stands(workload)
+    assert ServiceStatus(state=WorkloadState.READY, words="is scaled to nothing") == stands(workload)
 
 
 # only the present revision --------------------------------------------------------------------------------------------
@@ -216,7 +222,7 @@ def test_old_pods_still_ending() -> None:
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
     words = "1/1 ready, 1 of before still ending"
-    expected = ServiceStatus(state=State.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
+    expected = ServiceStatus(state=WorkloadState.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
 
     assert expected == stands(workload, SET, old, *pods)
 
@@ -225,14 +231,14 @@ def test_pods_not_counted_yet() -> None:
     """A ready pod counts once the Deployment's own count has it: until then, others may still be there."""
     standing = stands(deployment(updated=0, total=1), SET, pod(SET, state=running(), ready=True))
 
-    assert standing.state is State.STARTED
+    assert standing.state is WorkloadState.STARTED
 
 
 def test_stateful_set_with_pods_to_spare() -> None:
     """A StatefulSet ends its old pods before it makes new ones: further ones are none of an older revision."""
     standing = stands(stateful_set(updated=1, total=2), pod(DB, "0", state=running(), ready=True))
 
-    assert standing.state is State.READY
+    assert standing.state is WorkloadState.READY
 
 
 def test_old_deployment_pods_are_not_judged() -> None:
@@ -242,7 +248,7 @@ def test_old_deployment_pods_are_not_judged() -> None:
     standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
     words = "0/1 ready, started, not ready yet"
 
-    assert ServiceStatus(state=State.STARTED, words=words, wanted=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=WorkloadState.STARTED, words=words, wanted=1, pods=(POD,)) == standing
 
 
 def test_old_stateful_set_pods_are_not_judged() -> None:
@@ -251,7 +257,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 
     standing = stands(stateful_set(updated=0, total=1), crashing)
 
-    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == standing
+    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == standing
 
 
 @pytest.mark.parametrize(
@@ -274,7 +280,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 )
 def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
     """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
-    assert ServiceStatus(state=State.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
+    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -293,7 +299,7 @@ def test_on_delete_is_judged_by_the_pods_it_has() -> None:
     """Pods of the revision before count, and are named: nothing but their deletion replaces them."""
     pods = [old(suffix, state=running(), ready=True) for suffix in ("0", "1")]
     expected = ServiceStatus(
-        state=State.READY, words=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
+        state=WorkloadState.READY, words=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
         waits_for_outdated=True,
     )  # fmt: skip
 
@@ -305,7 +311,7 @@ def test_an_outdated_pod_that_is_not_ready() -> None:
     """It is no reason to wait, as no deploy changes it; who depends on it waits for it all the same."""
     standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", state=running()))
 
-    assert (standing.state, standing.is_done, standing.outdated) == (State.STARTED, True, BOTH)
+    assert (standing.state, standing.is_done, standing.outdated) == (WorkloadState.STARTED, True, BOTH)
     assert not is_met(standing, HEALTHY)
 
 
@@ -313,7 +319,7 @@ def test_an_outdated_pod_that_crashes() -> None:
     """Its failure names the way out: its deletion."""
     standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", **CRASHING, last=ended(4)))
 
-    assert (standing.state, standing.is_done) == (State.FAILED, True)
+    assert (standing.state, standing.is_done) == (WorkloadState.FAILED, True)
     assert standing.cause is not None
     assert standing.cause.hint == "it runs the old revision: kubectl delete pod db-1"
 
@@ -341,28 +347,30 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
     [
         pytest.param(
             [pod(MIGRATE)],
-            ServiceStatus(state=State.WAITING, words="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.WAITING, words="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
             id="pod-being-made",
         ),
         pytest.param(
             [pod(MIGRATE, state=running())],
-            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="running",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(0, "Completed"))],
-            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="ended-and-not-yet-counted",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
-            ServiceStatus(state=State.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")),
+            ServiceStatus(
+                state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")
+            ),
             id="second-try",
         ),
         pytest.param(
             [pod(MIGRATE, **CRASHING, last=ended(1))],
             ServiceStatus(
-                state=State.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)
+                state=WorkloadState.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)
             ),
             id="tries-left-in-the-same-pod",
         ),
@@ -377,13 +385,15 @@ def test_job_without_a_pod() -> None:
     """A Job without a pod waits; pods of another one don't count."""
     standing = stands(MIGRATE, pod(job("seed"), state=running()))
 
-    assert (standing.state, standing.pods) == (State.WAITING, ())
+    assert (standing.state, standing.pods) == (WorkloadState.WAITING, ())
 
 
 def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
     standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
-    expected = ServiceStatus(state=State.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",))
+    expected = ServiceStatus(
+        state=WorkloadState.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",)
+    )
 
     assert expected == standing
 
@@ -393,7 +403,7 @@ def test_job_condition_that_does_not_hold() -> None:
     workload = job(condition="Complete")
     workload["status"]["conditions"][0]["status"] = "False"
 
-    assert stands(workload).state is State.WAITING
+    assert stands(workload).state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(
@@ -510,12 +520,14 @@ RETRY = Cause(code="job-retried", message=AGAIN, origin=("command",), logs=True,
 @pytest.mark.parametrize(
     ("pods", "state", "words"),
     [
-        pytest.param([FIRST], State.WAITING, AGAIN, id="between-tries"),
-        pytest.param([FIRST, pod(MIGRATE)], State.WAITING, "creating its pod", id="next-try-comes"),
-        pytest.param([FIRST, pod(MIGRATE, state=running())], State.STARTED, f"is running; {AGAIN}", id="next-try"),
+        pytest.param([FIRST], WorkloadState.WAITING, AGAIN, id="between-tries"),
+        pytest.param([FIRST, pod(MIGRATE)], WorkloadState.WAITING, "creating its pod", id="next-try-comes"),
+        pytest.param(
+            [FIRST, pod(MIGRATE, state=running())], WorkloadState.STARTED, f"is running; {AGAIN}", id="next-try"
+        ),
     ],
 )
-def test_a_job_that_tries_again(pods: list[Object], state: State, words: str) -> None:
+def test_a_job_that_tries_again(pods: list[Object], state: WorkloadState, words: str) -> None:
     """A Job that has tries left has not failed, and says why its last try did."""
     names = tuple(one["metadata"]["name"] for one in pods)
 
@@ -526,7 +538,7 @@ def test_a_job_without_tries_left() -> None:
     """A Job that is about to be called failed does not try again."""
     standing = stands(MIGRATE, FIRST)
 
-    assert (standing.state, standing.retry, standing.words) == (State.WAITING, None, "")
+    assert (standing.state, standing.retry, standing.words) == (WorkloadState.WAITING, None, "")
 
 
 def test_job_whose_pod_fails() -> None:
@@ -645,13 +657,13 @@ def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hi
     assert failed(cause, POD) == web(pod(SET, state=waiting(reason, text)))
 
 
-@pytest.mark.parametrize(("seconds", "state"), [(0.0, State.WAITING), (31.0, State.FAILED)])
-def test_a_namespace_without_its_service_account(seconds: float, state: State) -> None:
+@pytest.mark.parametrize(("seconds", "state"), [(0.0, WorkloadState.WAITING), (31.0, WorkloadState.FAILED)])
+def test_a_namespace_without_its_service_account(seconds: float, state: WorkloadState) -> None:
     """It comes with a controller that may just be starting again; after a while its absence is a failure."""
     text = 'pods "web-" is forbidden: error looking up service account team/default: serviceaccount "default" not found'
     made = deployment(updated=0, refused=text)
     owner = replica_set(made)
-    assert judge("Deployment", "web", snapshot(made, owner, age={"unserved": seconds})).state is state
+    assert workload_status("Deployment", "web", snapshot(made, owner, age={"unserved": seconds})).state is state
 
 
 def test_a_container_that_runs_before_fails() -> None:
@@ -662,7 +674,7 @@ def test_a_container_that_runs_before_fails() -> None:
     one["status"]["initContainerStatuses"] = [
         {"name": "seed", "image": IMAGE, "restartCount": 0, "state": waiting("ImagePullBackOff", f"{IMAGE}: not found")}
     ]
-    standing = judge("Deployment", "web", snapshot(made, owner, one))
+    standing = workload_status("Deployment", "web", snapshot(made, owner, one))
     assert standing.cause is not None
     assert (standing.cause.code, standing.cause.container) == ("image-not-pulled", "seed")
 
@@ -761,13 +773,15 @@ def test_crashes_are_counted() -> None:
     ("made", "state"),
     [
         pytest.param(
-            pod(SET, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=0), State.WAITING, id="not-restarted"
+            pod(SET, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=0),
+            WorkloadState.WAITING,
+            id="not-restarted",
         ),
-        pytest.param(pod(SET, state=running(), last=ended(1), restarts=5), State.STARTED, id="runs-again"),
-        pytest.param(pod(SET, state=ended(1), restarts=0), State.WAITING, id="just-ended"),
+        pytest.param(pod(SET, state=running(), last=ended(1), restarts=5), WorkloadState.STARTED, id="runs-again"),
+        pytest.param(pod(SET, state=ended(1), restarts=0), WorkloadState.WAITING, id="just-ended"),
     ],
 )
-def test_one_crash_is_forgiven(made: Object, state: State) -> None:
+def test_one_crash_is_forgiven(made: Object, state: WorkloadState) -> None:
     """A container that is not held back by its crashes, or had but one, may still come up."""
     assert web(made).state is state
 
@@ -792,7 +806,7 @@ def test_not_started(reason: str) -> None:
     )
 
     assert failed(cause, POD) == web(made, age={"unmade": 5.0})
-    assert ServiceStatus(state=State.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
+    assert ServiceStatus(state=WorkloadState.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
         made, age={"unmade": 4.9}
     )
 
@@ -853,14 +867,17 @@ def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None
         has_subject=True,
     )  # fmt: skip
 
-    assert failed(cause, POD) == web(pod(SET, unscheduled=message), age={"unscheduled": 8.0})
+    assert failed(cause, POD) == web(pod(SET, scheduling_failure=message), age={"unscheduled": 8.0})
 
 
 def test_unschedulable_for_a_moment() -> None:
     """For some seconds a pod may find no node; the scheduler's words for it are told at once."""
-    standing = web(pod(SET, unscheduled=ROOM), age={"unscheduled": 7.9})
+    standing = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})
 
-    assert ServiceStatus(state=State.WAITING, words=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,)) == standing
+    assert (
+        ServiceStatus(state=WorkloadState.WAITING, words=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,))
+        == standing
+    )
 
 
 WAITS = "no node can run it yet"
@@ -894,21 +911,21 @@ def test_unschedulable_where_nodes_are_added(
     events: list[tuple[str, str, dict[str, Any]]], limit: float | None
 ) -> None:
     """While an autoscaler adds a node a pod may wait for long; what it refuses now it may do a little later."""
-    made = pod(SET, unscheduled=ROOM)
+    made = pod(SET, scheduling_failure=ROOM)
     told = [event(made, reason, NOT_ADDED, kind=kind, **more) for reason, kind, more in events]
 
-    def state(age: float) -> State:
+    def state(age: float) -> WorkloadState:
         return web(made, *told, age={"unscheduled": age}).state
 
     if limit is None:
-        assert state(10_000.0) is State.WAITING
+        assert state(10_000.0) is WorkloadState.WAITING
     else:
-        assert (state(limit - 0.1), state(limit)) == (State.WAITING, State.FAILED)
+        assert (state(limit - 0.1), state(limit)) == (WorkloadState.WAITING, WorkloadState.FAILED)
 
 
 def test_an_autoscaler_that_refuses() -> None:
     """Its words are told behind the scheduler's."""
-    made = pod(SET, unscheduled=ROOM)
+    made = pod(SET, scheduling_failure=ROOM)
     standing = web(made, event(made, "NotTriggerScaleUp", NOT_ADDED, kind="Normal"), age={"unscheduled": 60.0})
 
     assert standing.words == f"no node can run it: {ROOM}; the autoscaler adds none: {NOT_ADDED}"
@@ -916,20 +933,23 @@ def test_an_autoscaler_that_refuses() -> None:
 
 def test_room_that_is_being_made() -> None:
     """A node on its way is told; the scheduler may make room by itself, too, and names the node then."""
-    made = pod(SET, unscheduled=ROOM)
+    made = pod(SET, scheduling_failure=ROOM)
     preempting = {**made, "status": {**made["status"], "nominatedNodeName": "node-1"}}
 
     for held in ((made, event(made, "Nominated", kind="Normal")), (preempting,)):
         standing = web(*held, age={"unscheduled": 10_000.0})
-        assert (standing.state, standing.words) == (State.WAITING, f"0/1 ready, {WAITS}: room is being made for it")
+        assert (standing.state, standing.words) == (
+            WorkloadState.WAITING,
+            f"0/1 ready, {WAITS}: room is being made for it",
+        )
 
 
 @pytest.mark.parametrize("has_autoscaler", [pytest.param(True, id="there"), pytest.param(None, id="unknown")])
 def test_unschedulable_where_an_autoscaler_is(has_autoscaler: bool | None) -> None:  # noqa: FBT001 -- a case
     """A cluster that has an autoscaler, or may have one, is given its time before that has said a word."""
-    made = pod(SET, unscheduled=ROOM)
+    made = pod(SET, scheduling_failure=ROOM)
     states = [
-        judge(
+        workload_status(
             "Deployment",
             "web",
             replace(snapshot(WEB, SET, made, age={"unscheduled": age}), has_autoscaler=has_autoscaler),
@@ -937,7 +957,7 @@ def test_unschedulable_where_an_autoscaler_is(has_autoscaler: bool | None) -> No
         for age in (59.9, 60.0)
     ]
 
-    assert states == [State.WAITING, State.FAILED]
+    assert states == [WorkloadState.WAITING, WorkloadState.FAILED]
 
 
 # volumes --------------------------------------------------------------------------------------------------------------
@@ -948,8 +968,8 @@ LONG = {"unbound": 8.0, "unscheduled": 8.0}
 
 def db(*held: Object, age: dict[str, float]) -> ServiceStatus:
     """How a StatefulSet stands whose pod waits for its claim."""
-    made = pod(DB, "0", unscheduled=UNBOUND, claims=("data",))
-    return judge("StatefulSet", "db", snapshot(DB, made, *held, age=age))
+    made = pod(DB, "0", scheduling_failure=UNBOUND, claims=("data",))
+    return workload_status("StatefulSet", "db", snapshot(DB, made, *held, age=age))
 
 
 NO_CLASS = claim(storage_class=None)
@@ -986,7 +1006,7 @@ def test_volume_not_bound(held: list[Object], why: str) -> None:
 @pytest.mark.parametrize("held", [pytest.param([NO_CLASS], id="no-class"), pytest.param([claim(), REFUSED], id="told")])
 def test_volume_not_bound_for_a_moment(held: list[Object]) -> None:
     """For some seconds a claim may get no storage."""
-    assert db(*held, age={"unbound": 7.9, "unscheduled": 7.9}).state is State.WAITING
+    assert db(*held, age={"unbound": 7.9, "unscheduled": 7.9}).state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(
@@ -1078,7 +1098,7 @@ def test_what_a_pod_suffers_goes_before_what_is_refused() -> None:
 )
 def test_refusals_of_others(told: Object) -> None:
     """Only what was refused of this workload counts."""
-    assert web(told).state is State.WAITING
+    assert web(told).state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(("workload", "owner"), [(WEB, SET), (MIGRATE, MIGRATE)], ids=["deployment", "job"])
@@ -1086,7 +1106,7 @@ def test_refused_at_first(workload: Object, owner: Object) -> None:
     """What was refused once does not matter when the pods are there."""
     held = (SET, pod(owner, state=running()), event(owner, "FailedCreate", HOOK))
 
-    assert stands(workload, *held).state is State.STARTED
+    assert stands(workload, *held).state is WorkloadState.STARTED
 
 
 # health checks --------------------------------------------------------------------------------------------------------
@@ -1138,16 +1158,19 @@ def test_unhealthy(events: list[Object], times: int) -> None:
 )
 def test_not_yet_unhealthy(count: int, age: float, words: str) -> None:
     """A health check may fail some times, and for some time."""
-    assert ServiceStatus(state=State.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
+    assert ServiceStatus(state=WorkloadState.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
         unhealthy(count=count), age=age
     )
 
 
 @pytest.mark.parametrize(
     ("age", "state"),
-    [pytest.param(30.0, State.FAILED, id="long-enough"), pytest.param(29.9, State.STARTED, id="not-yet")],
+    [
+        pytest.param(30.0, WorkloadState.FAILED, id="long-enough"),
+        pytest.param(29.9, WorkloadState.STARTED, id="not-yet"),
+    ],
 )
-def test_patience_of_an_empty_probe(age: float, state: State) -> None:
+def test_patience_of_an_empty_probe(age: float, state: WorkloadState) -> None:
     """A probe that says no numbers has those of Kubernetes: three times, ten seconds apart."""
     assert checked(unhealthy(count=3), age=age, probe={"tcpSocket": {"port": 80}}).state is state
 
@@ -1188,7 +1211,7 @@ def test_ready_after_failures() -> None:
     pods = [pod(SET, state=running(), probe=PROBE, ready=True), pod(SET, "other", state=running())]
     held = snapshot(workload, SET, *pods, unhealthy(count=9), age={"unready": 99.0})
 
-    assert judge("Deployment", "web", held).state is State.STARTED
+    assert workload_status("Deployment", "web", held).state is WorkloadState.STARTED
 
 
 def test_unhealthy_job() -> None:
@@ -1196,7 +1219,7 @@ def test_unhealthy_job() -> None:
     made = pod(MIGRATE, state=running(), probe=PROBE)
     held = snapshot(MIGRATE, made, event(made, "Unhealthy", BAD, count=9), age={"unready": 99.0})
 
-    assert judge("Job", "migrate", held).state is State.STARTED
+    assert workload_status("Job", "migrate", held).state is WorkloadState.STARTED
 
 
 # ages -----------------------------------------------------------------------------------------------------------------
@@ -1205,7 +1228,9 @@ def test_unhealthy_job() -> None:
 @pytest.mark.parametrize(
     ("workload", "held", "asked"),
     [
-        pytest.param(WEB, [SET, pod(SET, unscheduled=ROOM)], [f"unscheduled/pod-{POD}-4f1c"], id="unschedulable"),
+        pytest.param(
+            WEB, [SET, pod(SET, scheduling_failure=ROOM)], [f"unscheduled/pod-{POD}-4f1c"], id="unschedulable"
+        ),
         pytest.param(
             WEB,
             [SET, pod(SET, state=waiting("CreateContainerConfigError"))],
@@ -1220,7 +1245,7 @@ def test_unhealthy_job() -> None:
         ),
         pytest.param(
             DB,
-            [pod(DB, "0", unscheduled=UNBOUND, claims=("data",)), NO_CLASS],
+            [pod(DB, "0", scheduling_failure=UNBOUND, claims=("data",)), NO_CLASS],
             ["unbound/persistentvolumeclaim-data-4f1c", "unscheduled/pod-db-0-4f1c"],
             id="volume-not-bound",
         ),
@@ -1236,7 +1261,7 @@ def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[
 
     view = snapshot(workload, *held)
     view.age = age
-    judge(workload["kind"], workload["metadata"]["name"], view)
+    workload_status(workload["kind"], workload["metadata"]["name"], view)
 
     assert asked == told
 

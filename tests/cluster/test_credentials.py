@@ -16,7 +16,7 @@ import pytest
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.credentials import Credential, CredentialSource, fixed
+from composeplat.cluster.credentials import Credential, CredentialSource, static_credentials
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import MissingPiece
@@ -68,8 +68,8 @@ def ask(api: Api, way: str) -> list[Any]:
         return [api.get("/pods")]
     if way == "items":
         return list(api.items("/pods"))
-    if way == "heads":
-        return list(api.heads("/pods"))
+    if way == "object_metadata":
+        return list(api.object_metadata("/pods"))
     if way == "lines":
         return [json.loads(line) for line in api.lines("/log")]
     return list(api.watch("/pods", "1"))
@@ -239,7 +239,7 @@ def test_a_clock_that_is_ahead() -> None:
 
 def test_what_never_changes_is_not_renewed() -> None:
     """A token that is written in the kubeconfig is refused at once."""
-    source = fixed(Credential(token="t"))  # noqa: S106 -- no secret
+    source = static_credentials(Credential(token="t"))  # noqa: S106 -- no secret
 
     assert source.replace(source.current()) is False
 
@@ -298,7 +298,7 @@ def wait_for_view(watcher: Watcher) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"[]", b'"ok"', b"null", b'{"items": 5}', b'{"items": ["a"]}', b"\xff\xfe"]
 )
-@pytest.mark.parametrize("way", ["items", "heads", "watch"])
+@pytest.mark.parametrize("way", ["items", "object_metadata", "watch"])
 def test_what_is_no_api_server(body: bytes, way: str) -> None:
     """A proxy or a login page that answers 200 gave a traceback; it is told, with what it says."""
     with Server(otherwise=Answer(body + b"\n" if way == "watch" else body)) as server, Api(server.access) as api:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.conditions import ServiceStatus, State
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
@@ -12,31 +12,42 @@ from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 KILLED = Cause(code="crash-loop", message="was killed: out of memory (3 times)")
 
 
-def standing(state: State, cause: Cause | None = None) -> ServiceStatus:
+def standing(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
     return ServiceStatus(state=state, words="0/1 ready", cause=cause)
 
 
 @pytest.mark.parametrize(
     ("found", "condition", "silent_port", "expected"),
     [
-        pytest.param(standing(State.STARTED), STARTED, None, DependencyState(is_met=True), id="started"),
-        pytest.param(standing(State.READY), HEALTHY, None, DependencyState(is_met=True), id="healthy"),
-        pytest.param(standing(State.STARTED), HEALTHY, None, DependencyState(message="0/1 ready"), id="not-yet"),
+        pytest.param(standing(WorkloadState.STARTED), STARTED, None, DependencyState(is_met=True), id="started"),
+        pytest.param(standing(WorkloadState.READY), HEALTHY, None, DependencyState(is_met=True), id="healthy"),
         pytest.param(
-            standing(State.READY), HEALTHY, 5432, DependencyState(message="nothing answers on port 5432 yet"),
+            standing(WorkloadState.STARTED), HEALTHY, None, DependencyState(message="0/1 ready"), id="not-yet"
+        ),
+        pytest.param(
+            standing(WorkloadState.READY),
+            HEALTHY,
+            5432,
+            DependencyState(message="nothing answers on port 5432 yet"),
             id="no-answer",
         ),
         pytest.param(
-            standing(State.FAILED, KILLED), HEALTHY, None,
-            DependencyState(clause="which was killed: out of memory (3 times)", cause=KILLED), id="failed",
+            standing(WorkloadState.FAILED, KILLED),
+            HEALTHY,
+            None,
+            DependencyState(clause="which was killed: out of memory (3 times)", cause=KILLED),
+            id="failed",
         ),
         pytest.param(
-            standing(State.COMPLETED), HEALTHY, 80, DependencyState(clause="which ended before it was ready"),
+            standing(WorkloadState.COMPLETED),
+            HEALTHY,
+            80,
+            DependencyState(clause="which ended before it was ready"),
             id="ended-without-an-answer",
         ),
-        pytest.param(standing(State.COMPLETED), COMPLETED, None, DependencyState(is_met=True), id="completed"),
+        pytest.param(standing(WorkloadState.COMPLETED), COMPLETED, None, DependencyState(is_met=True), id="completed"),
     ],
-)  # fmt: skip
+)
 def test_dependency_state(
     found: ServiceStatus, condition: str, silent_port: int | None, expected: DependencyState
 ) -> None:

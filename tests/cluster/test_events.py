@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.events import Happening, read_events
+from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.status import Wanted
+from composeplat.cluster.status import ServiceQuery
 from tests.cluster.objects import MOMENT, deployment, event
 
-WEB = Wanted(name="Web", cluster_name="web", kind="Deployment")
-API = Wanted(name="web-api", cluster_name="web-api", kind="Deployment", twin="web-api-platform-up")
-DB = Wanted(name="db", cluster_name="db", kind="StatefulSet")
-MIGRATE = Wanted(name="migrate", cluster_name="migrate", kind="Job")
+WEB = ServiceQuery(name="Web", cluster_name="web", kind="Deployment")
+API = ServiceQuery(name="web-api", cluster_name="web-api", kind="Deployment", twin="web-api-platform-up")
+DB = ServiceQuery(name="db", cluster_name="db", kind="StatefulSet")
+MIGRATE = ServiceQuery(name="migrate", cluster_name="migrate", kind="Job")
 OTHERS = {"PersistentVolumeClaim/data": "", "Ingress/site": "Web"}
 
 
@@ -62,7 +62,7 @@ def test_all_of_an_event() -> None:
     """Kind, reason and message come along, and how often it happened."""
     one = event(deployment("web"), "FailedCreate", " no quota\n", lastTimestamp=MOMENT, count=3)
     assert read_events([one], [WEB], {}) == [
-        Happening(
+        EnvironmentEvent(
             moment=MOMENT, count=3, warning=True, service="Web", object="Deployment/web", reason="FailedCreate",
             message="no quota",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.logs import Asked, Cursor, Follower, Line, parse_moment, read_logs
+from composeplat.cluster.logs import Cursor, Follower, LogLine, LogQuery, parse_moment, read_logs
 from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, no_server, pod, refusal, replica_set, running
 
@@ -153,25 +153,25 @@ def test_lines_of_two_pods() -> None:
         log_of(names[1]): Answer(b"2025-06-01T12:00:00.75Z b\n"),
     }
     with Server(answers) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [first, second], Asked())
+        lines = read_logs(api, NAMESPACE, [first, second], LogQuery())
     assert lines == [
-        Line(service="web", pod=names[0], moment="2025-06-01T12:00:00.5Z", text="a"),
-        Line(service="web", pod=names[1], moment="2025-06-01T12:00:00.75Z", text="b"),
-        Line(service="web", pod=names[0], moment="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
+        LogLine(service="web", pod=names[0], moment="2025-06-01T12:00:00.5Z", text="a"),
+        LogLine(service="web", pod=names[1], moment="2025-06-01T12:00:00.75Z", text="b"),
+        LogLine(service="web", pod=names[0], moment="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
     ]
 
 
 @pytest.mark.parametrize(
     ("asked", "query"),
     [
-        pytest.param(Asked(), "", id="all"),
-        pytest.param(Asked(tail=5), "&tailLines=5", id="tail"),
-        pytest.param(Asked(since_seconds=600), "&sinceSeconds=600", id="so-long"),
-        pytest.param(Asked(since="2025-06-01T12:00:00Z"), "&sinceTime=2025-06-01T12%3A00%3A00Z", id="moment"),
-        pytest.param(Asked(since_seconds=60, tail=5), "&sinceSeconds=60&tailLines=5", id="both"),
+        pytest.param(LogQuery(), "", id="all"),
+        pytest.param(LogQuery(tail=5), "&tailLines=5", id="tail"),
+        pytest.param(LogQuery(since_seconds=600), "&sinceSeconds=600", id="so-long"),
+        pytest.param(LogQuery(since="2025-06-01T12:00:00Z"), "&sinceTime=2025-06-01T12%3A00%3A00Z", id="moment"),
+        pytest.param(LogQuery(since_seconds=60, tail=5), "&sinceSeconds=60&tailLines=5", id="both"),
     ],
 )
-def test_what_is_asked(asked: Asked, query: str) -> None:
+def test_what_is_asked(asked: LogQuery, query: str) -> None:
     """The server is asked for no more than is wanted."""
     one = started()
     with Server(otherwise=Answer(b"")) as server, Api(server.access) as api:
@@ -183,7 +183,7 @@ def test_since_within_a_second() -> None:
     """The server counts in seconds; what is a part of one too early is left out."""
     body = "".join(f"{line}\n" for line in LINES).encode()
     with Server(otherwise=Answer(body)) as server, Api(server.access) as api:
-        lines = read_logs(api, NAMESPACE, [started()], Asked(since="2025-06-01T12:00:00.200000000Z"))
+        lines = read_logs(api, NAMESPACE, [started()], LogQuery(since="2025-06-01T12:00:00.200000000Z"))
     assert [line.text for line in lines] == ["two", "three", "four"]
 
 
@@ -191,7 +191,7 @@ def test_no_cluster_to_follow() -> None:
     """A cluster that was never there is an error, and not waited for."""
     with no_server() as access:
         follower = Follower(
-            access=access, namespace=NAMESPACE, asked=Asked(), pods=lambda api: api.items(f"/{NAMESPACE}")
+            access=access, namespace=NAMESPACE, asked=LogQuery(), pods=lambda api: api.items(f"/{NAMESPACE}")
         )
         with pytest.raises(ApiError, match="can't be reached: connection refused"):
             next(follower.lines())
@@ -201,11 +201,11 @@ def test_no_cluster_to_follow() -> None:
 def test_a_pod_that_goes_away(status: int) -> None:
     """A pod that has no log any more, or none yet, is passed over."""
     with Server(otherwise=refusal(status, "gone")) as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [started()], Asked()) == []
+        assert read_logs(api, NAMESPACE, [started()], LogQuery()) == []
 
 
 def test_a_container_that_never_started() -> None:
     """Nothing is asked about it."""
     with Server() as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], Asked()) == []
+        assert read_logs(api, NAMESPACE, [pod(replica_set(deployment()))], LogQuery()) == []
     assert server.paths == []

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from composeplat.cluster.snapshot import Object
-from composeplat.cluster.status import Wanted, age, short_image, status_rows
+from composeplat.cluster.status import ServiceQuery, age, short_image, status_rows
 from tests.cluster.objects import MOMENT, deployment, ended, pod, replica_set, running, snapshot, waiting
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
-WEB = Wanted(name="web", cluster_name="web", kind="Deployment", urls=("https://web",))
+WEB = ServiceQuery(name="web", cluster_name="web", kind="Deployment", urls=("https://web",))
 DIGEST = f"sha256:{'ab' * 32}"
 
 
@@ -89,7 +89,7 @@ def test_a_service_under_development() -> None:
     twin = deployment("web-platform-up")
     owner = replica_set(twin)
     one = pod(owner, state=running(), ready=True)
-    wanted = Wanted(name="web", cluster_name="web", kind="Deployment", twin="web-platform-up")
+    wanted = ServiceQuery(name="web", cluster_name="web", kind="Deployment", twin="web-platform-up")
     (row,) = status_rows([wanted], snapshot(deployment(replicas=0), twin, owner, one), NOW)
     assert (row.state, row.ready, row.pods) == ("in-development", 1, (one["metadata"]["name"],))
 

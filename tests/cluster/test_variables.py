@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.variables import Stored, list_variables, read_variables, set_variable, unset_variables
+from composeplat.cluster.variables import StoredVariables, list_variables, read_variables, set_variable, unset_variables
 from tests.cluster.objects import NAMESPACE, Answer, Server, refusal
 
 PATH = f"/api/v1/namespaces/{NAMESPACE}/secrets/platform-variables"
@@ -47,7 +47,7 @@ def test_read(server: Server, api: Api) -> None:
     """One question gives all; what no annotation names is confidential, what is no text is no variable."""
     server.otherwise = secret("A,GONE", A=coded("1"), B=coded("zwei"), C=coded("ü"), BAD="gA==", WORSE="x")
     stored = read_variables(api, NAMESPACE)
-    assert stored == Stored({"A": "1", "B": "zwei", "C": "ü"}, frozenset({"A"}))
+    assert stored == StoredVariables({"A": "1", "B": "zwei", "C": "ü"}, frozenset({"A"}))
     assert stored.confidential == ("zwei", "ü")
     assert server.paths == [PATH]
 
@@ -55,14 +55,14 @@ def test_read(server: Server, api: Api) -> None:
 def test_made_by_hand(server: Server, api: Api) -> None:
     """In a Secret without our annotation all is confidential."""
     server.otherwise = secret(None, A=coded("1"))
-    assert read_variables(api, NAMESPACE) == Stored({"A": "1"}, frozenset())
+    assert read_variables(api, NAMESPACE) == StoredVariables({"A": "1"}, frozenset())
 
 
 @pytest.mark.parametrize("status", [pytest.param(404, id="missing"), pytest.param(403, id="forbidden")])
 def test_none(server: Server, api: Api, status: int) -> None:
     """Where there are none, or none may be read, there are none."""
     server.otherwise = refusal(status, "no")
-    assert read_variables(api, NAMESPACE) == Stored()
+    assert read_variables(api, NAMESPACE) == StoredVariables()
 
 
 def test_a_failure_is_not_taken_for_none(server: Server, api: Api) -> None:
@@ -81,7 +81,7 @@ def test_to_ask_for_what_is_forbidden(server: Server, api: Api) -> None:
 
 def test_values_are_not_in_its_text() -> None:
     """A traceback with it tells nothing."""
-    assert "hunter2" not in repr(Stored({"A": "hunter2"}))
+    assert "hunter2" not in repr(StoredVariables({"A": "hunter2"}))
 
 
 def test_the_first_one(server: Server, api: Api) -> None:

@@ -13,7 +13,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.snapshot import Object, Snapshot
-from composeplat.cluster.watching import Pulse, Watcher, find_autoscaler, last_lines, port_answers
+from composeplat.cluster.watching import HealthMonitor, Watcher, find_autoscaler, probe_port, read_last_lines
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -96,7 +96,7 @@ def test_view(server: Server) -> None:
     }
 
     with Api(server.access) as api:
-        view = Watcher(server.access, NAMESPACE, "shop").look(api)
+        view = Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
     assert {("Deployment", "web"): web, ("StatefulSet", "db"): database, ("Job", "migrate"): migrate} == view.workloads
     assert ([SET], [made], [claim()], [told]) == (view.replica_sets, view.pods, view.claims, view.events)
@@ -105,7 +105,7 @@ def test_view(server: Server) -> None:
 def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
     """Workloads and pods are asked for by the environment's label; claims and events have none to ask for."""
     with Api(server.access) as api:
-        Watcher(server.access, NAMESPACE, "shop").look(api)
+        Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
     assert [*USUAL, CLAIMS, EVENTS] == server.paths
 
@@ -139,7 +139,7 @@ def test_events_are_asked_for_only_in_trouble(server: Server, answers: dict[str,
     server.answers = answers
 
     with Api(server.access) as api:
-        Watcher(server.access, NAMESPACE, "shop").look(api)
+        Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
     assert [*USUAL, *more] == server.paths
 
@@ -149,9 +149,9 @@ def test_age(server: Server) -> None:
     watcher = Watcher(server.access, NAMESPACE, "shop")
 
     with Api(server.access) as api:
-        first = watcher.look(api).age("unscheduled/a")
+        first = watcher.take_snapshot(api).age("unscheduled/a")
         time.sleep(0.05)
-        view = watcher.look(api)
+        view = watcher.take_snapshot(api)
     second = view.age("unscheduled/a")
     began = time.monotonic()
     other = view.age("unscheduled/b")
@@ -261,15 +261,15 @@ def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> N
     """However long a view took, as over an outage, the next one is not much later."""
     monkeypatch.setattr("composeplat.cluster.watching._SELDOM", 0.01)
     looked: list[float] = []
-    look = watcher.look
+    take = watcher.take_snapshot
 
     def slow(api: Api) -> Snapshot:
         looked.append(time.monotonic())
         if len(looked) == 1:
             time.sleep(1)
-        return look(api)
+        return take(api)
 
-    monkeypatch.setattr(watcher, "look", slow)
+    monkeypatch.setattr(watcher, "take_snapshot", slow)
     assert watcher.latest is None
     until(lambda: len(looked) > 1)
 
@@ -294,9 +294,9 @@ def mute() -> Iterator[Access]:
         yield Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
 
 
-def check_until(pulse: Pulse, what: Callable[[], bool]) -> None:
+def check_until(health: HealthMonitor, what: Callable[[], bool]) -> None:
     def is_so() -> bool:
-        pulse.check()
+        health.check()
         return what()
 
     until(is_so)
@@ -309,8 +309,8 @@ def test_pulse(server: Server, answer: Answer) -> None:
     said: list[str] = []
     server.otherwise = answer
 
-    with Pulse(server.access, NAMESPACE, said.append) as pulse:
-        check_until(pulse, lambda: len(server.asked) > 5)
+    with HealthMonitor(server.access, NAMESPACE, said.append) as health:
+        check_until(health, lambda: len(server.asked) > 5)
 
     assert said == []
     assert set(server.paths) == {f"/api/v1/namespaces/{NAMESPACE}"}
@@ -321,8 +321,8 @@ def test_pulse_of_a_mute_cluster(mute: Access) -> None:
     """A cluster that does not answer is told once, and given up after a time, with a way out."""
     said: list[str] = []
 
-    with Pulse(mute, NAMESPACE, said.append) as pulse, pytest.raises(ApiError) as caught:
-        check_until(pulse, lambda: False)
+    with HealthMonitor(mute, NAMESPACE, said.append) as health, pytest.raises(ApiError) as caught:
+        check_until(health, lambda: False)
 
     assert said == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
     assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"
@@ -337,11 +337,11 @@ def test_pulse_that_comes_back(server: Server, answer: Answer) -> None:
     said: list[str] = []
     server.otherwise = answer
 
-    with Pulse(server.access, NAMESPACE, said.append) as pulse:
-        check_until(pulse, lambda: len(said) == 1)
+    with HealthMonitor(server.access, NAMESPACE, said.append) as health:
+        check_until(health, lambda: len(said) == 1)
         server.otherwise = Answer()
-        check_until(pulse, lambda: len(said) == 2)
-        silence = pulse.silence
+        check_until(health, lambda: len(said) == 2)
+        silence = health.silence
 
     assert said[1] == "the API server answers again"
     assert silence < 0.2
@@ -351,12 +351,12 @@ def test_pulse_in_doubt(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
     """Where someone else got no answer, the cluster counts as silent until it has given one more."""
     monkeypatch.setattr("composeplat.cluster.watching._PULSE", 0.3)
 
-    with Pulse(server.access, NAMESPACE, print) as pulse:
-        before = pulse.silence
-        pulse.doubt()
+    with HealthMonitor(server.access, NAMESPACE, print) as health:
+        before = health.silence
+        health.mark_silent()
         time.sleep(0.01)
-        doubted, asked = pulse.silence, len(server.asked)
-        until(lambda: not pulse.silence)
+        doubted, asked = health.silence, len(server.asked)
+        until(lambda: not health.silence)
 
     assert before == 0.0
     assert (doubted > 0, asked) == (True, 0)
@@ -424,7 +424,7 @@ def test_last_lines(
     server.answers = answers
 
     with Api(server.access) as api:
-        assert lines == last_lines(api, NAMESPACE, "web-x7k2p", "web", previous=previous)
+        assert lines == read_last_lines(api, NAMESPACE, "web-x7k2p", "web", previous=previous)
 
     assert asked == server.paths
 
@@ -472,7 +472,7 @@ def test_port_answers(
     monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
 
     with Api(server.access) as api:
-        assert expected is port_answers(api, NAMESPACE, "web-x7k2p", 8080)
+        assert expected is probe_port(api, NAMESPACE, "web-x7k2p", 8080)
 
     assert set(server.paths) == {f"{PODS}/web-x7k2p:8080/proxy/"}
 
@@ -480,13 +480,13 @@ def test_port_answers(
 def test_port_of_a_cluster_out_of_reach() -> None:
     """Where the cluster does not answer, no port does."""
     with no_server() as access, Api(access) as api:
-        assert port_answers(api, NAMESPACE, "web-x7k2p", 8080) is False
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is False
 
 
 def test_port_behind_a_prefix(server: Server) -> None:
     """A cluster behind a path is asked behind it."""
     with Api(replace(server.access, prefix="/k8s")) as api:
-        assert port_answers(api, NAMESPACE, "web-x7k2p", 8080) is True
+        assert probe_port(api, NAMESPACE, "web-x7k2p", 8080) is True
 
     assert server.paths == [f"/k8s{PODS}/web-x7k2p:8080/proxy/"]
 
@@ -517,15 +517,15 @@ def test_find_autoscaler(server: Server, karpenter: Answer, status: Answer, foun
 
 def test_autoscalers_are_asked_for_once(server: Server) -> None:
     """Only where a pod has no node, and once for all views."""
-    made = pod(SET, unscheduled="0/1 nodes are available")
+    made = pod(SET, scheduling_failure="0/1 nodes are available")
     server.answers = {DEPLOYMENTS: given(WEB), PODS: given(pod(SET)), STATUS: FORBIDDEN}
     server.otherwise = given()
     one = Watcher(server.access, NAMESPACE, "shop")
     with Api(server.access) as api:
-        views = [one.look(api)]
+        views = [one.take_snapshot(api)]
         server.answers[PODS] = given(made)
         server.answers[KARPENTER] = ABSENT
-        views += [one.look(api), one.look(api)]
+        views += [one.take_snapshot(api), one.take_snapshot(api)]
 
     assert [view.has_autoscaler for view in views] == [False, None, None]
     assert server.paths.count(KARPENTER) == 1

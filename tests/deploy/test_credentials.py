@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.credentials import Credential, fixed
+from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.dev.dev_workload import HELD_BY, twin_name
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
@@ -103,7 +103,10 @@ def test_tokens_and_certificates_that_end(cluster: LocalCluster, account: str) -
         "certificate": Credential(certificate_data=certificate, key_data=key),
     }
     given = {kind: credential for kind, credential in given.items() if kind in KINDS}
-    asked = {name: Api(replace(cluster.access, credentials=fixed(credential))) for name, credential in given.items()}
+    asked = {
+        name: Api(replace(cluster.access, credentials=static_credentials(credential)))
+        for name, credential in given.items()
+    }
     for name, api in asked.items():
         with api:
             assert api.get("/api/v1/namespaces/default")["kind"] == "Namespace", name
