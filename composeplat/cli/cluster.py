@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -15,6 +16,14 @@ from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guided
 from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit
+
+
+class BuildNetwork(StrEnum):
+    """What the steps of builds are joined to; the local cluster's layout has the same names."""
+
+    OWN = "own"
+    HOST = "host"
+
 
 app = App(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
 
@@ -51,6 +60,13 @@ Simulated = Annotated[
         help="A control plane with N nodes that only pretend; needs no root.",
     ),
 ]
+BuildNetworkOption = Annotated[
+    BuildNetwork,
+    typer.Option(
+        "--build-network",
+        help="Network of build steps: their own, which leads outside but not to this machine, or this machine's.",
+    ),
+]
 IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cluster.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -61,6 +77,7 @@ def start(
     registry_port: RegistryPort = 0,
     https_port: HttpsPort = 0,
     http_port: HttpPort = 0,
+    build_network: BuildNetworkOption = BuildNetwork.OWN,
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
 ) -> None:
@@ -70,7 +87,12 @@ def start(
 
     with working(progress):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
-        cluster = local_cluster(os.environ, ports={k: v for k, v in ports.items() if v}, simulated=simulated)
+        cluster = local_cluster(
+            os.environ,
+            ports={k: v for k, v in ports.items() if v},
+            simulated=simulated,
+            build_network=build_network.value,
+        )
         started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         show_result(f"KUBECONFIG={cluster.layout.kubeconfig}\n")

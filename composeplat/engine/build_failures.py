@@ -206,7 +206,8 @@ def _of_network(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
         message=f"can't be built: the builder does not allow its steps the network '{found['network']}'",
         origin=("build", "network"),
-        hint=f'allow it in the builder\'s configuration: insecure-entitlements = ["network.{found["network"]}"]',
+        hint=f'allow it in the builder\'s configuration: insecure-entitlements = ["network.{found["network"]}"];'
+        " on the local cluster: platform cluster start --build-network host",
     )
 
 

@@ -26,11 +26,12 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.local.builder import builder_mounts, egress_problem, prepare_builder
 from composeplat.local.certificates import make_certificates, write_private
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.images import File, Image, push
-from composeplat.local.layout import NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
-from composeplat.local.packages import cni_folder, need_packages, search_path
+from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
+from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import close_folder
 from composeplat.local.supervisor import answers
@@ -115,6 +116,7 @@ class LocalCluster:
         with self._lock():
             if self._supervisor() is not None:
                 self._check_same_doors()
+                self._check_same_build_network()
                 self._wait()
                 return False
             programs = self._programs()
@@ -150,7 +152,15 @@ class LocalCluster:
             python=sys.executable,
             cni=cni_folder(),
             search_path=search,
+            slirp4netns=self._egress(search),
         )
+
+    def _egress(self, search: str) -> str:
+        """The program that leads the steps of builds out, where there is one and it can run."""
+        problem = "" if self.layout.build_network == HOST_NETWORK else egress_problem(search)
+        if problem:
+            progress.note(f"build steps have no network: {problem}")
+        return "" if problem else shutil.which(SLIRP4NETNS, path=search) or ""
 
     def _check_doors(self) -> None:
         taken = []
@@ -172,6 +182,13 @@ class LocalCluster:
         if known != asdict(self.layout.doors):
             raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
 
+    def _check_same_build_network(self) -> None:
+        """The machine's network is given when it is asked for, and no longer than that."""
+        if self.layout.build_network != self.layout.build_network_file.read_text(encoding="utf-8"):
+            raise ComposeplatError(
+                f"{self.title} is running with another network for builds", "stop it, then start it with this"
+            )
+
     def _doors(self) -> dict[str, int]:
         """The ports of this machine that the cluster listens on, by the names of their options."""
         return {name: outside for name, (outside, _) in self.layout.doors.pairs().items()}
@@ -181,10 +198,15 @@ class LocalCluster:
         for path, text in self._files(programs, token).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
+        self._prepare_builder()
         write_private(self.layout.doors_file, json.dumps(asdict(self.layout.doors)))
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.run.chmod(0o700)
+        write_private(self.layout.build_network_file, self.layout.build_network)
+
+    def _prepare_builder(self) -> None:
+        prepare_builder(self.layout)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:
         return make_files(self.layout, programs, token)
@@ -233,6 +255,7 @@ class LocalCluster:
             "network_fd": network,
             "before": [
                 ["mount", "--make-rshared", "/"],
+                *builder_mounts(self.layout, programs.buildkitd),
                 *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _FORGOTTEN),
                 ["ip", "link", "set", "lo", "up"],
                 ["ip", "link", "add", "node", "type", "bridge"],
@@ -315,9 +338,10 @@ class LocalCluster:
             return pid is not None
 
     def _clean(self) -> None:
-        """Take away what outlives the namespaces: cgroups and the folder of sockets."""
+        """Take away what outlives the namespaces: cgroups and the folders of sockets."""
         remove_cgroups(self.layout.cgroup)
-        shutil.rmtree(self.layout.run, ignore_errors=True)
+        for folder in (self.layout.run, self.layout.build_run):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def delete(self) -> None:
         """Remove the data too."""

@@ -31,6 +31,9 @@ ETCD_PEER_PORT = 2380
 REGISTRY_PORT = 5000
 HTTPS_PORT = 443
 HTTP_PORT = 80
+#: Root of the namespace in which images are built: no user of the machine, as the range is set aside for containers.
+BUILD_USER = 1_800_000_000
+OWN_NETWORK, HOST_NETWORK = "own", "host"
 PAUSE_IMAGE = "dev.platform.com/pause:1"
 
 
@@ -60,6 +63,8 @@ class Layout:
     run: Path
     """What goes with the cluster: sockets and process ids; short, as a socket's path must be."""
     doors: Doors = field(default_factory=Doors)
+    build_network: str = OWN_NETWORK
+    """What the steps of builds are joined to: a network of their own, or the machine's."""
 
     @property
     def keys(self) -> Path:
@@ -97,7 +102,22 @@ class Layout:
 
     @property
     def buildkit_socket(self) -> Path:
-        return self.run / "buildkit.sock"
+        return self.build_run / "buildkit.sock"
+
+    @property
+    def build_run(self) -> Path:
+        """What the builder may reach, which is not root: beside the other sockets, not among them."""
+        return self.run.with_name(f"{self.run.name}-build")
+
+    @property
+    def build_data(self) -> Path:
+        """Layers that were fetched or built; the builder sees them below its own folder."""
+        return self.folder / "builder"
+
+    @property
+    def build_network_file(self) -> Path:
+        """The file that says what the steps of builds of the running cluster are joined to."""
+        return self.run / "build-network"
 
     @property
     def supervisor(self) -> Path:

@@ -26,6 +26,9 @@ PROGRAMS = {
     "gcc": "gcc",
     "busybox": "busybox-static",
 }
+#: What the cluster runs without, though not as well: steps of builds have no network without it.
+SLIRP4NETNS = "slirp4netns"
+OPTIONAL_PROGRAMS = {SLIRP4NETNS: "slirp4netns"}
 CNI_PACKAGE = "containernetworking-plugins"
 _CNI_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
 _SYSTEM_FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -41,9 +44,17 @@ def cni_folder() -> str:
 
 
 def missing_packages(environment: Mapping[str, str]) -> set[str]:
-    path = search_path(environment)
-    missing = {package for name, package in PROGRAMS.items() if not shutil.which(name, path=path)}
+    missing = _packages_of_missing(PROGRAMS, environment)
     return missing if cni_folder() else {*missing, CNI_PACKAGE}
+
+
+def missing_optional_packages(environment: Mapping[str, str]) -> set[str]:
+    return _packages_of_missing(OPTIONAL_PROGRAMS, environment)
+
+
+def _packages_of_missing(programs: Mapping[str, str], environment: Mapping[str, str]) -> set[str]:
+    path = search_path(environment)
+    return {package for name, package in programs.items() if not shutil.which(name, path=path)}
 
 
 def need_packages(environment: Mapping[str, str]) -> None:
@@ -57,7 +68,7 @@ def need_packages(environment: Mapping[str, str]) -> None:
 
 def install_packages(environment: Mapping[str, str]) -> None:
     """Install what is missing with apt-get, as root."""
-    missing = sorted(missing_packages(environment))
+    missing = sorted(missing_packages(environment) | missing_optional_packages(environment))
     if not missing:
         return
     apt = shutil.which("apt-get", path=search_path(environment))

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.local.builder import builder_arguments, builder_environment, builder_files
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import (
     API_PORT,
+    BUILD_USER,
     CLUSTER_DOMAIN,
     DNS_SERVICE,
     ETCD_PEER_PORT,
@@ -62,6 +64,8 @@ class Programs:
     python: str
     cni: str
     search_path: str
+    slirp4netns: str = ""
+    """Leads the steps of builds out; without it they have no network."""
 
 
 def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
@@ -73,7 +77,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     for name, (outside, inside) in layout.doors.pairs().items():
         pipes_in += [f"unix:{run / name}.sock", f"tcp:127.0.0.1:{inside}"]
         # The API asks for a token, endpoints are for all; the registry asks for nothing, and pods run what is in it.
-        network = "own" if name == "registry" else "tcp"
+        network = f"own+{BUILD_USER}" if name == "registry" else "tcp"
         pipes_out += [f"{network}:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
     return (
         Part(
@@ -180,9 +184,9 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="buildkitd",
-            words=(programs.buildkitd, "--config", str(etc / "buildkitd.toml")),
+            words=builder_arguments(layout, programs.frontdoor, programs.slirp4netns),
             place=OUTSIDE_NETWORK,
-            environment=paths,
+            environment=builder_environment(layout, programs.search_path),
             ready=f"unix:{layout.buildkit_socket}",
             keeps_data=True,
             needs=("registry",),
@@ -212,9 +216,7 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
         etc / "Corefile": _COREFILE.format(
             domain=CLUSTER_DOMAIN, address=NODE_ADDRESS, kubeconfig=layout.inner_kubeconfig
         ),
-        etc / "buildkitd.toml": _BUILDKIT.format(
-            folder=layout.folder, run=layout.run, registry=layout.doors.registry, cgroup=layout.cgroup
-        ),
+        **builder_files(layout, programs.cni),
     }
 
 
@@ -330,22 +332,4 @@ _COREFILE = """\
   }}
   reload
 }}
-"""
-
-# A step's usual network is the builder's own already, so that to allow it by name gives nothing away.
-_BUILDKIT = """\
-root = "{folder}/buildkit"
-insecure-entitlements = ["network.host"]
-[grpc]
-  address = ["unix://{run}/buildkit.sock"]
-[worker.oci]
-  enabled = true
-  snapshotter = "auto"
-  defaultCgroupParent = "{cgroup}"
-[worker.containerd]
-  enabled = false
-[registry."docker.io"]
-  mirrors = ["localhost:{registry}"]
-[registry."localhost:{registry}"]
-  http = true
 """

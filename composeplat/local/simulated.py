@@ -58,6 +58,9 @@ class SimulatedCluster(LocalCluster):
         config = kubeconfig(f"https://127.0.0.1:{self.layout.doors.api}", self.layout, token)
         return {self.layout.kubeconfig: config, self.layout.etc / "stages.yaml": _stages()}
 
+    def _prepare_builder(self) -> None:
+        """There is no builder."""
+
     def _launch(self, programs: Programs) -> None:
         plan = {
             "parts": [asdict(part) for part in self._parts(programs)],

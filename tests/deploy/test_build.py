@@ -138,7 +138,8 @@ def test_side_by_side(environment: Environment) -> None:
     environment.write("services: {web: {build: ./web}, api: {build: ./api}}\n")
     with serving(Registry(gate=gate)) as meeting:
         for name in ("web", "api"):
-            environment.write(f"FROM busybox:1.37\nRUN wget -qO- http://{meeting.host}/{name}\n", f"{name}/Dockerfile")
+            # The builder itself fetches what ADD names: its steps don't reach this machine.
+            environment.write(f"FROM busybox:1.37\nADD http://{meeting.host}/{name} /\n", f"{name}/Dockerfile")
         process = environment.start("build")
         assert process.stderr is not None
         told: set[str] = set()
@@ -345,17 +346,19 @@ def test_ssh(environment: Environment, agent: str) -> None:
 
 
 def test_networks(environment: Environment) -> None:
-    """With `host` a step reaches what listens on the builder's own loopback, and with `none` nothing at all."""
+    """With `none` a step has no network; `host` is refused, as only who starts the cluster gives it away."""
     address = f"http://127.0.0.1:{PORTS['registry']}/v2/"
     text = "services:\n  web: {build: {context: web, network: %s}}\n"
     environment.write(f"FROM busybox:1.37\nRUN wget -qO- {address}\n", "web/Dockerfile")
 
-    environment.write(text % "host")
-    environment.platform("build").expect()
     environment.write(text % "none")
-    ran = environment.platform("build", "--force").expect(1)
-
+    ran = environment.platform("build").expect(1)
     assert f"a step ended with exit status 1: RUN wget -qO- {address}" in ran.stderr
+
+    environment.write(text % "host")
+    ran = environment.platform("build", "--force").expect(1)
+    assert "can't be built: the builder 'composeplat' does not allow its steps the network 'host'" in ran.stderr
+    assert "on the local cluster: platform cluster start --build-network host" in ran.stderr
 
 
 # host content ---------------------------------------------------------------------------------------------------------

@@ -70,7 +70,8 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             BuildFailure(
                 message="can't be built: the builder does not allow its steps the network 'host'",
                 origin=("build", "network"),
-                hint='allow it in the builder\'s configuration: insecure-entitlements = ["network.host"]',
+                hint='allow it in the builder\'s configuration: insecure-entitlements = ["network.host"];'
+                " on the local cluster: platform cluster start --build-network host",
             ),
             id="a network that is not allowed",
         ),

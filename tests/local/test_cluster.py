@@ -156,7 +156,7 @@ def traces_of(cluster: LocalCluster) -> list[str]:
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(layout.folder) in line]
     devices = [name for name in os.listdir("/sys/class/net") if name in ("node", "pods") or name.startswith("veth")]
     cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/{layout.cgroup}")]
-    run = [str(layout.run)] if layout.run.exists() else []
+    run = [str(folder) for folder in (layout.run, layout.build_run) if folder.exists()]
     rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout
     firewall = [line for line in rules.splitlines() if "KUBE" in line or "CNI" in line]
     notes = [str(path) for folder in FORGOTTEN for path in Path(folder).glob("**/*") if NAMESPACE in path.name]
@@ -243,7 +243,7 @@ def ask_registry(method: str, path: str, user: int = 0) -> str:
 
 
 def test_the_registry_is_its_owners(cluster: LocalCluster) -> None:
-    """Other users of the machine can't push what pods then run, nor read it; and nobody deletes by the API.
+    """Other users of the machine can't push what pods then run as docker.io's, nor read; nobody deletes by the API.
 
     The registry asks for no login, and used to answer whoever connected.
     """
@@ -251,7 +251,8 @@ def test_the_registry_is_its_owners(cluster: LocalCluster) -> None:
 
     assert ask_registry("GET", "tags/list") == "200"
     assert ask_registry("DELETE", f"manifests/{digest}") == "405"
-    assert ask_registry("GET", "tags/list", user=65534) in ("RemoteDisconnected", "ConnectionResetError")
+    for method, path in (("GET", "tags/list"), ("POST", "blobs/uploads/")):
+        assert ask_registry(method, path, user=65534) in ("RemoteDisconnected", "ConnectionResetError")
 
 
 def test_port_forward(cluster: LocalCluster) -> None:

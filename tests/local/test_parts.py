@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
+from composeplat.local.builder import builder_files, egress_problem, prepare_builder
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
@@ -42,7 +45,7 @@ def test_only_the_door_listens_on_the_machine() -> None:
 
     assert [one.name for one in outside] == ["door-outside", "buildkitd"]
     assert list(part("door-outside").words[2::2]) == [
-        "tcp:127.0.0.1:16443", "own:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
+        "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip
 
 
@@ -53,6 +56,82 @@ def test_every_door_leads_through_its_socket() -> None:
 
     assert inside[outside[3]] == "tcp:127.0.0.1:6443"
     assert inside[outside[-1]] == "tcp:127.0.0.1:80"
+
+
+def test_the_registry_comes_first() -> None:
+    """Pods and builds look for what docker.io names in the local registry first, which few may write to."""
+    files = make_files(LAYOUT, PROGRAMS, "T")
+
+    node = files[LAYOUT.etc / "hosts" / "docker.io" / "hosts.toml"]
+    assert node.index('[host."http://localhost:5000"]') < len(node)
+    config = tomllib.loads(files[LAYOUT.build_run / "buildkitd.toml"])
+    assert config["registry"]["docker.io"] == {"mirrors": ["localhost:5000"]}
+
+
+@pytest.mark.parametrize(
+    ("build_network", "slirp4netns", "network", "mode", "entitlements"),
+    [
+        pytest.param("own", "/t/slirp4netns", "/t/slirp4netns", "cni", [], id="own"),
+        pytest.param("own", "", "none", "cni", [], id="no way out"),
+        pytest.param("host", "/t/slirp4netns", "host", "host", ["network.host"], id="asked"),
+    ],
+)
+def test_the_network_of_builds(
+    build_network: str, slirp4netns: str, network: str, mode: str, entitlements: list[str]
+) -> None:
+    """Steps have this machine's network only where it was asked for, and then a Compose file may name it too."""
+    layout = replace(LAYOUT, build_network=build_network)
+    programs = replace(PROGRAMS, slirp4netns=slirp4netns)
+    (words,) = (one.words for one in make_parts(layout, programs) if one.name == "buildkitd")
+    config = tomllib.loads(make_files(layout, programs, "T")[layout.build_run / "buildkitd.toml"])
+
+    assert words[1:5] == ("builder", "/run/composeplat-build", "1800000000", network)
+    assert config["worker"]["oci"]["networkMode"] == mode
+    assert config["insecure-entitlements"] == entitlements
+    assert ("dns" in config) == (mode == "cni")
+
+
+def test_the_plugins_of_the_steps_network() -> None:
+    """What joins a step acts in the steps' network; what gives out addresses acts where it is."""
+    files = make_files(LAYOUT, PROGRAMS, "T")
+    scripts = {path.name: text.splitlines()[1] for path, text in files.items() if path.parent.name == "cni"}
+
+    assert scripts["ptp"] == 'exec nsenter --net=/run/composeplat-build/steps.net -- /t/cni/ptp "$@"'
+    assert scripts["host-local"] == 'exec /t/cni/host-local "$@"'
+    assert json.loads(files[LAYOUT.build_run / "steps.conflist"])["plugins"][0]["type"] == "ptp"
+
+
+def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The builder's folders are its own, and closed to all others; what it is given to run can be run."""
+    owners: dict[Path, int] = {}
+    monkeypatch.setattr("composeplat.local.builder.os.chown", lambda path, user, _: owners.update({Path(path): user}))
+    layout = Layout(folder=tmp_path / "cluster", run=tmp_path / "run")
+    for path, text in builder_files(layout, "/t/cni").items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    prepare_builder(layout)
+
+    assert set(owners.values()) == {1_800_000_000}
+    modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in owners}
+    assert modes == {
+        "cluster/builder": 0o700, "run-build": 0o700, "run-build/state": 0o700, "run-build/cni": 0o700,
+        "run-build/cni/ptp": 0o700, "run-build/cni/loopback": 0o700, "run-build/cni/host-local": 0o700,
+        "run-build/buildkitd": 0o600, "run-build/buildkitd.toml": 0o600, "run-build/steps.conflist": 0o600,
+    }  # fmt: skip
+
+
+def test_why_builds_have_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing device and a missing program are told apart, each with its fix."""
+    device = tmp_path / "tun"
+    monkeypatch.setattr("composeplat.local.builder._TUN", str(device))
+
+    assert egress_problem("/nowhere") == f"there is no {device}: modprobe tun, then restart the cluster"
+    device.touch()
+    assert egress_problem("/nowhere") == (
+        "slirp4netns is not installed: platform setup --cluster --install, then restart the cluster"
+    )
+    (tmp_path / "slirp4netns").touch(mode=0o755)
+    assert egress_problem(str(tmp_path)) == ""
 
 
 def test_files_hold_no_blanks() -> None:
@@ -81,7 +160,7 @@ def test_a_second_cluster_has_its_own_places() -> None:
     assert Path("/x/cluster") == other.folder
     assert usual.run != other.run
     assert usual.cgroup != other.cgroup
-    assert len(str(other.run / "buildkit.sock")) < 100
+    assert len(str(other.buildkit_socket)) < 100
 
 
 def test_ports_are_remembered(tmp_path: Path) -> None:

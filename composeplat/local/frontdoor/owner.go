@@ -11,23 +11,26 @@ import (
 )
 
 // guarded accepts the connections that are admitted, and closes the others.
-type guarded struct{ net.Listener }
+type guarded struct {
+	net.Listener
+	builder int
+}
 
 func (g guarded) Accept() (net.Conn, error) {
 	for {
 		connection, err := g.Listener.Accept()
-		if err != nil || admitted(connection) {
+		if err != nil || admitted(connection, g.builder) {
 			return connection, err
 		}
 		connection.Close()
 	}
 }
 
-// admitted says whether a connection over loopback is root's or the user's that runs this program: the kernel keeps the
-// user of each socket. Other users of the machine have no business behind the door.
-func admitted(connection net.Conn) bool {
+// admitted says whether a connection over loopback is root's, the builder's or the user's that runs this program: the
+// kernel keeps the user of each socket. Other users of the machine have no business behind the door.
+func admitted(connection net.Conn, builder int) bool {
 	uid, err := userOf(connection, "/proc/self/net/tcp", "/proc/self/net/tcp6")
-	return err == nil && (uid == 0 || uid == os.Getuid())
+	return err == nil && (uid == 0 || uid == builder || uid == os.Getuid())
 }
 
 // userOf looks the other end of a connection up in the kernel's tables of sockets.

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,7 +24,8 @@ func carry(pairs []string) {
 	}
 }
 
-// ownersAlone is the network of a TCP address that only root and the user who runs this program may connect to.
+// ownersAlone is the network of a TCP address that only root and the user who runs this program may connect to, and the
+// root of the user namespace in which images are built where it is written own+USER.
 const ownersAlone = "own"
 
 func split(address string) (network, place string) {
@@ -38,7 +40,7 @@ func listen(address string) net.Listener {
 			log.Fatalf("can't clear %s: %v", place, err)
 		}
 	}
-	owners := network == ownersAlone
+	owners, builder := isForOwners(network)
 	if owners {
 		network = "tcp"
 	}
@@ -47,9 +49,22 @@ func listen(address string) net.Listener {
 		log.Fatalf("can't listen: %v", err)
 	}
 	if owners {
-		return guarded{listener}
+		return guarded{listener, builder}
 	}
 	return listener
+}
+
+// isForOwners says whether only owners may connect, and which user is one besides.
+func isForOwners(network string) (owners bool, builder int) {
+	name, user, more := strings.Cut(network, "+")
+	if name != ownersAlone || !more {
+		return name == ownersAlone, 0
+	}
+	builder, err := strconv.Atoi(user)
+	if err != nil {
+		log.Fatalf("not a user: %s", user)
+	}
+	return true, builder
 }
 
 func accept(listener net.Listener, target string) {

@@ -1,0 +1,126 @@
+"""How the builder is run: with which arguments, files and folders.
+
+Pure, but for ``prepare_builder``, which makes the folders that the builder may reach, and ``egress_problem``.
+The builder is root of a user namespace, whose users are nobody of the machine, so it has its own folders beside the
+cluster's closed ones.
+The steps of builds have a network of their own, as whoever wrote a Dockerfile has no business with what listens on the
+machine's loopback; ``frontdoor builder`` makes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from composeplat.local.layout import BUILD_USER, HOST_NETWORK, Layout
+from composeplat.local.packages import SLIRP4NETNS
+
+#: The range of the steps' addresses, and where names are resolved for them; both are known to ``frontdoor builder``.
+_STEP_RANGE = "198.19.255.0/24"
+_RESOLVER = "198.19.254.3"
+_MTU = 65520
+#: slirp4netns wants this device, which some containers don't have.
+_TUN = "/dev/net/tun"
+#: Network plugins that act in the network of steps, and those that need no network.
+_PLUGINS_IN_NETWORK, _PLUGINS = ("ptp",), ("loopback", "host-local")
+
+
+def builder_arguments(layout: Layout, frontdoor: str, slirp4netns: str) -> tuple[str, ...]:
+    run = layout.build_run
+    network = HOST_NETWORK if layout.build_network == HOST_NETWORK else slirp4netns or "none"
+    return (
+        frontdoor, "builder", str(run), str(BUILD_USER), network,
+        str(run / "buildkitd"), "--config", str(run / "buildkitd.toml"),
+    )  # fmt: skip
+
+
+def builder_environment(layout: Layout, search_path: str) -> dict[str, str]:
+    """Runc keeps its notes below ``XDG_RUNTIME_DIR``."""
+    return {"PATH": search_path, "HOME": str(layout.build_run / "state"), "XDG_RUNTIME_DIR": str(layout.build_run)}
+
+
+def egress_problem(search_path: str) -> str:
+    """Why the steps of builds can't have a network that leads out, with the fix; empty if they can."""
+    if not os.path.exists(_TUN):
+        return f"there is no {_TUN}: modprobe tun, then restart the cluster"
+    if shutil.which(SLIRP4NETNS, path=search_path) is None:
+        return "slirp4netns is not installed: platform setup --cluster --install, then restart the cluster"
+    return ""
+
+
+def builder_files(layout: Layout, cni: str) -> dict[Path, str]:
+    """The files the builder reads: path -> text."""
+    run = layout.build_run
+    is_host = layout.build_network == HOST_NETWORK
+    config = _BUILDKIT.format(
+        run=run,
+        registry=layout.doors.registry,
+        entitlements='"network.host"' if is_host else "",
+        network='networkMode = "host"' if is_host else _STEPS.format(run=run),
+        dns="" if is_host else f'[dns]\n  nameservers = ["{_RESOLVER}"]\n',
+    )
+    inside = f"nsenter --net={run / 'steps.net'} -- "
+    scripts = dict.fromkeys(_PLUGINS_IN_NETWORK, inside) | dict.fromkeys(_PLUGINS, "")
+    return {
+        run / "buildkitd.toml": config,
+        run / "steps.conflist": json.dumps(_network(), indent=1),
+        **{run / "cni" / name: f'#!/bin/sh\nexec {prefix}{cni}/{name} "$@"\n' for name, prefix in scripts.items()},
+    }
+
+
+def _network() -> dict[str, object]:
+    """Each step is joined by a wire of its own, so that steps don't see one another."""
+    wire = {
+        "type": "ptp",
+        "mtu": _MTU,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": _STEP_RANGE}]], "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    return {"cniVersion": "1.0.0", "name": "builds", "plugins": [wire]}
+
+
+def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
+    """Commands that put what lies in closed folders where the builder can reach it, within the cluster's namespaces."""
+    run = layout.build_run
+    return [
+        ["mount", "--bind", str(layout.build_data), str(run / "state")],
+        ["mount", "--bind", buildkitd, str(run / "buildkitd")],
+    ]
+
+
+def prepare_builder(layout: Layout) -> None:
+    """Give the builder its folders, and what has been written there."""
+    run = layout.build_run
+    for folder in (layout.build_data, run / "state"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (run / "buildkitd").touch()
+    for path in (layout.build_data, run, *run.rglob("*")):
+        os.chown(path, BUILD_USER, BUILD_USER)
+        path.chmod(0o700 if path.is_dir() or path.parent.name == "cni" else 0o600)
+
+
+_STEPS = """\
+networkMode = "cni"
+  cniConfigPath = "{run}/steps.conflist"
+  cniBinaryPath = "{run}/cni\""""
+
+_BUILDKIT = """\
+root = "{run}/state"
+insecure-entitlements = [{entitlements}]
+[grpc]
+  address = ["unix://{run}/buildkit.sock"]
+[otel]
+  socketPath = "{run}/otel.sock"
+[worker.oci]
+  enabled = true
+  rootless = true
+  snapshotter = "auto"
+  {network}
+[worker.containerd]
+  enabled = false
+{dns}[registry."docker.io"]
+  mirrors = ["localhost:{registry}"]
+[registry."localhost:{registry}"]
+  http = true
+"""
