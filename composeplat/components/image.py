@@ -23,6 +23,7 @@ from composeplat.compose.model import Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login, qualified
 from composeplat.system import files
+from composeplat.system.atomic import replace_folder
 from composeplat.system.files import MAX_BUILD_SECRET
 from composeplat.toolchain.cache import cache_folder
 
@@ -154,25 +155,22 @@ def lay_out(owner: str, contents: Iterable[str]) -> str:
     """
     name = hashlib.sha256(owner.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / "content" / name
-    aside = folder.with_name(f".{name}.{os.getpid()}")
     try:
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True, mode=0o700)
-        for index, source in enumerate(contents):
-            target = aside / str(index)
-            if os.path.isdir(source):
-                shutil.copytree(source, target, copy_function=_link)
-            else:
-                _link(source, target)
-        shutil.rmtree(folder, ignore_errors=True)
-        aside.replace(folder)
+        with replace_folder(folder, private=True) as staged:
+            for index, source in enumerate(contents):
+                _copy(source, staged / str(index))
         _hold(folder)
     except OSError as error:
         raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     _forget_old(folder.parent)
     return str(folder)
+
+
+def _copy(source: str, target: Path) -> None:
+    if os.path.isdir(source):
+        shutil.copytree(source, target, copy_function=_link)
+    else:
+        _link(source, target)
 
 
 def _hold(folder: Path) -> None:

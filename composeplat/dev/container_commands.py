@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.cluster.snapshot import Object, is_ready, service_of
-from composeplat.engine.backend import write_private
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
+from composeplat.system.atomic import write_private
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
 

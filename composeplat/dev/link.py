@@ -16,8 +16,8 @@ from typing import Any
 
 from composeplat.dev.dev_workload import AGENT, SOCKET
 from composeplat.dev.sync_rules import SyncPath
-from composeplat.engine.backend import write_private
 from composeplat.engine.pulumi_process import Interrupted
+from composeplat.system.atomic import write_private
 
 Event = dict[str, Any]
 _LOOPBACK = "127.0.0.1"

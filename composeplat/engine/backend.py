@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.system.atomic import create_private, make_private_folder, replace_link
 from composeplat.system.machine import system_machine_id
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -56,8 +57,7 @@ class DataFolder:
             if not logs.exists():
                 logs.touch()
             if not self.passphrase.exists():
-                with contextlib.suppress(FileExistsError):
-                    write_private(self.passphrase, secrets.token_urlsafe(32), anew=True)
+                create_private(self.passphrase, secrets.token_urlsafe(32))
 
     def _make_folders(self) -> None:
         """Make the missing folders, closed to others. An existing folder keeps its mode: others may share it."""
@@ -81,8 +81,7 @@ class DataFolder:
         with writing(path):
             if not path.exists():
                 self._make_folders()
-                with contextlib.suppress(FileExistsError):
-                    write_private(path, secrets.token_hex(16), anew=True)
+                create_private(path, secrets.token_hex(16))
             return path.read_text(encoding="utf-8")
 
     def place_plugin(self, name: str, version: str, program: Path) -> None:
@@ -93,9 +92,7 @@ class DataFolder:
             return
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            aside = folder / f".{os.getpid()}"
-            aside.symlink_to(program)
-            aside.replace(link)
+            replace_link(link, program)
 
 
 def find_data_folder(environment: Mapping[str, str]) -> DataFolder:
@@ -166,29 +163,6 @@ def _file_variables(folder: Path, query: str) -> dict[str, str]:
     """The address of a state folder, without the metadata files: a kill may leave one empty beside each state file."""
     options = {"metadata": "skip", **dict(parse_qsl(query, keep_blank_values=True))}
     return {"PULUMI_BACKEND_URL": f"file://{folder}?{urlencode(options)}"}
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder that its owner alone can enter; one that is there stays as it is."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-
-
-def write_private(path: Path, text: str, *, anew: bool = False) -> None:
-    """Write a file that its owner alone can read, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if anew:
-            os.link(aside, path)
-        else:
-            aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.backend import DataFolder, write_private, writing
+from composeplat.engine.backend import DataFolder, writing
 from composeplat.engine.target import Target
 from composeplat.local.layout import make_layout
+from composeplat.system.atomic import write_private
 
 #: The variable that carries the builder's name to the program.
 BUILDER = "COMPOSEPLAT_BUILDER"

@@ -17,7 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from composeplat.engine.backend import write_private, writing
+from composeplat.engine.backend import writing
+from composeplat.system.atomic import write_private
 from composeplat.system.machine import ProcessId
 
 #: Older ones have left no lock that nobody has met since.

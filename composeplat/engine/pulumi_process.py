@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
-from composeplat.engine.backend import write_private, writing
+from composeplat.engine.backend import writing
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
+from composeplat.system.atomic import write_private
 from composeplat.system.machine import ProcessId
 
 Event = dict[str, Any]

@@ -18,10 +18,10 @@ from composeplat.cluster.api import ApiError
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.backend import write_private
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.layout import DOMAIN, Layout
 from composeplat.plan.desired import Plan
+from composeplat.system.atomic import write_private
 
 _HTTPS = 443
 

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
-from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, write_private, writing
+from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
 from composeplat.engine.pulumi_process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
 from composeplat.engine.target import Target
+from composeplat.system.atomic import write_private
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 

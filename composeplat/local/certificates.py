@@ -5,7 +5,6 @@ Nothing here leaves the machine: the authority signs for this cluster and for en
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local import etcd
 from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE_ADDRESS, Layout
+from composeplat.system.atomic import write_private
 
 _DAYS = "3650"
 _API_NAMES = (
@@ -46,15 +46,6 @@ def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
     layout.ingress.mkdir(parents=True, exist_ok=True)
     for name in ("ca.crt", "ca.key"):
         write_private(layout.ingress / name, (layout.keys / name).read_text())
-
-
-def write_private(path: Path, text: str) -> None:
-    """Put a file in place whole, readable by its owner alone."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    aside.replace(path)
 
 
 class _Maker:

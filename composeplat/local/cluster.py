@@ -27,7 +27,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.builder import builder_mounts, egress_problem, prepare_builder
-from composeplat.local.certificates import make_certificates, write_private
+from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.images import File, Image, push
 from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
@@ -35,6 +35,7 @@ from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, s
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import close_folder
 from composeplat.local.supervisor import answers
+from composeplat.system.atomic import write_private
 from composeplat.system.machine import ProcessId, start_time
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY

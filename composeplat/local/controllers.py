@@ -27,6 +27,7 @@ from composeplat.local.layout import (
     PROVISIONER,
     STORAGE_CLASS,
 )
+from composeplat.system.atomic import write_file
 
 Object = dict[str, Any]
 
@@ -218,10 +219,7 @@ class Controllers:
         found = routes(ingresses, self.api.items(_SERVICES), self.api.items(_SLICES))
         text = json.dumps(found, indent=1)
         if text != self._routes:
-            path = self.folder / "ingress" / "routes.json"
-            aside = path.with_suffix(".new")
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(path)
+            write_file(self.folder / "ingress" / "routes.json", text)
             self._routes = text
         for ingress in ingresses:
             if not ingress.get("status", {}).get("loadBalancer", {}).get("ingress"):

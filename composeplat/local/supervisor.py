@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from composeplat.system.atomic import write_file
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _STEADY = 30.0
 _GRACE = 10.0
@@ -139,10 +141,7 @@ class Supervisor:
     def _write_states(self) -> None:
         text = json.dumps({name: one.state() for name, one in self.running.items()})
         if text != self._written:
-            path = Path(self.plan["states"])
-            aside = path.with_suffix(".new")
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(path)
+            write_file(Path(self.plan["states"]), text)
             self._written = text
 
     def _stop_all(self) -> None:

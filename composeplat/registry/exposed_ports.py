@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import http.client
 import json
-import os
 import queue
 import re
 import threading
@@ -30,6 +29,7 @@ from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import DOCKER_HUB, Login, find_login, qualified, registry_of
+from composeplat.system.atomic import write_file
 from composeplat.toolchain.tools import architecture
 
 Ports = tuple[tuple[int, str], ...]
@@ -140,12 +140,9 @@ class Exposed:
 
     def _note(self, reference: str, noted: _Noted) -> None:
         path = self._path(reference)
-        aside = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
         text = json.dumps({"reference": reference, "ports": noted.ports, "until": noted.until})
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            aside.write_text(text + "\n", encoding="utf-8")
-            aside.replace(path)
+            write_file(path, text + "\n")
             self._forget()
         except OSError:
             return

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from composeplat.system.atomic import write_files
 from composeplat.system.project_root import ProjectRoot, is_inside
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
@@ -196,15 +197,7 @@ def write_folder(folder: Path, texts: Mapping[str, str], *, mark: str) -> None:
     A file is ours when its first line is ``mark``: nothing else in the folder is touched.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    asides = {name: folder / f".{name}.{os.getpid()}" for name in texts}
-    try:
-        for name, text in texts.items():
-            asides[name].write_text(f"{mark}\n{text}", encoding="utf-8", errors="backslashreplace")
-        for name, aside in asides.items():
-            aside.replace(folder / name)
-    finally:
-        for aside in asides.values():
-            aside.unlink(missing_ok=True)
+    write_files({folder / name: f"{mark}\n{text}" for name, text in texts.items()}, errors="backslashreplace")
     for path in sorted(folder.glob("*.yaml")):
         if path.name not in texts and path.is_file():
             with path.open(encoding="utf-8", errors="replace") as stream:

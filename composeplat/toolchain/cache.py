@@ -12,12 +12,11 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.system.atomic import remove_leftovers, replace_folder, write_file
 from composeplat.toolchain.tools import Tool
 
 
@@ -65,20 +64,9 @@ class Cache:
 
         To be used under the lock of what is built.
         """
-        parent = place.parent
-        parent.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{parent.name}."
-        for leftover in parent.parent.glob(f"{prefix}*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent.parent))
-        try:
-            yield folder
-            if any(folder.iterdir()):
-                if parent.exists():
-                    shutil.rmtree(parent)
-                folder.rename(parent)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        remove_leftovers(place.parent)
+        with replace_folder(place.parent) as staged:
+            yield staged
 
     def duration(self, name: str) -> float | None:
         """How many seconds a step took the last time."""
@@ -87,10 +75,7 @@ class Cache:
 
     def remember_duration(self, name: str, seconds: float) -> None:
         durations = {**self._durations(), name: round(seconds, 1)}
-        path = self.folder / "durations.json"
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(durations, sort_keys=True) + "\n", encoding="utf-8")
-        aside.replace(path)
+        write_file(self.folder / "durations.json", json.dumps(durations, sort_keys=True) + "\n")
 
     def _durations(self) -> dict[str, object]:
         try:

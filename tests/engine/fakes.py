@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 _HEAD = """\
 #!{python} -IS
@@ -30,6 +35,18 @@ def wait_for(name):
     os._exit(99)
 
 """
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let every file that would be put in place find no room."""
+
+    def refuse(path: Path, _target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        yield
 
 
 def fake(path: Path, body: str) -> Path:

@@ -31,7 +31,7 @@ from composeplat.engine.pulumi_process import (
 )
 from composeplat.system.machine import ProcessId, start_time
 from tests.conftest import ROOT
-from tests.engine.fakes import comes_true, fake
+from tests.engine.fakes import comes_true, fake, full_disk
 
 FLAGS = ["--non-interactive", "--color", "never"]
 #: A child that ends by no signal but the last.
@@ -406,9 +406,9 @@ def test_a_listener_that_gives_up(tmp_path: Path) -> None:
 def test_no_place_for_the_note(tmp_path: Path) -> None:
     """Where it can't be noted that Pulumi runs, it does not."""
     followed = runner(tmp_path, "time.sleep(60)")
-    (tmp_path / f".running.json.{os.getpid()}").mkdir()
 
-    with pytest.raises(ComposeplatError, match=r"^can't write '.*running\.json\..*': is a directory$"):
+    message = r"^can't write '.*running\.json\..*': no space left on device$"
+    with full_disk(), pytest.raises(ComposeplatError, match=message):
         followed.follow(["up"], lambda _: None, nothing, {})
 
 

@@ -31,7 +31,7 @@ from composeplat.system.machine import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT
-from tests.engine.fakes import fake
+from tests.engine.fakes import fake, full_disk
 
 
 class Oldest(BaseHTTPRequestHandler):
@@ -426,15 +426,13 @@ def test_no_room_for_what_is_put_back(workspace: Workspace) -> None:
     state = write_state(workspace, "a")
     lock_once(workspace)
     state.write_text("{")
-    in_the_way = state.with_name(f".{state.name}.{os.getpid()}")
-    in_the_way.mkdir()
 
     with (
-        pytest.raises(ComposeplatError, match=r"^can't write '.*team\.json\..*': is a directory$"),
+        full_disk(),
+        pytest.raises(ComposeplatError, match=r"^can't write '.*team\.json\..*': no space left on device$"),
         workspace.lock("deploy"),
     ):
         pytest.fail("it was begun")
-    in_the_way.rmdir()
     lock_once(workspace)
 
     assert urns(workspace) == ["a"]

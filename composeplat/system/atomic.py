@@ -1,0 +1,114 @@
+"""Files and folders that appear whole or not at all, whenever the process is killed.
+
+Owns writing beside the target and renaming over it, and the modes of files that only their owner may read.
+Must not know what is written: what goes wrong is an ``OSError``, and the caller explains it.
+It is apart because state, certificates, notes and caches all need the same care.
+
+The temporary file has a random name and is never one that exists: two processes can't write into the same one, even
+where containers share a folder, and a link that somebody left there is not followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
+_FILE = 0o666
+_FOLDER = 0o777
+_MAX_NAME_CHARS = 40
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file with one that its owner alone can read, and that is on the disk before it takes the name."""
+    with _staged_file(path, text, _PRIVATE_FILE) as staged:
+        staged.replace(path)
+
+
+def create_private(path: Path, text: str) -> bool:
+    """Write a private file unless the path exists; return whether it was written."""
+    with _staged_file(path, text, _PRIVATE_FILE) as staged:
+        try:
+            os.link(staged, path)
+        except FileExistsError:
+            return False
+    return True
+
+
+def write_file(path: Path, text: str, *, errors: str = "strict") -> None:
+    """Replace a file with one that others may read, as the umask allows. It is not forced to the disk."""
+    write_files({path: text}, errors=errors)
+
+
+def write_files(texts: Mapping[Path, str], *, errors: str = "strict") -> None:
+    """Replace several files, none of them before all are written: a full disk leaves every old one."""
+    with contextlib.ExitStack() as stack:
+        files = {path: stack.enter_context(_staged_file(path, text, _FILE, errors)) for path, text in texts.items()}
+        for path, staged in files.items():
+            staged.replace(path)
+
+
+def replace_link(link: Path, target: Path) -> None:
+    """Point a symbolic link to a target, whatever it pointed to before."""
+    staged = _beside(link)
+    try:
+        staged.symlink_to(target)
+        staged.replace(link)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone can enter; an existing folder keeps its mode."""
+    folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+
+
+@contextlib.contextmanager
+def replace_folder(folder: Path, *, private: bool = False) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of ``folder`` when the block ends without an error.
+
+    A folder can't be renamed over one that has files, so for a moment there is none.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staged = _beside(folder)
+    staged.mkdir(mode=_PRIVATE_FOLDER if private else _FOLDER)
+    try:
+        yield staged
+        shutil.rmtree(folder, ignore_errors=True)
+        staged.replace(folder)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed writers of a folder left beside it; for a caller that holds the lock of the folder."""
+    for leftover in folder.parent.glob(f"{_prefix(folder)}*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _staged_file(path: Path, text: str, mode: int, errors: str = "strict") -> Iterator[Path]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = _beside(path)
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors=errors) as stream:
+            stream.write(text)
+            if mode == _PRIVATE_FILE:
+                stream.flush()
+                os.fsync(stream.fileno())
+        yield staged
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{_prefix(path)}{os.urandom(6).hex()}.new")
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:_MAX_NAME_CHARS]}."
