@@ -1,18 +1,28 @@
-"""The published schemas: each is one, each is named in the docs, and what does not keep to one is found."""
+"""The published schemas and the names that they promise.
+
+``docs/schemas/names.txt`` lists every diagnostic code and every field of the JSON output: scripts rely on them.
+A name that is renamed or removed fails a test here. ``pytest tests/test_schemas.py --bless`` writes the list anew;
+commit it only if the change is intended, and give the document a new number (``platform/deploy/2``) if a reader would
+break.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 
+from composeplat.codes import CODES
+from composeplat.local.supervisor import Running
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
-from tests.schemas import FOLDER, checked, schema
+from tests.schemas import FOLDER, NAMES, checked, checked_event, fields, published
 
+_GO_EVENT = re.compile(r'\.(?:[Tt]ell|[Ee]mit)\("([a-z-]+)"')
 SCHEMAS = sorted(FOLDER.glob("*.json"))
 SLEPT = {
     "schema": "platform/sleep/1", "environment": "shop", "namespace": "team", "status": "done", "services": ["web"],
@@ -22,14 +32,14 @@ SLEPT = {
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.stem)
 def test_schema(path: Path) -> None:
-    """A schema is sound, and the page of the commands names it."""
+    """A schema is valid, and the page of the commands links to it."""
     Draft202012Validator.check_schema(json.loads(path.read_text()))
 
     assert f"(schemas/{path.name})" in (ROOT / "docs" / "commands.md").read_text()
 
 
-def test_what_keeps_to_it() -> None:
-    """A document is given back as it is."""
+def test_valid_document() -> None:
+    """A valid document is returned unchanged."""
     assert checked(SLEPT) is SLEPT
 
 
@@ -37,19 +47,19 @@ def test_what_keeps_to_it() -> None:
     "change",
     [
         pytest.param({"services": "web"}, id="another-type"),
-        pytest.param({"status": "asleep"}, id="a-word-it-does-not-know"),
-        pytest.param({"more": 1}, id="a-field-that-is-not-documented"),
-        pytest.param({"failures": [{"service": "web"}]}, id="a-field-missing-within"),
+        pytest.param({"status": "asleep"}, id="an-unknown-value"),
+        pytest.param({"more": 1}, id="an-undocumented-field"),
+        pytest.param({"failures": [{"service": "web"}]}, id="a-missing-inner-field"),
     ],
 )
-def test_what_does_not(change: dict[str, object]) -> None:
-    """A document that says something else is refused."""
+def test_invalid_document(change: dict[str, object]) -> None:
+    """A document that differs from its schema is an error."""
     with pytest.raises(ValidationError):
         checked({**SLEPT, **change})
 
 
-def test_readers_live_with_new_fields() -> None:
-    """As it is published, a schema lets fields be added."""
+def test_new_fields_are_allowed() -> None:
+    """A published schema allows new fields: they are added without a new number."""
     Draft202012Validator(json.loads((FOLDER / "sleep.json").read_text())).validate({**SLEPT, "more": 1})
 
 
@@ -63,8 +73,40 @@ def test_readers_live_with_new_fields() -> None:
     ],
 )
 def test_messages(project: Project, files: dict[str, str]) -> None:
-    """Messages as JSON are as their schema says."""
-    said = run_here("render", "--json-diagnostics", folder=project(files).path).stderr.splitlines()
+    """Messages as JSON match their schema."""
+    lines = run_here("render", "--json-diagnostics", folder=project(files).path).stderr.splitlines()
 
-    assert len(said) == 1
-    Draft202012Validator(schema("message")).validate(json.loads(said[0]))
+    assert len(lines) == 1
+    checked_event(lines[0])
+
+
+def test_parts_of_the_local_cluster() -> None:
+    """The supervisor writes the fields of a part as documented, before and after the part has run."""
+    never = Running({"name": "etcd"}).state()
+    ended = Running({"name": "etcd"}, starts=2, last_exit=1).state()
+
+    checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": {"a": never, "b": ended}})
+
+
+def test_events_of_the_link() -> None:
+    """The schema of the progress events has the kinds that the Go program writes."""
+    sources = (ROOT / "composeplat" / "dev" / "link" / "internal" / "machine").glob("*.go")
+    texts = [path.read_text() for path in sources if not path.stem.endswith("_test")]
+    written = {kind for text in texts for kind in _GO_EVENT.findall(text)}
+    kinds = [event["properties"]["event"] for event in published("progress")["oneOf"]]
+
+    assert written
+    assert written <= {name for kind in kinds for name in kind.get("enum", [kind.get("const")])}
+
+
+def promised_names() -> str:
+    codes = sorted(f"code {name}: {code.severity}" for name, code in CODES.items())
+    return "\n".join([*codes, *(line for path in SCHEMAS for line in fields(published(path.stem), path.stem))]) + "\n"
+
+
+def test_names_are_a_promise(request: pytest.FixtureRequest) -> None:
+    """No diagnostic code and no field of the JSON output changes by accident."""
+    if request.config.getoption("--bless"):
+        NAMES.write_text(promised_names())
+
+    assert NAMES.read_text().splitlines() == promised_names().splitlines(), "scripts rely on these names: see above"

@@ -20,6 +20,7 @@ from composeplat.cli.console import raw_terminal
 from composeplat.cli.progress_output import Screen, Table
 from composeplat.progress import Event, Phase, ServiceProgress
 from tests.conftest import ROOT
+from tests.schemas import checked_event
 from tests.terminal import Terminal
 
 #: What is shown, one after the other: a note, a pause in seconds, or the kind of an event and its fields.
@@ -199,7 +200,7 @@ def test_json() -> None:
         *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "message": "x"}, result, mode="json"
     )
 
-    assert [json.loads(line) for line in said.splitlines()] == [
+    assert [checked_event(line) for line in said.splitlines()] == [
         service("db", "applying"),
         service("web", "waiting", "waits for db: 0 of 1 ready"),
         {"event": "note", "message": "made namespace team"},

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.deploy.conftest import SLEEP, Environment
+from tests.schemas import checked_event
 
 TEXT = f"""\
 services:
@@ -32,7 +32,7 @@ def test_what_leaves_this_machine_is_said_first(environment: Environment, tmp_pa
 
     where = f"sends to cluster 'composeplat-local', namespace {environment.namespace}: "
     assert f"{where}1 file of './conf' (6 B); env file './web.env'\n" in preview.stderr
-    events = [one["event"] for line in deploy.stderr.splitlines() if "event" in (one := json.loads(line))]
+    events = [event["event"] for line in deploy.stderr.splitlines() if "event" in (event := checked_event(line))]
     assert events.index("publish") < events.index("service")
     assert "sends to" not in local.stderr
     assert "never-shown" not in preview.stderr + deploy.stderr + deploy.stdout

@@ -17,7 +17,7 @@ import pytest
 
 from composeplat.local.cluster import LocalCluster
 from tests.deploy.conftest import SLEEP, Environment, an_environment
-from tests.schemas import checked
+from tests.schemas import checked, checked_event
 from tests.terminal import Terminal
 
 WAIT = "trap exit TERM; while :; do sleep 0.2; done"
@@ -156,9 +156,9 @@ def test_events(shop: Environment, command: list[str]) -> None:
         words(shop, [*command, "--progress", "json", "--json"]), cwd=shop.folder, env=shop.variables,
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    *told, last = [json.loads(line) for line in done.stderr.splitlines()]
+    *events, last = [checked_event(line) for line in done.stderr.splitlines()]
 
-    assert all(one["event"] in ("step", "service", "note") for one in told)
+    assert all(event["event"] in ("step", "service", "note") for event in events)
     assert last.pop("event") == "result"
     assert checked(json.loads(done.stdout)) == last
 

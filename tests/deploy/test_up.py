@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import shutil
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from composeplat.cluster.api import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import PLATFORM, PORTS, SLEEP, Environment, Ran, an_environment, until
+from tests.schemas import checked_event
 from tests.terminal import Terminal
 
 IMAGE = "image: 'busybox:1.37'"
@@ -384,5 +384,5 @@ def test_the_only_one_is_chosen(shop: Environment) -> None:
 def test_events_are_json(shop: Environment) -> None:
     """With ``--progress json`` what happens is told on standard error, a line each."""
     ran = plainly(shop, "--progress", "json", "web", "--", "true").expect()
-    events = [json.loads(line)["event"] for line in ran.stderr.splitlines() if line.startswith("{")]
+    events = [checked_event(line)["event"] for line in ran.stderr.splitlines() if line.startswith("{")]
     assert {"connected", "synced", "ended"} <= set(events)
