@@ -108,7 +108,7 @@ def publications(
     loaded: Loaded, plan: Plan, services: Collection[str] = (), *, context: str, builds: bool = True
 ) -> tuple[Publication, ...]:
     """List what a deploy of some services, or of all, sends; images only where they are built."""
-    part = plan.only(services)
+    part = plan.limited_to(services)
     found = [*_to_cluster(loaded, part, context), *(to_registries(loaded, part.images) if builds else ())]
     return tuple(found)
 

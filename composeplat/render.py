@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from composeplat.plan.desired import Desired, Plan
+from composeplat.plan.desired import DesiredObject, Plan
 
 FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
 
@@ -35,7 +35,7 @@ def render_yaml(plan: Plan) -> str:
     return render_documents(plan.objects)
 
 
-def render_documents(objects: Iterable[Desired]) -> str:
+def render_documents(objects: Iterable[DesiredObject]) -> str:
     return "".join(f"---\n{to_yaml(desired.manifest)}" for desired in objects)
 
 

@@ -49,14 +49,14 @@ class EnvironmentView:
     def wanted(
         self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()
     ) -> list[ServiceQuery]:
-        twins = dev_workloads_by_service(workloads, self.environment)
+        dev_workloads = dev_workloads_by_service(workloads, self.environment)
         return [
             ServiceQuery(
                 name=service.name,
                 cluster_name=service.cluster_name,
                 kind=service.workload_kind,
                 urls=tuple(dict.fromkeys(one.url for one in addresses if one.service == service.cluster_name)),
-                twin=twins.get(service.cluster_name, ""),
+                dev_workload=dev_workloads.get(service.cluster_name, ""),
             )
             for service in self.planned.plan.services
             if service.name in self.chosen
@@ -81,7 +81,7 @@ def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView
     planned = plan_for(choice, looking=True)
     if planned is None:
         return None
-    planned.plan.chosen(services)
+    planned.plan.select_services(services)
     notice = stack_for(planned).notice_of_other_project()
     if notice:
         progress.note(notice)

@@ -19,7 +19,7 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
     if planned is None:
         return int(Exit.INVALID)
     plan = planned.plan
-    plan.chosen((service,))
+    plan.select_services((service,))
     notice = stack_for(planned).notice_of_other_project()
     if notice:
         raise ComposeplatError(
@@ -32,7 +32,7 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
-    command = Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, words=words, terminal=terminal)
+    command = Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=words, terminal=terminal)
     # Ctrl-C is the command's.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:

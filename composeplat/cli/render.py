@@ -34,7 +34,7 @@ def run(
     failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
     if failed:
         return Exit.INVALID
-    plan = plan.only(services)
+    plan = plan.limited_to(services)
     if folder:
         _write(Path(folder), render_files(plan))
     else:

@@ -121,7 +121,7 @@ def _choose(planned: Planned, name: str) -> Service:
     """The service that is meant: the one named, else the only one that has host volumes, else one is asked for."""
     services = planned.loaded.project.services
     if name:
-        planned.plan.chosen((name,))
+        planned.plan.select_services((name,))
         return services[name]
     fit = [service for service in services.values() if sync_paths(service)]
     if len(fit) == 1:

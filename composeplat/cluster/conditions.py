@@ -50,7 +50,7 @@ class WorkloadState(IntEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
     state: WorkloadState
-    words: str
+    message: str
     ready: int = 0
     wanted: int = 0
     cause: Cause | None = None
@@ -68,7 +68,7 @@ class ServiceStatus:
         return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
 
 
-def is_met(standing: ServiceStatus, condition: str) -> bool:
+def is_condition_met(standing: ServiceStatus, condition: str) -> bool:
     """Say whether a dependency's condition holds; that a port answers is for the caller to see."""
     match condition:
         case _ if condition == STARTED:
@@ -83,10 +83,10 @@ def is_met(standing: ServiceStatus, condition: str) -> bool:
 def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
-        return ServiceStatus(state=WorkloadState.ABSENT, words="is not there yet")
+        return ServiceStatus(state=WorkloadState.ABSENT, message="is not there yet")
     status = workload.get("status", {})
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0) and kind != "Job":
-        return ServiceStatus(state=WorkloadState.WAITING, words="is being taken up")
+        return ServiceStatus(state=WorkloadState.WAITING, message="is being taken up")
     if kind == "Job":
         return _job(workload, snapshot)
     present = _present_pods(kind, workload, snapshot)
@@ -102,7 +102,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     pods = [pod for pod in snapshot.pods if owner_uid(pod) == uid]
     names = pod_names(pods)
     if "Complete" in conditions:
-        return ServiceStatus(state=WorkloadState.COMPLETED, words="completed", ready=1, wanted=1, pods=names)
+        return ServiceStatus(state=WorkloadState.COMPLETED, message="completed", ready=1, wanted=1, pods=names)
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(job_failure_cause(job, failed, pods), 0, 1, names)
@@ -114,10 +114,10 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
         return _failed(cause, 0, 1, names)
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods):
-        words = f"is running; {retry.message}" if retry else "is running"
-        return ServiceStatus(state=WorkloadState.STARTED, words=words, wanted=1, pods=names, retry=retry)
-    words = _waiting(alive, snapshot) or (retry.message if retry else "")
-    return ServiceStatus(state=WorkloadState.WAITING, words=words, wanted=1, pods=names, retry=retry)
+        message = f"is running; {retry.message}" if retry else "is running"
+        return ServiceStatus(state=WorkloadState.STARTED, message=message, wanted=1, pods=names, retry=retry)
+    message = _waiting(alive, snapshot) or (retry.message if retry else "")
+    return ServiceStatus(state=WorkloadState.WAITING, message=message, wanted=1, pods=names, retry=retry)
 
 
 def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
@@ -128,39 +128,39 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
     updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
     if wanted == 0:
-        return ServiceStatus(state=WorkloadState.READY, words="is scaled to nothing", pods=names)
+        return ServiceStatus(state=WorkloadState.READY, message="is scaled to nothing", pods=names)
     if ready >= wanted and updated >= wanted and (others <= 0 or kind == "StatefulSet"):
         return ServiceStatus(
-            state=WorkloadState.READY, words=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names
+            state=WorkloadState.READY, message=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names
         )
     cause = next((c for c in (pod_failure_cause(p, snapshot) for p in pods) if c), None)
     cause = cause or (pod_creation_failure_cause(workload, snapshot) if len(pods) < wanted else None)
     if cause:
         return _failed(cause, ready, wanted, names)
-    words = f"{ready}/{wanted} ready"
+    message = f"{ready}/{wanted} ready"
     if others > 0 and ready >= wanted:
-        words = f"{words}, {others} of before still ending"
+        message = f"{message}, {others} of before still ending"
     elif waiting := _waiting(pods, snapshot):
-        words = f"{words}, {waiting}"
+        message = f"{message}, {waiting}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
-    return ServiceStatus(state=state, words=words, ready=ready, wanted=wanted, pods=names)
+    return ServiceStatus(state=state, message=message, ready=ready, wanted=wanted, pods=names)
 
 
 def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> ServiceStatus:
     return ServiceStatus(
-        state=WorkloadState.FAILED, words=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods
+        state=WorkloadState.FAILED, message=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods
     )
 
 
 def _with_outdated(standing: ServiceStatus, present: list[Object], held: list[Object]) -> ServiceStatus:
     """How a workload stands that has pods of the revision before, which stay until someone deletes them."""
     names = pod_names(held)
-    words = f"{standing.words}, {describe_outdated_pods(names)}"
+    message = f"{standing.message}, {describe_outdated_pods(names)}"
     cause = standing.cause
     if cause is not None and cause.pod in names:
         cause = replace(cause, hint=f"it runs the old revision: kubectl delete pod {cause.pod}")
     rest = len(present) + len(held) >= standing.wanted and all(is_ready(pod) for pod in present)
-    return replace(standing, words=words, cause=cause, outdated=names, waits_for_outdated=rest)
+    return replace(standing, message=message, cause=cause, outdated=names, waits_for_outdated=rest)
 
 
 def describe_outdated_pods(names: Sequence[str]) -> str:
@@ -205,7 +205,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
-    """What the first pod that is not ready is waiting for, in a few words."""
+    """What the first pod that is not ready is waiting for, in a few message."""
     for pod in pods:
         if is_ready(pod):
             continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_met
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met
 from composeplat.cluster.failure_causes import Cause
 
 
@@ -25,11 +25,11 @@ class DependencyState:
 
 def dependency_state(standing: ServiceStatus, condition: str, silent_port: int | None = None) -> DependencyState:
     """Judge a dependency; ``silent_port`` is the port that has to answer and does not."""
-    met = is_met(standing, condition)
+    met = is_condition_met(standing, condition)
     if met and silent_port is None:
         return DependencyState(is_met=True)
     if standing.state is WorkloadState.FAILED and standing.cause is not None:
         return DependencyState(clause=standing.cause.clause, cause=standing.cause)
     if standing.state is WorkloadState.COMPLETED:
         return DependencyState(clause="which ended before it was ready")
-    return DependencyState(message=f"nothing answers on port {silent_port} yet" if met else standing.words)
+    return DependencyState(message=f"nothing answers on port {silent_port} yet" if met else standing.message)

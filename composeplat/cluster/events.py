@@ -53,8 +53,8 @@ def _pattern(service: ServiceQuery) -> re.Pattern[str]:
     forms = [f"{kind}/{name}{rest}" for kind, rest in kinds]
     if service.kind == "StatefulSet":
         forms.append(f"PersistentVolumeClaim/.+-{name}-[0-9]+")
-    if service.twin:
-        forms += [f"{kind}/{re.escape(service.twin)}{rest}" for kind, rest in _OWNED["Deployment"].items()]
+    if service.dev_workload:
+        forms += [f"{kind}/{re.escape(service.dev_workload)}{rest}" for kind, rest in _OWNED["Deployment"].items()]
     return re.compile("|".join(forms))
 
 

@@ -38,7 +38,7 @@ class ServiceQuery:
     cluster_name: str
     kind: str
     urls: tuple[str, ...] = ()
-    twin: str = ""
+    dev_workload: str = ""
     """The Deployment that stands in for it while it is developed."""
 
 
@@ -90,18 +90,18 @@ def _ended_again(status: Object) -> bool:
 
 
 def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
-    kind, name = ("Deployment", service.twin) if service.twin else (service.kind, service.cluster_name)
+    kind, name = ("Deployment", service.dev_workload) if service.dev_workload else (service.kind, service.cluster_name)
     standing = workload_status(kind, name, snapshot)
     workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
     pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in standing.pods]
     state = WORDS[standing.state]
-    if service.twin:
+    if service.dev_workload:
         state = IN_DEVELOPMENT
     elif _sleeps(workload) and standing.state not in (WorkloadState.COMPLETED, WorkloadState.FAILED):
         state = ASLEEP
     cause = standing.cause or standing.retry
     waits = standing.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
-    problem = standing.words if waits else _last_end(pods, now)
+    problem = standing.message if waits else _last_end(pods, now)
     if standing.outdated and not waits:
         problem = describe_outdated_pods(standing.outdated)
     return StatusRow(

@@ -19,7 +19,7 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import is_met, workload_status
+from composeplat.cluster.conditions import is_condition_met, workload_status
 from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
@@ -37,7 +37,7 @@ class DependencyFailed(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Gate:
+class DependencyGate:
     """The waiting of one deployment."""
 
     plan: Plan
@@ -92,8 +92,8 @@ class Gate:
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
         standing = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
-        port = dependency.port_to_ask(edge.condition)
-        if port is None or not standing.pods or not is_met(standing, edge.condition):
+        port = dependency.port_to_probe(edge.condition)
+        if port is None or not standing.pods or not is_condition_met(standing, edge.condition):
             return dependency_state(standing, edge.condition)
         asked = asyncio.get_running_loop().run_in_executor(None, self._ask_port, standing.pods[0], port)
         return dependency_state(standing, edge.condition, port if await asked is False else None)

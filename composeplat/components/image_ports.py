@@ -14,10 +14,10 @@ from typing import Any
 import pulumi
 
 from composeplat.compose.variables import Variables
-from composeplat.plan.desired import Desired, ImageOf, Manifest
+from composeplat.plan.desired import BuiltImage, DesiredObject, Manifest
 from composeplat.plan.services import with_image_ports
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import Exposed, Ports
+from composeplat.registry.exposed_ports import ExposedPorts, Ports
 from composeplat.toolchain.cache import cache_folder
 
 #: Where it is false, no registry is asked.
@@ -27,21 +27,21 @@ FLAG = "PLATFORM_IMAGE_PORTS"
 class ImagePorts:
     def __init__(self, logins: Mapping[str, Login]) -> None:
         wanted = Variables.of(os.environ, {}, {}).flag(FLAG, default=True)
-        self._exposed = Exposed(cache_folder(os.environ) / "ports", os.environ, logins) if wanted else None
+        self._exposed = ExposedPorts(cache_folder(os.environ) / "ports", os.environ, logins) if wanted else None
 
-    def begin(self, objects: tuple[Desired, ...]) -> None:
+    def begin(self, objects: tuple[DesiredObject, ...]) -> None:
         """Begin to read what is known by name, all side by side."""
         if self._exposed:
             for desired in objects:
                 if desired.ports_of and isinstance(desired.ports_of, str):
                     self._exposed.ask(desired.ports_of)
 
-    def put_into(self, bound: Manifest, image: ImageOf | str, built: Mapping[str, pulumi.Input[str]]) -> None:
+    def put_into(self, bound: Manifest, image: BuiltImage | str, built: Mapping[str, pulumi.Input[str]]) -> None:
         if self._exposed and image:
             bound["spec"] = pulumi.Output.from_input(self._spec(self._exposed, bound["spec"], image, built))
 
     async def _spec(
-        self, exposed: Exposed, spec: Manifest, image: ImageOf | str, built: Mapping[str, pulumi.Input[str]]
+        self, exposed: ExposedPorts, spec: Manifest, image: BuiltImage | str, built: Mapping[str, pulumi.Input[str]]
     ) -> Manifest:
         if isinstance(image, str):
             return with_image_ports(spec, await _wait(exposed, image) or ())
@@ -54,6 +54,6 @@ class ImagePorts:
         return with_image_ports(spec, ports or ())
 
 
-async def _wait(exposed: Exposed, reference: str) -> Ports | None:
+async def _wait(exposed: ExposedPorts, reference: str) -> Ports | None:
     """Wait as long as there is time; what is read is for others too, who may wait for it still."""
     return await asyncio.shield(asyncio.wrap_future(exposed.ask(reference)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pulumi
 
-from composeplat.plan.desired import ImageOf, Manifest
+from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
 
 FIELD_MANAGER = "composeplat"
@@ -25,7 +25,7 @@ _OURS_TO_WAIT = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Late:
+class LateValues:
     """What manifests are given that only Pulumi's run knows."""
 
     confidential: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Late:
     """By the key of the Secret that has it."""
 
 
-def bind(manifest: Manifest, late: Late, *, awaits: bool) -> Manifest:
+def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     """Give a manifest of its own; ``awaits`` leaves waiting to Pulumi."""
     bound: Manifest = _bind(manifest, late)
     annotations = bound["metadata"].get("annotations") or {}
@@ -63,9 +63,9 @@ def salt_of(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     return metadata.apply(lambda found: str((found.annotations or {}).get(SALT_ANNOTATION) or found.uid))
 
 
-def _bind(value: Any, late: Late) -> Any:
+def _bind(value: Any, late: LateValues) -> Any:
     match value:
-        case ImageOf():
+        case BuiltImage():
             return late.images[value.service]
         case Fingerprint():
             return late.salts[value.secret].apply(value.keyed)

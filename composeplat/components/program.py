@@ -15,7 +15,7 @@ import pulumi
 
 from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
-from composeplat.components.dependency_gate import Gate
+from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.stack import ComposeStack
 from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.desired import Plan
@@ -35,7 +35,7 @@ CONFIGURATION = {
 
 
 def declare(
-    plan: Plan, *, cluster: str, gate: Gate | None, builder: str, building: Collection[str] | None = None
+    plan: Plan, *, cluster: str, gate: DependencyGate | None, builder: str, building: Collection[str] | None = None
 ) -> ComposeStack:
     """What ``platform deploy`` runs: a plan that is made already; of its images, those named are what all waits for."""
     stack = ComposeStack(

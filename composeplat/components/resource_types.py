@@ -22,7 +22,7 @@ _CLASSES = {
 }
 
 
-def register(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Register an object under its kind's own class, or, for a kind of others, as a custom resource."""
     version, kind = manifest["apiVersion"], manifest["kind"]
     rest = {_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
@@ -36,7 +36,7 @@ def register(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pul
     return registered
 
 
-def load(versions_and_kinds: set[tuple[str, str]]) -> None:
+def load_classes(versions_and_kinds: set[tuple[str, str]]) -> None:
     """Load the classes that will be wanted: to be called where there is time to wait for it."""
     for module in {_CLASSES[one] for one in versions_and_kinds if one in _CLASSES}:
         import_module(module)

@@ -14,17 +14,17 @@ import pulumi
 
 from composeplat.cluster.kubeconfig import find_access, read_kubeconfig
 from composeplat.cluster.watching import Watcher
-from composeplat.components.dependency_gate import Gate
+from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
-from composeplat.components.manifests import SALT_STAYS, Late, bind, salt_of, with_salt
-from composeplat.components.resource_types import register
+from composeplat.components.manifests import SALT_STAYS, LateValues, bind, salt_of, with_salt
+from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
 from composeplat.compose.load.contexts import check_builds
 from composeplat.compose.request import Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.plan import Plan, make_plan
-from composeplat.plan.desired import Desired, EndpointPlan, ImageBuild, ImageOf, ServicePlan, VolumePlan
+from composeplat.plan.desired import BuiltImage, DesiredObject, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
@@ -78,7 +78,7 @@ class ComposeStack(pulumi.ComponentResource):
         builder: str = "",
         registries: Sequence[Mapping[str, str]] = (),
         plan: Plan | None = None,
-        gate: Gate | None = None,
+        gate: DependencyGate | None = None,
         building: Collection[str] | None = None,
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -108,7 +108,7 @@ class ComposeStack(pulumi.ComponentResource):
         self,
         name: str,
         plan: Plan,
-        gate: Gate | None,
+        gate: DependencyGate | None,
         builder: str,
         building: Collection[str] | None,
         logins: Mapping[str, Login],
@@ -117,23 +117,23 @@ class ComposeStack(pulumi.ComponentResource):
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
         made: dict[str, pulumi.Resource] = {}
-        maker = _Maker(name, plan, made, logins, awaits=awaits)
-        self.services = {one.name: ComposeService(name, one, maker, child) for one in plan.services}
+        registrar = _Registrar(name, plan, made, logins, awaits=awaits)
+        self.services = {one.name: ComposeService(name, one, registrar, child) for one in plan.services}
         for image in plan.images:
             # Each after those it is built on, which services that wait for each other may have in another order.
             self.services[image.service].add_image(image, builder)
         # Nothing is deployed where a build fails: all else comes after all images.
-        maker.first = [built for one, built in maker.built.items() if building is None or one in building]
-        self.volumes = {one.name: ComposeVolume(name, one, maker, child) for one in plan.volumes}
+        registrar.first = [built for one, built in registrar.built.items() if building is None or one in building]
+        self.volumes = {one.name: ComposeVolume(name, one, registrar, child) for one in plan.volumes}
         for service in self.services.values():
             service.add_objects(gate)
-        self.endpoints = {one.name: ComposeEndpoints(name, one, maker, child) for one in plan.endpoints}
+        self.endpoints = {one.name: ComposeEndpoints(name, one, registrar, child) for one in plan.endpoints}
         urls = [url for endpoint in plan.endpoints for url in endpoint.urls]
         self.urls = pulumi.Output.from_input(urls)
         self.register_outputs({"urls": urls})
 
 
-class _Maker:
+class _Registrar:
     """Registers the objects of the plan, each after those it needs."""
 
     def __init__(
@@ -142,7 +142,7 @@ class _Maker:
         self.stack = stack
         self.made = made
         self.awaits = awaits
-        self.late = Late(confidential=plan.confidential)
+        self.late = LateValues(confidential=plan.confidential)
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
         self.first: list[pulumi.Resource] = []
@@ -152,9 +152,9 @@ class _Maker:
         self.ports.begin(plan.objects)
         self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
 
-    def make(
+    def register(
         self,
-        desired: Desired,
+        desired: DesiredObject,
         parent: pulumi.Resource,
         hooks: pulumi.ResourceHookBinding | None = None,
         *,
@@ -170,7 +170,7 @@ class _Maker:
         )  # fmt: skip
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
         self.ports.put_into(bound, desired.ports_of, self.late.images)
-        made = register(f"{self.stack}-{desired.key}", with_salt(bound) if is_salted else bound, opts)
+        made = register_object(f"{self.stack}-{desired.key}", with_salt(bound) if is_salted else bound, opts)
         self.made[desired.key] = made
         if is_salted:
             self.late.salts[desired.key] = salt_of(made)
@@ -182,9 +182,9 @@ class ComposeVolume(pulumi.ComponentResource):
 
     claim: pulumi.CustomResource
 
-    def __init__(self, stack: str, plan: VolumePlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, stack: str, plan: VolumePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
         super().__init__(VOLUME, f"{stack}-volume/{plan.cluster_name}", None, opts)
-        made = [maker.make(desired, self, keep=True) for desired in plan.objects]
+        made = [registrar.register(desired, self, keep=True) for desired in plan.objects]
         self.claim = made[-1]
         self.register_outputs({})
 
@@ -196,29 +196,29 @@ class ComposeService(pulumi.ComponentResource):
     image: pulumi.Output[str]
     """The image that runs; one that is built is named by its digest."""
 
-    def __init__(self, stack: str, plan: ServicePlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, stack: str, plan: ServicePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
         super().__init__(SERVICE, f"{stack}-service/{plan.cluster_name}", None, opts)
-        self._stack, self._plan, self._maker = stack, plan, maker
+        self._stack, self._plan, self._registrar = stack, plan, registrar
 
     def add_image(self, image: ImageBuild, builder: str) -> None:
-        built = self._maker.late.images
-        bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, ImageOf)}
+        built = self._registrar.late.images
+        bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, BuiltImage)}
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
         # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
         made = build_image(
-            f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases, self._maker.logins
+            f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases, self._registrar.logins
         )
         built[self._plan.name] = made.ref  # type: ignore[attr-defined]
-        self._maker.built[self._plan.name] = made
+        self._registrar.built[self._plan.name] = made
 
-    def add_objects(self, gate: Gate | None) -> None:
+    def add_objects(self, gate: DependencyGate | None) -> None:
         plan = self._plan
-        self.image = pulumi.Output.from_input(self._maker.late.images.get(plan.name, str(plan.image)))
+        self.image = pulumi.Output.from_input(self._registrar.late.images.get(plan.name, str(plan.image)))
         for desired in plan.objects:
             is_workload = desired.key.startswith("workload/")
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
-            self.workload = self._maker.make(desired, self, hooks)
+            self.workload = self._registrar.register(desired, self, hooks)
         self.register_outputs({})
 
 
@@ -227,10 +227,10 @@ class ComposeEndpoints(pulumi.ComponentResource):
 
     urls: pulumi.Output[list[str]]
 
-    def __init__(self, stack: str, plan: EndpointPlan, maker: _Maker, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, stack: str, plan: EndpointPlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
         super().__init__(ENDPOINTS, f"{stack}-endpoints/{plan.name}", None, opts)
         for desired in plan.objects:
-            maker.make(desired, self)
+            registrar.register(desired, self)
         self.urls = pulumi.Output.from_input(list(plan.urls))
         self.register_outputs({})
 
@@ -271,7 +271,7 @@ def _with_hint(told: Diagnostic | ComposeplatError) -> str:
     return f"{told}\n  hint: {told.hint}" if told.hint else str(told)
 
 
-def _ambient_gate(plan: Plan) -> Gate | None:
+def _ambient_gate(plan: Plan) -> DependencyGate | None:
     if not plan.edges:
         return None
     try:
@@ -279,4 +279,4 @@ def _ambient_gate(plan: Plan) -> Gate | None:
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
-    return Gate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT, plan.start_delays))
+    return DependencyGate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT, plan.start_delays))

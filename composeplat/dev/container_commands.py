@@ -1,4 +1,4 @@
-"""Run a command in a container that is there: of the service, or of its twin while it is developed."""
+"""Run a command in a running container: of the service, or of its dev workload while it is developed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Command:
     namespace: str
     pod: str
     container: str
-    words: tuple[str, ...]
+    args: tuple[str, ...]
     terminal: bool
 
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
-    """The pod of a service that a command goes to: one that is ready, rather its twin's, the youngest; none is ''."""
+    """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest."""
     running = [pod for pod in pods if service_of(pod) == service and _may_run(pod)]
     found = max(
         running,
@@ -48,7 +48,7 @@ def run_command(command: Command, target: Target, environment: Mapping[str, str]
         config = Path(folder) / "exec.json"
         write_private(config, json.dumps({
             "namespace": command.namespace, "pod": command.pod, "container": command.container,
-            "command": list(command.words), "terminal": command.terminal,
+            "command": list(command.args), "terminal": command.terminal,
         }))  # fmt: skip
         done = subprocess.run(
             [str(link.path), "exec", "--config", str(config)],

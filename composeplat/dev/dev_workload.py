@@ -1,9 +1,9 @@
-"""The twin of a workload, as data: the same pods, but for what a development container needs otherwise.
+"""The dev workload of a service, as data: the service's own pods, changed for development.
 
-Pure: what lives in the cluster comes in, manifests go out.
+Owns the manifests of the dev workload and of its sync volume, and the annotations by which the original is restored.
+Must not know the API: live objects come in, manifests go out, so that each change is tested without a cluster.
 
-The twin remembers what it stands in for, so that whoever finds it can give the original back: the one that started it
-may be long gone.
+The dev workload records the original, so that any later run can restore it: the process that started it may be gone.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _GRACE = 3
 _NOBODY = 65532
 
 
-def twin_name(service: str) -> str:
-    """The name of a twin, by the cluster name of its service."""
+def dev_workload_name(service: str) -> str:
+    """The name of a dev workload, by the cluster name of its service."""
     return shorten(f"{service}-platform-up")
 
 
@@ -57,17 +57,17 @@ def selector(identity: Identity, service: str) -> str:
     return f"{DEV_WORKLOAD_LABEL}={service},{ENVIRONMENT_LABEL}={identity.environment}"
 
 
-def original_of(twin: Object) -> OriginalWorkload | None:
+def original_of(dev_workload: Object) -> OriginalWorkload | None:
     try:
-        read = json.loads((twin["metadata"].get("annotations") or {})[ORIGINAL_ANNOTATION])
+        read = json.loads((dev_workload["metadata"].get("annotations") or {})[ORIGINAL_ANNOTATION])
         return OriginalWorkload(kind=str(read["kind"]), name=str(read["name"]), replicas=int(read["replicas"]))
     except (KeyError, ValueError, TypeError):
         return None
 
 
-def template_of(twin: Object) -> str:
-    """What tells of which pods it was made the twin."""
-    return str((twin["metadata"].get("annotations") or {}).get(_TEMPLATE, ""))
+def template_of(dev_workload: Object) -> str:
+    """What tells of which pods it was made the dev workload."""
+    return str((dev_workload["metadata"].get("annotations") or {}).get(_TEMPLATE, ""))
 
 
 def fingerprint(workload: Object) -> str:
@@ -77,7 +77,7 @@ def fingerprint(workload: Object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a twin is made from besides its original."""
+    """What a dev workload is made from besides its original."""
 
     identity: Identity
     service: str
@@ -99,10 +99,10 @@ def make_claim(wanted: Wanted) -> Manifest:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def make_twin(workload: Object, original: OriginalWorkload, wanted: Wanted, *, replicas: int) -> Manifest:
+def make_dev_workload(workload: Object, original: OriginalWorkload, wanted: Wanted, *, replicas: int) -> Manifest:
     """A Deployment with the pods of a workload, made fit for development."""
     metadata = wanted.identity.service_metadata(
-        twin_name(wanted.service), wanted.service,
+        dev_workload_name(wanted.service), wanted.service,
         {ORIGINAL_ANNOTATION: original.to_text(), _TEMPLATE: fingerprint(workload)},
     )  # fmt: skip
     metadata["labels"][DEV_WORKLOAD_LABEL] = wanted.service
@@ -110,7 +110,7 @@ def make_twin(workload: Object, original: OriginalWorkload, wanted: Wanted, *, r
     head = template.setdefault("metadata", {})
     head.pop("creationTimestamp", None)
     labels = {**head.get("labels", {}), DEV_WORKLOAD_LABEL: wanted.service}
-    # A Job's own marks would make the twin's pods count as the Job's.
+    # A Job's own marks would make the dev workload's pods count as the Job's.
     head["labels"] = {key: value for key, value in labels.items() if "job-name" not in key and "-uid" not in key}
     template["spec"] = _pod(template["spec"], workload, wanted)
     matched = {**wanted.identity.selector(wanted.service), DEV_WORKLOAD_LABEL: wanted.service}

@@ -1,6 +1,6 @@
 """One service under development: from the deployed service to a session in its container, and back.
 
-Owns the order: see that nobody else is at it, put the twin in place, link, keep all of it so, and give it back.
+Owns the order: see that nobody else is at it, put the dev workload in place, link, keep all of it so, and give it back.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Development:
         }  # fmt: skip
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
-        held = holder_of(swap.twin(), swap.api.server_time)
+        held = holder_of(swap.dev_workload(), swap.api.server_time)
         if held is None or not may_be_running(held):
             return
         who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
@@ -189,33 +189,33 @@ class Development:
         _end(held)
 
     def _keep(self, wanted: Wanted, link: Link) -> None:
-        """Renew our claim, and put the twin in place again where someone has deployed meanwhile."""
+        """Renew our claim, and put the dev workload in place again where someone has deployed meanwhile."""
         claim = Claim(self.service.name, self.say)
         with Api(self.target.access) as api:
             swap = self._swap(api)
             while not self._ended.wait(_LOOKED_EVERY):
                 try:
-                    twin = swap.twin()
-                    if twin is None:
+                    dev_workload = swap.dev_workload()
+                    if dev_workload is None:
                         self._over = (
                             f"{self.service.name} is not under development any more: it was given back or destroyed"
                         )
                     elif claim.age > _RENEWED_EVERY:
-                        self._over = self._renew(swap, twin)
+                        self._over = self._renew(swap, dev_workload)
                         claim.renew()
-                    if self._over or twin is None:
+                    if self._over or dev_workload is None:
                         link.end()
                         return
-                    if swap.is_behind(twin):
+                    if swap.is_behind(dev_workload):
                         self.say(f"{self.service.name} was deployed anew; its development container follows")
                         swap.take_place(wanted)
                 except ComposeplatError as error:
                     # The link says of a cluster that can't be reached; here the next round sees to it.
                     claim.fail(error)
 
-    def _renew(self, swap: Swap, twin: Object) -> str:
+    def _renew(self, swap: Swap, dev_workload: Object) -> str:
         """Say that we are at it still; gives the words where it is someone else now."""
-        held = holder_of(twin, swap.api.server_time)
+        held = holder_of(dev_workload, swap.api.server_time)
         if held is not None and held.get("id") != self._id:
             return f"{self.service.name} was taken over by {held.get('user') or 'someone'} on {held.get('host')}"
         swap.hold(self._holder())
@@ -224,7 +224,7 @@ class Development:
     def _let_go(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
             swap = self._swap(api)
-            held = holder_of(swap.twin(), swap.api.server_time)
+            held = holder_of(swap.dev_workload(), swap.api.server_time)
             if held is not None and held.get("id") == self._id:
                 swap.let_go()
 
@@ -233,7 +233,7 @@ class Development:
     def down(self, *, volumes: bool) -> bool:
         with Api(self.target.access) as api:
             swap = self._swap(api)
-            held = holder_of(swap.twin(), swap.api.server_time)
+            held = holder_of(swap.dev_workload(), swap.api.server_time)
             if held is not None:
                 _end(held)
             return swap.give_back(volumes=volumes)

@@ -1,7 +1,7 @@
-"""Put a twin in the place of a workload, and give the original back.
+"""Replace a service's workload with its dev workload, and restore the original.
 
-Owns the order of it, in which a kill at any moment leaves something that :func:`give_back` can set right: the twin,
-which remembers the original, is there before the original is touched, and goes last.
+Owns the order of the steps. A kill at any moment leaves a state that :meth:`Swap.give_back` can repair: the dev
+workload, which records the original, is created before the original changes, and is deleted last.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from composeplat.dev.dev_workload import (
     Object,
     Wanted,
     claim_name,
+    dev_workload_name,
     fingerprint,
     make_claim,
-    make_twin,
+    make_dev_workload,
     original_of,
     template_of,
-    twin_name,
 )
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
@@ -64,11 +64,11 @@ class Swap:
     def workload(self) -> Object | None:
         return self._get(self.kind, self.name)
 
-    def twin(self) -> Object | None:
-        found = self._get("Deployment", twin_name(self.name))
+    def dev_workload(self) -> Object | None:
+        found = self._get("Deployment", dev_workload_name(self.name))
         if found is not None and not is_dev_workload(found):
             raise ComposeplatError(
-                f"a Deployment '{twin_name(self.name)}' is there that is no development container",
+                f"a Deployment '{dev_workload_name(self.name)}' is there that is no development container",
                 "rename or delete it",
             )
         return found
@@ -94,21 +94,21 @@ class Swap:
     # taking the place
 
     def take_place(self, wanted: Wanted) -> None:
-        """Make the twin, send the original's pods away, and let the twin's come."""
+        """Make the dev workload, send the original's pods away, and let the dev workload's come."""
         workload = self._must_be_there()
-        twin = self.twin()
-        original = original_of(twin) if twin is not None else None
+        dev_workload = self.dev_workload()
+        original = original_of(dev_workload) if dev_workload is not None else None
         if original is None or read_replicas(workload) > 0:
             original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
         if self._get(CLAIM, claim_name(self.name)) is None:
             self.api.apply(make_claim(wanted))
-        running = twin is not None and read_replicas(twin) > 0 and read_replicas(workload) == 0
-        self.api.apply(make_twin(workload, original, wanted, replicas=int(running)))
+        running = dev_workload is not None and read_replicas(dev_workload) > 0 and read_replicas(workload) == 0
+        self.api.apply(make_dev_workload(workload, original, wanted, replicas=int(running)))
         if read_replicas(workload) > 0:
             self.api.patch(self._path(self.kind, self.name), replicas_patch(self.kind, 0))
         self._until_away(workload["metadata"]["uid"], "its own pods")
         if not running:
-            self.api.apply(make_twin(workload, original, wanted, replicas=1))
+            self.api.apply(make_dev_workload(workload, original, wanted, replicas=1))
 
     def _must_be_there(self) -> Object:
         workload = self.workload()
@@ -139,28 +139,30 @@ class Swap:
         return [one for one in found if {ref["uid"] for ref in one["metadata"].get("ownerReferences") or []} & owners]
 
     def until_ready(self, watcher: Watcher, timeout: float, tell: Callable[[str], None]) -> None:
-        """Wait until the twin's pod runs; why it does not is raised as soon as the cluster knows."""
+        """Wait until the dev workload's pod runs; why it does not is raised as soon as the cluster knows."""
         deadline = time.monotonic() + timeout
         words = ""
         while True:
             snapshot = watcher.latest
-            standing = workload_status("Deployment", twin_name(self.name), snapshot) if snapshot else None
+            standing = workload_status("Deployment", dev_workload_name(self.name), snapshot) if snapshot else None
             if standing is not None and standing.state is WorkloadState.READY:
                 return
             if standing is not None and standing.state is WorkloadState.FAILED and standing.cause is not None:
                 raise Failed(standing.cause)
-            if standing is not None and standing.words != words:
-                words = standing.words
+            if standing is not None and standing.message != words:
+                words = standing.message
                 tell(words)
             if time.monotonic() > deadline:
                 raise Failed(Cause(code="timeout", message=f"is not ready after {timeout:.0f} s: {words}",
                                    hint="give it longer with --timeout"))  # fmt: skip
             time.sleep(_ENOUGH)
 
-    def is_behind(self, twin: Object) -> bool:
+    def is_behind(self, dev_workload: Object) -> bool:
         """Say whether someone has deployed meanwhile: the original has other pods now, or pods at all."""
         workload = self.workload()
-        return workload is not None and (read_replicas(workload) > 0 or template_of(twin) != fingerprint(workload))
+        return workload is not None and (
+            read_replicas(workload) > 0 or template_of(dev_workload) != fingerprint(workload)
+        )
 
     # who holds it
 
@@ -171,40 +173,40 @@ class Swap:
         self._annotate(None)
 
     def _annotate(self, value: str | None) -> None:
-        path = self._path("Deployment", twin_name(self.name))
+        path = self._path("Deployment", dev_workload_name(self.name))
         self.api.patch(path, {"metadata": {"annotations": {HELD_BY: value}}})
 
     # giving back
 
     def give_back(self, *, volumes: bool) -> bool:
-        """Take the twin away and let the original's pods come; says whether there was a twin."""
-        twin = self.twin()
-        original = original_of(twin) if twin is not None else None
+        """Take the dev workload away and let the original's pods come; says whether there was a dev workload."""
+        dev_workload = self.dev_workload()
+        original = original_of(dev_workload) if dev_workload is not None else None
         if original is not None:
-            self._send_away(twin or {})
+            self._send_away(dev_workload or {})
             if original.replicas and self._get(original.kind, original.name) is not None:
                 path = self._path(original.kind, original.name)
                 self.api.patch(path, replicas_patch(original.kind, original.replicas))
                 forget_scaling(self.api, path)
-        if twin is not None:
-            self.api.delete(self._path("Deployment", twin_name(self.name)))
+        if dev_workload is not None:
+            self.api.delete(self._path("Deployment", dev_workload_name(self.name)))
         if volumes:
             self.api.delete(self._path(CLAIM, claim_name(self.name)))
-        return twin is not None
+        return dev_workload is not None
 
-    def _send_away(self, twin: Object) -> None:
-        if read_replicas(twin):
-            self.api.patch(self._path("Deployment", twin["metadata"]["name"]), replicas_patch("Deployment", 0))
-        self._until_away(twin["metadata"]["uid"], "its development container")
+    def _send_away(self, dev_workload: Object) -> None:
+        if read_replicas(dev_workload):
+            self.api.patch(self._path("Deployment", dev_workload["metadata"]["name"]), replicas_patch("Deployment", 0))
+        self._until_away(dev_workload["metadata"]["uid"], "its development container")
 
 
-def holder_of(twin: Object | None, now: float) -> dict[str, Any] | None:
-    """Who develops the service now, as far as its twin says; ``now`` is by the API server's clock, as is what it says.
+def holder_of(dev_workload: Object | None, now: float) -> dict[str, Any] | None:
+    """Who develops the service now, by its dev workload's annotation; ``now`` is a time of the API server's clock.
 
     The clocks of the machines of two developers may be minutes apart.
     """
     try:
-        held: dict[str, Any] = json.loads((twin or {})["metadata"]["annotations"][HELD_BY])
+        held: dict[str, Any] = json.loads((dev_workload or {})["metadata"]["annotations"][HELD_BY])
         return held if now - float(held["seen"]) < HOLDER_GONE_AFTER else None
     except (KeyError, ValueError, TypeError):
         return None

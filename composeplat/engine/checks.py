@@ -24,7 +24,7 @@ def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveSta
         check_live_state(plan, live_state, stack.origins, report, replaced_volumes=options.replaced_volumes)
         if report.errors:
             raise Refused(report)
-    images = plan.only(options.services).images
+    images = plan.limited_to(options.services).images
     if options.build is False:
         _check_built(stack, plan, images)
     else:

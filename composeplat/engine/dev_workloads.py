@@ -1,7 +1,7 @@
-"""Services under development, as a deploy has to see them: their own pods stay away while a twin stands in for them.
+"""Services under development, as a deploy has to see them: a dev workload replaces their own pods.
 
 Pure: what the namespace holds comes in, another plan goes out.
-How a twin is made is :mod:`composeplat.dev`'s.
+How a dev workload is made is :mod:`composeplat.dev`'s.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from composeplat.engine.preflight import Object, belongs_to
 from composeplat.names import OURS
-from composeplat.plan.desired import Desired, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 
 #: Marks what stands in for a service while it is developed; its value is the service.
 DEV_WORKLOAD_LABEL = f"{OURS}/up"
@@ -23,7 +23,7 @@ WORKLOADS = ("Deployment", "StatefulSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginalWorkload:
-    """What a twin stands in for, and how many pods of it there are to be."""
+    """What a dev workload stands in for, and how many pods of it there are to be."""
 
     kind: str
     name: str
@@ -39,7 +39,7 @@ def is_dev_workload(head: Object) -> bool:
 
 
 def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environment: str) -> dict[str, str]:
-    """Of objects by kind and name: the cluster name of a service under development -> its twin's name."""
+    """Of objects by kind and name: the cluster name of a service under development -> its dev workload's name."""
     return {
         head["metadata"]["labels"][DEV_WORKLOAD_LABEL]: name
         for (kind, name), head in objects.items()
@@ -68,7 +68,7 @@ def without_pods(plan: Plan, services: Collection[str]) -> Plan:
 def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     """The plan with other numbers of pods for some services, by their cluster names."""
 
-    def changed(desired: Desired) -> Desired:
+    def changed(desired: DesiredObject) -> DesiredObject:
         if desired.kind not in WORKLOADS:
             return desired
         spec = {**desired.manifest["spec"], **replicas_patch(desired.kind, counts[desired.name])["spec"]}
@@ -82,7 +82,7 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
 
 
 def planned_original(service: ServicePlan) -> OriginalWorkload:
-    """What a twin of a service should remember, by the plan."""
+    """What a dev workload of a service should remember, by the plan."""
     manifest = next(one.manifest for one in service.objects if one.kind in WORKLOADS)
     return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
 

@@ -103,9 +103,9 @@ class Monitor:
 
     def _tell_standing(self, service: ServicePlan, standing: ServiceStatus) -> None:
         if standing.is_done:
-            self.tell(service.name, Phase.READY, standing.words)
+            self.tell(service.name, Phase.READY, standing.message)
         else:
-            self.tell(service.name, Phase.WAITING, standing.words)
+            self.tell(service.name, Phase.WAITING, standing.message)
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Say whether nothing is to be waited for any more: all are ready or have failed, and jobs run at least."""

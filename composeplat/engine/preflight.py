@@ -15,7 +15,7 @@ from composeplat.compose.origins import Origins
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
-from composeplat.plan.desired import Desired, Plan
+from composeplat.plan.desired import DesiredObject, Plan
 
 Object = dict[str, Any]
 Key = tuple[str, str]
@@ -78,7 +78,7 @@ def api_path(kind: str, namespace: str, name: str) -> str:
     return f"{kind_path(KINDS[kind], kind, namespace)}/{name}"
 
 
-def object_keys(objects: Iterable[Desired]) -> list[Key]:
+def object_keys(objects: Iterable[DesiredObject]) -> list[Key]:
     return [(desired.kind, desired.name) for desired in objects]
 
 
@@ -95,7 +95,7 @@ def check_live_state(
                 _check_claim(desired, path, live_state, origins, report)
 
 
-def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[Desired, ...]]]:
+def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]]:
     for volume in plan.volumes:
         yield ("volumes", volume.name), volume.objects
     for service in plan.services:
@@ -104,7 +104,9 @@ def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[Desired, ...]]]:
         yield ("endpoints", endpoint.name), endpoint.objects
 
 
-def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report) -> None:
+def _say_foreign(
+    desired: DesiredObject, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report
+) -> None:
     labels = head["metadata"].get("labels") or {}
     owner = labels.get("app.kubernetes.io/managed-by") or "someone else"
     other = labels.get(ENVIRONMENT_LABEL)
@@ -124,7 +126,9 @@ def _say_foreign(desired: Desired, head: Object, path: PathKey, plan: Plan, orig
     )  # fmt: skip
 
 
-def _check_claim(desired: Desired, path: PathKey, live_state: LiveState, origins: Origins, report: Report) -> None:
+def _check_claim(
+    desired: DesiredObject, path: PathKey, live_state: LiveState, origins: Origins, report: Report
+) -> None:
     changes = changes_of_claim(desired, live_state)
     if changes:
         name = ".".join(str(part) for part in path)
@@ -135,7 +139,7 @@ def _check_claim(desired: Desired, path: PathKey, live_state: LiveState, origins
         )  # fmt: skip
 
 
-def changes_of_claim(desired: Desired, live_state: LiveState) -> list[str]:
+def changes_of_claim(desired: DesiredObject, live_state: LiveState) -> list[str]:
     """A claim's class and access can't change, nor can it shrink; to replace it is to lose what it holds."""
     if desired.name not in live_state.claims:
         return []
@@ -182,7 +186,7 @@ def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] =
     """
     headless = {one["metadata"]["name"]: one["spec"].get("clusterIP") == "None" for one in live}
 
-    def renamed(desired: Desired) -> Desired:
+    def renamed(desired: DesiredObject) -> DesiredObject:
         wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
         if desired.kind != "Service" or headless.get(desired.name, wanted) == wanted:
             return desired
@@ -195,7 +199,7 @@ def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] =
     return replace(plan, services=services, volumes=claims)
 
 
-def _renamed(desired: Desired) -> Desired:
+def _renamed(desired: DesiredObject) -> DesiredObject:
     metadata = {**desired.manifest["metadata"], "name": f"{desired.name}{REPLACED}"}
     return replace(desired, manifest={**desired.manifest, "metadata": metadata})
 

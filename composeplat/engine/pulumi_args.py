@@ -24,7 +24,7 @@ def deploy_args(plan: Plan, state: Mapping[str, Any], live_state: LiveState, opt
     words = ["--stack", plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
     if options.services:
         words += repeat_flag("--target", targets(plan, options.services))
-    part = plan.only(options.services)
+    part = plan.limited_to(options.services)
     if options.rerun_jobs:
         # One that is gone from the cluster is made anew anyhow.
         known = known_to_state(state) & live_state.object_metadata.keys()
@@ -53,7 +53,7 @@ def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild
 def targets(plan: Plan, names: Collection[str]) -> Iterable[str]:
     """All that services need, and what their parts are children of."""
     stack = plan.environment
-    part = plan.only(names)
+    part = plan.limited_to(names)
     yield from (f"**::{stack}-service/{service.cluster_name}" for service in part.services)
     yield from parents(plan, part.images)
     yield from (image_urn(plan, image) for image in part.images)

@@ -59,9 +59,9 @@ def prepare(stack: Stack, plan: Plan) -> None:
 def _load_ahead(plan: Plan) -> None:
     """Import what the program will use, while the cluster and the command line are waited for."""
     from composeplat.components import program  # noqa: F401, PLC0415 -- loads Pulumi
-    from composeplat.components.resource_types import load  # noqa: PLC0415 -- the same
+    from composeplat.components.resource_types import load_classes  # noqa: PLC0415 -- the same
 
-    load({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
+    load_classes({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
 def checkpoints(objects: float) -> Mapping[str, str]:

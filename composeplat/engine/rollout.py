@@ -127,7 +127,7 @@ def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> C
         code="", message="", logs=bool(standing.pods), pod=standing.pods[-1] if standing.pods else "",
         container=service.cluster_name,
     )  # fmt: skip
-    message = f"{lacks} after {seconds:.0f} s: {standing.words}"
+    message = f"{lacks} after {seconds:.0f} s: {standing.message}"
     return replace(shown, code="timeout", message=message, hint=shown.hint or "give it longer with --timeout")
 
 

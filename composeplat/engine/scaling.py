@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_met, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met, workload_status
 from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
@@ -219,8 +219,8 @@ class WakeUp:
 
     def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: ServiceStatus) -> int | None:
         """The port that has to answer and does not; none where none has to, or it does."""
-        port = dependency.port_to_ask(edge.condition)
-        if port is None or not standing.pods or not is_met(standing, edge.condition):
+        port = dependency.port_to_probe(edge.condition)
+        if port is None or not standing.pods or not is_condition_met(standing, edge.condition):
             return None
         return port if probe_port(self.api, self.plan.namespace, standing.pods[0], port) is False else None
 

@@ -13,12 +13,12 @@ from composeplat.compose.settings import Settings
 from composeplat.diagnostics import Report
 from composeplat.names import clean
 from composeplat.plan.desired import (
-    Desired,
+    BuiltImage,
+    DesiredObject,
     Edge,
     EndpointPlan,
     Identity,
     ImageBuild,
-    ImageOf,
     Plan,
     ServicePlan,
     VolumePlan,
@@ -35,8 +35,16 @@ from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import registry_of
 
 __all__ = [
-    "Desired", "Edge", "EndpointPlan", "ImageBuild", "ImageOf", "Plan", "ServicePlan", "VolumePlan", "make_plan",
-]  # fmt: skip
+    "BuiltImage",
+    "DesiredObject",
+    "Edge",
+    "EndpointPlan",
+    "ImageBuild",
+    "Plan",
+    "ServicePlan",
+    "VolumePlan",
+    "make_plan",
+]
 
 
 def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
@@ -93,21 +101,21 @@ def _plan_service(
         container_ports=container_ports(service),
         has_pull_secret=login is not None,
     )
-    objects: list[Desired] = []
+    objects: list[DesiredObject] = []
     if service.variables:
-        objects.append(Desired(key=f"environment/{name}", manifest=plan_environment(service, identity)))
+        objects.append(DesiredObject(key=f"environment/{name}", manifest=plan_environment(service, identity)))
     if storage.files:
-        objects.append(Desired(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
+        objects.append(DesiredObject(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
     if login is not None:
-        objects.append(Desired(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
+        objects.append(DesiredObject(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
     exposing = exposing_image(service, built, settings)
     cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
-    objects.append(Desired(key=f"service/{name}", manifest=cluster_service, ports_of=exposing))
+    objects.append(DesiredObject(key=f"service/{name}", manifest=cluster_service, ports_of=exposing))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
     needs += [f"claim/{claim}" for claim in storage.claims]
     needs += [f"workload/{clean(d.service)}" for d in service.depends_on if d.service in project.services]
-    objects.append(Desired(key=f"workload/{name}", manifest=workload, needs=tuple(needs)))
+    objects.append(DesiredObject(key=f"workload/{name}", manifest=workload, needs=tuple(needs)))
     return ServicePlan(
         name=service.name,
         cluster_name=name,

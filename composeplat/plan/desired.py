@@ -4,7 +4,7 @@ Owns the shape of what every door is given: rendered as YAML, registered with Pu
 Must not know Compose's keys, Pulumi or a cluster.
 
 A plan can be printed, compared and stored.
-Late values stand in it for what only a deploy knows: :class:`ImageOf`, the reference of an image that is still to be
+Late values stand in it for what only a deploy knows: :class:`BuiltImage`, the reference of an image that is still to be
 built, and :class:`~composeplat.plan.fingerprint.Fingerprint`. As a text each is what can be said before.
 """
 
@@ -25,7 +25,7 @@ _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
 
 
 @dataclass(frozen=True, slots=True)
-class ImageOf:
+class BuiltImage:
     """Stands in a manifest for the image that a service's build will give; ``name`` is what it will be pushed as."""
 
     service: str
@@ -36,7 +36,7 @@ class ImageOf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desired:
+class DesiredObject:
     """One Kubernetes object, exactly as kubectl would show it."""
 
     key: str
@@ -44,7 +44,7 @@ class Desired:
     manifest: Manifest
     needs: tuple[str, ...] = ()
     """Keys of objects that must be there before."""
-    ports_of: ImageOf | str = ""
+    ports_of: BuiltImage | str = ""
     """The image whose own ports a cluster service is to list, where they can be read; none where it names its own."""
 
     @property
@@ -67,7 +67,7 @@ class ImageBuild:
     """Made to carry host content that is too large for a Secret, not asked for by a ``build`` section."""
     contents: tuple[str, ...] = ()
     """The host paths whose content it carries; in the build's context each has its number for a name."""
-    bases: Mapping[str, ImageOf | str] = field(default_factory=dict)
+    bases: Mapping[str, BuiltImage | str] = field(default_factory=dict)
     """Images of other services that it is built on, by the name of the context."""
 
 
@@ -87,8 +87,8 @@ class ServicePlan:
     """As the definition writes it."""
     cluster_name: str
     workload_kind: str
-    image: ImageOf | str
-    objects: tuple[Desired, ...]
+    image: BuiltImage | str
+    objects: tuple[DesiredObject, ...]
     ports: tuple[int, ...] = ()
     """The TCP ports its container listens on."""
     has_health_check: bool = False
@@ -110,7 +110,7 @@ class ServicePlan:
                 return found
         return None
 
-    def port_to_ask(self, condition: str) -> int | None:
+    def port_to_probe(self, condition: str) -> int | None:
         """The port that has to answer for a condition: without a health check, healthy means that one does."""
         if condition != HEALTHY or self.has_health_check or not self.ports:
             return None
@@ -130,14 +130,14 @@ class ServicePlan:
 class VolumePlan:
     name: str
     cluster_name: str
-    objects: tuple[Desired, ...]
+    objects: tuple[DesiredObject, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPlan:
     name: str
     urls: tuple[str, ...]
-    objects: tuple[Desired, ...]
+    objects: tuple[DesiredObject, ...]
     routes: tuple[tuple[str, int], ...] = ()
     """The services and ports led to."""
 
@@ -158,7 +158,7 @@ class Plan:
     def with_confidential(self, values: tuple[str, ...]) -> Plan:
         return replace(self, confidential=values)
 
-    def chosen(self, names: Collection[str]) -> frozenset[str]:
+    def select_services(self, names: Collection[str]) -> frozenset[str]:
         """The services named, with all that they depend on; none named means all."""
         known = {service.name for service in self.services}
         if not names:
@@ -174,9 +174,9 @@ class Plan:
             chosen |= more
         return frozenset(chosen)
 
-    def only(self, names: Collection[str]) -> Plan:
+    def limited_to(self, names: Collection[str]) -> Plan:
         """The part of the plan that is about some services: they, their volumes, and the endpoints to them."""
-        chosen = self.chosen(names)
+        chosen = self.select_services(names)
         services = tuple(one for one in self.services if one.name in chosen)
         needed = {need for service in services for desired in service.objects for need in desired.needs}
         return replace(
@@ -193,7 +193,7 @@ class Plan:
         wanted = set(names)
         for image in reversed(self.images):
             if image.service in wanted:
-                wanted |= {base.service for base in image.bases.values() if isinstance(base, ImageOf)}
+                wanted |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}
         return tuple(one for one in self.images if one.service in wanted)
 
     def users_of(self, volume: str) -> tuple[ServicePlan, ...]:
@@ -202,7 +202,7 @@ class Plan:
         return tuple(one for one in self.services if any(claims & set(desired.needs) for desired in one.objects))
 
     @property
-    def images_alone(self) -> Plan:
+    def images_only(self) -> Plan:
         """The plan for a build: its images, and no object of a cluster."""
         services = tuple(replace(one, objects=()) for one in self.services)
         endpoints = tuple(replace(one, objects=()) for one in self.endpoints)
@@ -230,13 +230,13 @@ class Plan:
         return {image.service: image.build for image in self.images if not image.derived}
 
     @property
-    def objects(self) -> tuple[Desired, ...]:
+    def objects(self) -> tuple[DesiredObject, ...]:
         return tuple(desired for group in self.groups.values() for desired in group)
 
     @property
-    def groups(self) -> Mapping[str, tuple[Desired, ...]]:
+    def groups(self) -> Mapping[str, tuple[DesiredObject, ...]]:
         """The objects by group, under names that make good file names."""
-        named: dict[str, tuple[Desired, ...]] = {}
+        named: dict[str, tuple[DesiredObject, ...]] = {}
         for volume in self.volumes:
             named[f"volume-{volume.cluster_name}"] = volume.objects
         for service in self.services:

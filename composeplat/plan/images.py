@@ -8,7 +8,7 @@ from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Buil
 from composeplat.compose.origins import Checker
 from composeplat.compose.settings import Settings
 from composeplat.names import clean
-from composeplat.plan.desired import ImageBuild, ImageOf
+from composeplat.plan.desired import BuiltImage, ImageBuild
 
 #: How an additional context names the image of another service.
 _OF_SERVICE = "service:"
@@ -43,7 +43,7 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
         contents = tuple(mount.source for mount in host_mounts(service))
         build = Build(context="", dockerfile_inline=_dockerfile(service))
         return ImageBuild(service=service.name, reference=reference, build=build, derived=True, contents=contents)
-    bases: dict[str, ImageOf | str] = {}
+    bases: dict[str, BuiltImage | str] = {}
     for context, name in _bases(service).items():
         base = checker.project.services.get(name)
         if base is not None:
@@ -74,8 +74,8 @@ def _tell_of_circle(checker: Checker, waiting: Mapping[str, Service]) -> None:
     checker.say("dependency-cycle", path, f"closes a circle: {' -> '.join(circle)}", "remove one of these contexts")
 
 
-def image_of(service: Service, settings: Settings) -> ImageOf | str:
-    return ImageOf(service.name, image_reference(service, settings)) if _is_built(service) else service.image
+def image_of(service: Service, settings: Settings) -> BuiltImage | str:
+    return BuiltImage(service.name, image_reference(service, settings)) if _is_built(service) else service.image
 
 
 def built_references(services: Iterable[Service], settings: Settings) -> frozenset[str]:
@@ -83,7 +83,7 @@ def built_references(services: Iterable[Service], settings: Settings) -> frozens
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 
 
-def exposing_image(service: Service, built: frozenset[str], settings: Settings) -> ImageOf | str:
+def exposing_image(service: Service, built: frozenset[str], settings: Settings) -> BuiltImage | str:
     """The image whose ports a service's name is to list: none where the service names ports itself.
 
     One that another service builds is left out: it is read before that build, and might be another after it.

@@ -16,7 +16,7 @@ from composeplat.compose.model import HealthCheck, Resources, Service
 from composeplat.compose.settings import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
-from composeplat.plan.desired import Identity, ImageOf, Manifest
+from composeplat.plan.desired import BuiltImage, Identity, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.services import own_name_aliases
@@ -30,7 +30,7 @@ class PodInputs:
 
     identity: Identity
     settings: Settings
-    image: ImageOf | str
+    image: BuiltImage | str
     storage: Storage
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
 from composeplat.compose.values import show_size
 from composeplat.names import OURS, clean, config_key, shorten, slug
-from composeplat.plan.desired import Desired, Identity, Manifest, VolumePlan
+from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 
 _GIB = 1024**3
@@ -25,7 +25,9 @@ def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
         "metadata": identity.metadata(name, name, volume.labels),
         "spec": _claim_spec(volume.size, volume.storage_class, volume.access_mode),
     }
-    return VolumePlan(name=volume.name, cluster_name=name, objects=(Desired(key=f"claim/{name}", manifest=manifest),))
+    return VolumePlan(
+        name=volume.name, cluster_name=name, objects=(DesiredObject(key=f"claim/{name}", manifest=manifest),)
+    )
 
 
 def _claim_spec(size: int, storage_class: str = "", access_mode: str = "ReadWriteOnce") -> Manifest:

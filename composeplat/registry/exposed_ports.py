@@ -65,7 +65,7 @@ class _Noted:
     until: float
 
 
-class Exposed:
+class ExposedPorts:
     """Tells which ports images expose: from memory, or from their registries, side by side."""
 
     def __init__(

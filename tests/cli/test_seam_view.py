@@ -234,7 +234,7 @@ def test_exec(deployed: Seam) -> None:
 
     assert (outcome.status, outcome.stdout) == (7, "")
     assert ran == [
-        Command(namespace="team", pod=POD["metadata"]["name"], container="web", words=("ls", "-l"), terminal=False)
+        Command(namespace="team", pod=POD["metadata"]["name"], container="web", args=("ls", "-l"), terminal=False)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_met, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
@@ -49,7 +49,7 @@ def stands(workload: Object, *held: Object) -> ServiceStatus:
 
 
 def failed(cause: Cause, *pods: str) -> ServiceStatus:
-    return ServiceStatus(state=WorkloadState.FAILED, words=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
+    return ServiceStatus(state=WorkloadState.FAILED, message=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
@@ -66,7 +66,9 @@ def failed(cause: Cause, *pods: str) -> ServiceStatus:
 )
 def test_condition_is_met(condition: str, states: list[WorkloadState]) -> None:
     """Each condition is met in these states, and in no other."""
-    assert states == [state for state in WorkloadState if is_met(ServiceStatus(state=state, words=""), condition)]
+    assert states == [
+        state for state in WorkloadState if is_condition_met(ServiceStatus(state=state, message=""), condition)
+    ]
 
 
 # absent and not yet seen ----------------------------------------------------------------------------------------------
@@ -83,7 +85,7 @@ def test_absent(kind: str, name: str) -> None:
     """A workload that is not there is absent, whatever has its name or kind."""
     ready = pod(SET, state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.ABSENT, words="is not there yet") == workload_status(
+    assert ServiceStatus(state=WorkloadState.ABSENT, message="is not there yet") == workload_status(
         kind, name, snapshot(WEB, SET, ready)
     )
 
@@ -100,7 +102,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
     """Until a controller has seen the last change, the pods that are there say nothing."""
     ready = pod(owner, state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, words="is being taken up") == stands(workload, SET, ready)
+    assert ServiceStatus(state=WorkloadState.WAITING, message="is being taken up") == stands(workload, SET, ready)
 
 
 # steady workloads that get there --------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
 
 def test_no_pod_yet() -> None:
     """Without a pod a workload waits, and there is no more to say."""
-    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == web()
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == web()
 
 
 def test_deployment_ready() -> None:
@@ -117,7 +119,7 @@ def test_deployment_ready() -> None:
     pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
     names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
 
-    assert ServiceStatus(state=WorkloadState.READY, words="2/2 ready", ready=2, wanted=2, pods=names) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, wanted=2, pods=names) == stands(
         workload, SET, *pods
     )
 
@@ -126,7 +128,7 @@ def test_stateful_set_ready() -> None:
     """A StatefulSet is ready when as many pods are as are wanted."""
     ready = pod(DB, "0", state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.READY, words="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, message="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(
         DB, ready
     )
 
@@ -145,7 +147,7 @@ def test_some_of_several_ready() -> None:
 
     expected = ServiceStatus(
         state=WorkloadState.STARTED,
-        words="1/2 ready, creating its container",
+        message="1/2 ready, creating its container",
         ready=1,
         wanted=2,
         pods=("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb"),
@@ -155,7 +157,7 @@ def test_some_of_several_ready() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "state", "words"),
+    ("made", "state", "message"),
     [
         pytest.param(pod(SET), WorkloadState.WAITING, "creating its pod", id="no-container-yet"),
         pytest.param(
@@ -189,29 +191,29 @@ def test_some_of_several_ready() -> None:
         pytest.param(pod(SET, state=running()), WorkloadState.STARTED, "started, not ready yet", id="running"),
     ],
 )
-def test_what_it_waits_for(made: Object, state: WorkloadState, words: str) -> None:
+def test_what_it_waits_for(made: Object, state: WorkloadState, message: str) -> None:
     """A pod on its way says in a few words how far it is; it has started once a container runs."""
-    assert ServiceStatus(state=state, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == web(made)
+    assert ServiceStatus(state=state, message=f"0/1 ready, {message}", wanted=1, pods=(POD,)) == web(made)
 
 
 def test_pulling() -> None:
     """A container that is being made is told apart from one whose image is on its way."""
     made = pod(SET, state=waiting("ContainerCreating"))
 
-    assert web(made, event(made, "Pulling", kind="Normal")).words == "0/1 ready, pulling its image"
+    assert web(made, event(made, "Pulling", kind="Normal")).message == "0/1 ready, pulling its image"
 
 
 def test_pulling_of_another_pod() -> None:
     """The events of another pod say nothing of this one."""
     made, other = pod(SET, state=waiting("ContainerCreating")), pod(SET, "other")
 
-    assert web(made, event(other, "Pulling", kind="Normal")).words == "0/1 ready, creating its container"
+    assert web(made, event(other, "Pulling", kind="Normal")).message == "0/1 ready, creating its container"
 
 
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
 def test_scaled_to_nothing(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
-    assert ServiceStatus(state=WorkloadState.READY, words="is scaled to nothing") == stands(workload)
+    assert ServiceStatus(state=WorkloadState.READY, message="is scaled to nothing") == stands(workload)
 
 
 # only the present revision --------------------------------------------------------------------------------------------
@@ -221,8 +223,8 @@ def test_old_pods_still_ending() -> None:
     """A Deployment is not ready before the pods of the revision before are gone."""
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
-    words = "1/1 ready, 1 of before still ending"
-    expected = ServiceStatus(state=WorkloadState.STARTED, words=words, ready=1, wanted=1, pods=(POD,))
+    message = "1/1 ready, 1 of before still ending"
+    expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, wanted=1, pods=(POD,))
 
     assert expected == stands(workload, SET, old, *pods)
 
@@ -246,9 +248,9 @@ def test_old_deployment_pods_are_not_judged() -> None:
     old = replica_set(WEB, 1)
     crashing = pod(old, **CRASHING, last=ended(1))
     standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
-    words = "0/1 ready, started, not ready yet"
+    message = "0/1 ready, started, not ready yet"
 
-    assert ServiceStatus(state=WorkloadState.STARTED, words=words, wanted=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=WorkloadState.STARTED, message=message, wanted=1, pods=(POD,)) == standing
 
 
 def test_old_stateful_set_pods_are_not_judged() -> None:
@@ -257,7 +259,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 
     standing = stands(stateful_set(updated=0, total=1), crashing)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == standing
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == standing
 
 
 @pytest.mark.parametrize(
@@ -280,7 +282,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 )
 def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
     """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
-    assert ServiceStatus(state=WorkloadState.WAITING, words="0/1 ready", wanted=1) == stands(workload, *owners, one)
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == stands(workload, *owners, one)
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -299,7 +301,7 @@ def test_on_delete_is_judged_by_the_pods_it_has() -> None:
     """Pods of the revision before count, and are named: nothing but their deletion replaces them."""
     pods = [old(suffix, state=running(), ready=True) for suffix in ("0", "1")]
     expected = ServiceStatus(
-        state=WorkloadState.READY, words=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
+        state=WorkloadState.READY, message=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
         waits_for_outdated=True,
     )  # fmt: skip
 
@@ -312,7 +314,7 @@ def test_an_outdated_pod_that_is_not_ready() -> None:
     standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", state=running()))
 
     assert (standing.state, standing.is_done, standing.outdated) == (WorkloadState.STARTED, True, BOTH)
-    assert not is_met(standing, HEALTHY)
+    assert not is_condition_met(standing, HEALTHY)
 
 
 def test_an_outdated_pod_that_crashes() -> None:
@@ -347,30 +349,33 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
     [
         pytest.param(
             [pod(MIGRATE)],
-            ServiceStatus(state=WorkloadState.WAITING, words="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.WAITING, message="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
             id="pod-being-made",
         ),
         pytest.param(
             [pod(MIGRATE, state=running())],
-            ServiceStatus(state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="running",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(0, "Completed"))],
-            ServiceStatus(state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p",)),
             id="ended-and-not-yet-counted",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
             ServiceStatus(
-                state=WorkloadState.STARTED, words="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")
+                state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")
             ),
             id="second-try",
         ),
         pytest.param(
             [pod(MIGRATE, **CRASHING, last=ended(1))],
             ServiceStatus(
-                state=WorkloadState.WAITING, words="it crashed, and is started again", wanted=1, pods=("migrate-x7k2p",)
+                state=WorkloadState.WAITING,
+                message="it crashed, and is started again",
+                wanted=1,
+                pods=("migrate-x7k2p",),
             ),
             id="tries-left-in-the-same-pod",
         ),
@@ -392,7 +397,7 @@ def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
     standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
     expected = ServiceStatus(
-        state=WorkloadState.COMPLETED, words="completed", ready=1, wanted=1, pods=("migrate-x7k2p",)
+        state=WorkloadState.COMPLETED, message="completed", ready=1, wanted=1, pods=("migrate-x7k2p",)
     )
 
     assert expected == standing
@@ -483,7 +488,7 @@ def test_job_failed_without_pods() -> None:
     tried = {**job(condition="Failed"), "status": {**job(condition="Failed")["status"], "failed": 7}}
 
     assert failed(cause) == stands(job(condition="Failed"))
-    assert stands(tried).words == f"failed, after 7 tries; {gone}"
+    assert stands(tried).message == f"failed, after 7 tries; {gone}"
 
 
 RERUN = "run it again with --rerun-jobs"
@@ -518,7 +523,7 @@ RETRY = Cause(code="job-retried", message=AGAIN, origin=("command",), logs=True,
 
 
 @pytest.mark.parametrize(
-    ("pods", "state", "words"),
+    ("pods", "state", "message"),
     [
         pytest.param([FIRST], WorkloadState.WAITING, AGAIN, id="between-tries"),
         pytest.param([FIRST, pod(MIGRATE)], WorkloadState.WAITING, "creating its pod", id="next-try-comes"),
@@ -527,18 +532,18 @@ RETRY = Cause(code="job-retried", message=AGAIN, origin=("command",), logs=True,
         ),
     ],
 )
-def test_a_job_that_tries_again(pods: list[Object], state: WorkloadState, words: str) -> None:
+def test_a_job_that_tries_again(pods: list[Object], state: WorkloadState, message: str) -> None:
     """A Job that has tries left has not failed, and says why its last try did."""
     names = tuple(one["metadata"]["name"] for one in pods)
 
-    assert ServiceStatus(state=state, words=words, wanted=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
+    assert ServiceStatus(state=state, message=message, wanted=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
 
 
 def test_a_job_without_tries_left() -> None:
     """A Job that is about to be called failed does not try again."""
     standing = stands(MIGRATE, FIRST)
 
-    assert (standing.state, standing.retry, standing.words) == (WorkloadState.WAITING, None, "")
+    assert (standing.state, standing.retry, standing.message) == (WorkloadState.WAITING, None, "")
 
 
 def test_job_whose_pod_fails() -> None:
@@ -806,7 +811,7 @@ def test_not_started(reason: str) -> None:
     )
 
     assert failed(cause, POD) == web(made, age={"unmade": 5.0})
-    assert ServiceStatus(state=WorkloadState.WAITING, words=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
+    assert ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
         made, age={"unmade": 4.9}
     )
 
@@ -875,7 +880,7 @@ def test_unschedulable_for_a_moment() -> None:
     standing = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})
 
     assert (
-        ServiceStatus(state=WorkloadState.WAITING, words=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,))
+        ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,))
         == standing
     )
 
@@ -928,7 +933,7 @@ def test_an_autoscaler_that_refuses() -> None:
     made = pod(SET, scheduling_failure=ROOM)
     standing = web(made, event(made, "NotTriggerScaleUp", NOT_ADDED, kind="Normal"), age={"unscheduled": 60.0})
 
-    assert standing.words == f"no node can run it: {ROOM}; the autoscaler adds none: {NOT_ADDED}"
+    assert standing.message == f"no node can run it: {ROOM}; the autoscaler adds none: {NOT_ADDED}"
 
 
 def test_room_that_is_being_made() -> None:
@@ -938,7 +943,7 @@ def test_room_that_is_being_made() -> None:
 
     for held in ((made, event(made, "Nominated", kind="Normal")), (preempting,)):
         standing = web(*held, age={"unscheduled": 10_000.0})
-        assert (standing.state, standing.words) == (
+        assert (standing.state, standing.message) == (
             WorkloadState.WAITING,
             f"0/1 ready, {WAITS}: room is being made for it",
         )
@@ -1149,18 +1154,18 @@ def test_unhealthy(events: list[Object], times: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "age", "words"),
+    ("count", "age", "message"),
     [
         pytest.param(1, PATIENCE, "health check failed once", id="not-often-enough"),
         pytest.param(3, PATIENCE, "health check failed 3 times", id="still-not"),
         pytest.param(4, PATIENCE - 0.1, "health check failed 4 times", id="not-long-enough"),
     ],
 )
-def test_not_yet_unhealthy(count: int, age: float, words: str) -> None:
+def test_not_yet_unhealthy(count: int, age: float, message: str) -> None:
     """A health check may fail some times, and for some time."""
-    assert ServiceStatus(state=WorkloadState.STARTED, words=f"0/1 ready, {words}", wanted=1, pods=(POD,)) == checked(
-        unhealthy(count=count), age=age
-    )
+    assert ServiceStatus(
+        state=WorkloadState.STARTED, message=f"0/1 ready, {message}", wanted=1, pods=(POD,)
+    ) == checked(unhealthy(count=count), age=age)
 
 
 @pytest.mark.parametrize(
@@ -1187,7 +1192,7 @@ def test_unhealthy_without_words() -> None:
     """A check that fails without a word gave no answer."""
     standing = checked(unhealthy("Readiness probe failed: ", count=4), age=PATIENCE)
 
-    assert standing.words == "its health check failed 4 times: no answer"
+    assert standing.message == "its health check failed 4 times: no answer"
 
 
 @pytest.mark.parametrize(

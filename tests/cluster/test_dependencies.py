@@ -13,7 +13,7 @@ KILLED = Cause(code="crash-loop", message="was killed: out of memory (3 times)")
 
 
 def standing(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
-    return ServiceStatus(state=state, words="0/1 ready", cause=cause)
+    return ServiceStatus(state=state, message="0/1 ready", cause=cause)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from composeplat.cluster.status import ServiceQuery
 from tests.cluster.objects import MOMENT, deployment, event
 
 WEB = ServiceQuery(name="Web", cluster_name="web", kind="Deployment")
-API = ServiceQuery(name="web-api", cluster_name="web-api", kind="Deployment", twin="web-api-platform-up")
+API = ServiceQuery(name="web-api", cluster_name="web-api", kind="Deployment", dev_workload="web-api-platform-up")
 DB = ServiceQuery(name="db", cluster_name="db", kind="StatefulSet")
 MIGRATE = ServiceQuery(name="migrate", cluster_name="migrate", kind="Job")
 OTHERS = {"PersistentVolumeClaim/data": "", "Ingress/site": "Web"}

@@ -86,11 +86,11 @@ def test_a_service_that_sleeps() -> None:
 
 def test_a_service_under_development() -> None:
     """Its row is that of what stands in for it."""
-    twin = deployment("web-platform-up")
-    owner = replica_set(twin)
+    dev_workload = deployment("web-platform-up")
+    owner = replica_set(dev_workload)
     one = pod(owner, state=running(), ready=True)
-    wanted = ServiceQuery(name="web", cluster_name="web", kind="Deployment", twin="web-platform-up")
-    (row,) = status_rows([wanted], snapshot(deployment(replicas=0), twin, owner, one), NOW)
+    wanted = ServiceQuery(name="web", cluster_name="web", kind="Deployment", dev_workload="web-platform-up")
+    (row,) = status_rows([wanted], snapshot(deployment(replicas=0), dev_workload, owner, one), NOW)
     assert (row.state, row.ready, row.pods) == ("in-development", 1, (one["metadata"]["name"],))
 
 

@@ -11,7 +11,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
-from composeplat.components.dependency_gate import DependencyFailed, Gate
+from composeplat.components.dependency_gate import DependencyFailed, DependencyGate
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Patience
 from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
@@ -45,7 +45,7 @@ def held(*objects: Object, patience: Patience, required: bool = True) -> tuple[s
     edge = Edge(service="api", dependency="db", condition="service_healthy", required=required)
     failures: dict[str, Cause] = {}
     told: list[str] = []
-    gate = Gate(
+    gate = DependencyGate(
         plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
         watcher=View(snapshot(DB, OWNER, *objects)), patience=patience, failed=failures.__setitem__,
         told=lambda _, words: told.append(words),

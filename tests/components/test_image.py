@@ -93,7 +93,7 @@ def test_images_alone(project: Project) -> None:
     plan = project({"compose.yaml": text, **DOCKERFILES}).read(name="shop", registry="localhost").plan
     assert plan is not None
 
-    registered = run(lambda: declare(plan.images_alone, cluster="one", gate=None, builder=""))
+    registered = run(lambda: declare(plan.images_only, cluster="one", gate=None, builder=""))
 
     assert registered.names == [
         ("composeplat:index:ComposeStack", "shop"),

@@ -19,7 +19,7 @@ from pulumi.runtime.stack import run_pulumi_func
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.watching import Watcher
-from composeplat.components.dependency_gate import Gate
+from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.program import declare_configured
 from composeplat.components.stack import ComposeStack
 from composeplat.plan import Plan
@@ -505,7 +505,7 @@ def test_hooks(folder: Folder) -> None:
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
-    gate = Gate(plan=plan, access=access, watcher=watcher, patience=Patience(1))
+    gate = DependencyGate(plan=plan, access=access, watcher=watcher, patience=Patience(1))
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
 
@@ -521,7 +521,9 @@ def test_a_workload_that_is_in_the_way(folder: Folder) -> None:
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
-    gate = Gate(plan=plan, access=access, watcher=watcher, patience=Patience(1), existing={("StatefulSet", "db"): True})
+    gate = DependencyGate(
+        plan=plan, access=access, watcher=watcher, patience=Patience(1), existing={("StatefulSet", "db"): True}
+    )
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
 

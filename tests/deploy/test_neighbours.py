@@ -85,16 +85,16 @@ def test_development_beside_a_helm_release(environment: Environment) -> None:
     theirs = install(environment)
     up = Up(environment, "redis", *SH)
     up.prompt()
-    twin = {one["metadata"]["name"] for one in environment.pods()} - theirs
+    dev_workload = {one["metadata"]["name"] for one in environment.pods()} - theirs
 
-    assert len(twin) == 1
-    assert until(lambda: addresses(environment, "redis") == twin)
+    assert len(dev_workload) == 1
+    assert until(lambda: addresses(environment, "redis") == dev_workload)
     assert addresses(environment, "shop-redis-master") == theirs
     assert {name: pods_of(environment, name) for name in ("shop-redis-master", "redis-platform-up")} == {
-        "shop-redis-master": theirs, "redis-platform-up": twin,
+        "shop-redis-master": theirs, "redis-platform-up": dev_workload,
     }  # fmt: skip
     (row,) = environment.platform("status", "--json").expect().json["services"]
-    assert set(row["pods"]) == twin
+    assert set(row["pods"]) == dev_workload
     assert "of-helm" not in environment.platform("logs").expect().stdout
     assert up.leave() == 0
 

@@ -260,14 +260,14 @@ def test_a_service_under_development_is_left_alone(environment: Environment) -> 
     web = environment.get("apps/v1", "Deployment", "web")
     assert web is not None
     labels = {**web["metadata"]["labels"], "dev.platform.com/up": "web"}
-    pods = {**web["spec"]["template"], "metadata": {"labels": {**labels, "role": "twin"}}}
-    twin = {
+    pods = {**web["spec"]["template"], "metadata": {"labels": {**labels, "role": "dev workload"}}}
+    dev_workload = {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web-platform-up", "namespace": environment.namespace, "labels": labels},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"role": "twin"}}, "template": pods},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"role": "dev workload"}}, "template": pods},
     }  # fmt: skip
     with environment.api() as api:
-        api.apply(twin)
+        api.apply(dev_workload)
         api.patch(f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web", {"spec": {"replicas": 0}})
 
     slept = environment.platform("sleep").expect()

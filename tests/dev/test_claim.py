@@ -17,7 +17,7 @@ from tests.cluster.objects import Server
 SERVER_TIME = 1577880000
 
 
-def twin(**held: Any) -> dict[str, Any]:
+def dev_workload(**held: Any) -> dict[str, Any]:
     return {"metadata": {"annotations": {HELD_BY: json.dumps(held)}}}
 
 
@@ -28,7 +28,7 @@ def test_a_claim_is_by_the_servers_clock() -> None:
         api.get("/version")
         swap.hold({"id": "mine"})
         written = json.loads(json.loads(server.asked[-1].body)["metadata"]["annotations"][HELD_BY])
-        held = holder_of(twin(**written), api.server_time)
+        held = holder_of(dev_workload(**written), api.server_time)
 
     assert written["id"] == "mine"
     assert 0 <= written["seen"] - SERVER_TIME < 5
@@ -38,7 +38,7 @@ def test_a_claim_is_by_the_servers_clock() -> None:
 @pytest.mark.parametrize(("age", "is_held"), [(HOLDER_GONE_AFTER - 1, True), (HOLDER_GONE_AFTER + 1, False)])
 def test_a_claim_that_is_not_renewed(age: float, *, is_held: bool) -> None:
     """A holder that has not been heard of for half a minute has gone."""
-    assert is_held is (holder_of(twin(seen=SERVER_TIME), SERVER_TIME + age) is not None)
+    assert is_held is (holder_of(dev_workload(seen=SERVER_TIME), SERVER_TIME + age) is not None)
 
 
 def test_a_claim_that_can_not_be_renewed_is_told() -> None:

@@ -1,4 +1,4 @@
-"""The twin of a workload, as data."""
+"""The dev workload of a workload, as data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from composeplat.dev.dev_workload import (
     Wanted,
     claim_name,
+    dev_workload_name,
     fingerprint,
     make_claim,
-    make_twin,
+    make_dev_workload,
     original_of,
     template_of,
-    twin_name,
 )
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import OriginalWorkload
@@ -56,55 +56,55 @@ def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"name": "web"}, "spec": {"replicas": 3, "template": template, **more}}
 
 
-def twin(of: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def dev_workload(of: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     wanted = Wanted(identity=IDENTITY, service="web", helper="r/agent@sha256:2", **{"paths": (FOLDER, FILE), **more})
-    return make_twin(of or workload(), ORIGINAL_ANNOTATION, wanted, replicas=1)
+    return make_dev_workload(of or workload(), ORIGINAL_ANNOTATION, wanted, replicas=1)
 
 
 def pod(**more: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = twin(**more)["spec"]["template"]["spec"]
+    spec: dict[str, Any] = dev_workload(**more)["spec"]["template"]["spec"]
     return spec
 
 
 def test_it_is_found_by_the_same_service() -> None:
     """Its pods carry the labels that the cluster's Service selects."""
-    labels = twin()["spec"]["template"]["metadata"]["labels"]
+    labels = dev_workload()["spec"]["template"]["metadata"]["labels"]
     assert IDENTITY.selector("web").items() <= labels.items()
 
 
 def test_it_does_not_select_the_originals_pods() -> None:
     """What it selects has a mark that only its own pods carry."""
-    assert twin()["spec"]["selector"]["matchLabels"]["dev.platform.com/up"] == "web"
+    assert dev_workload()["spec"]["selector"]["matchLabels"]["dev.platform.com/up"] == "web"
 
 
 def test_it_belongs_to_the_environment() -> None:
     """It is ours, so that the end of the environment is its end."""
-    labels = twin()["metadata"]["labels"]
+    labels = dev_workload()["metadata"]["labels"]
     assert IDENTITY.service_labels("web").items() <= labels.items()
 
 
 def test_it_remembers_the_original() -> None:
     """Whoever finds it can give the original back."""
-    assert original_of(twin()) == ORIGINAL_ANNOTATION
+    assert original_of(dev_workload()) == ORIGINAL_ANNOTATION
 
 
 def test_what_remembers_nothing_gives_nothing_back() -> None:
     """An object without the memory, or with a broken one, names no original."""
-    broken = twin()
+    broken = dev_workload()
     broken["metadata"]["annotations"]["dev.platform.com/up-original"] = "{"
     assert [original_of(broken), original_of({"metadata": {}})] == [None, None]
 
 
 def test_it_remembers_the_template() -> None:
     """A later deploy can be told from the one it was made after."""
-    assert template_of(twin()) == fingerprint(workload())
+    assert template_of(dev_workload()) == fingerprint(workload())
 
 
 def test_the_original_is_left_as_it_was() -> None:
     """What came in from the cluster is not changed."""
     given = workload()
     before = copy.deepcopy(given)
-    twin(given)
+    dev_workload(given)
     assert before == given
 
 
@@ -148,7 +148,7 @@ def test_a_group_that_volumes_have_stays() -> None:
     """The service's own rule holds in development too."""
     of = workload()
     of["spec"]["template"]["spec"]["securityContext"] = {"fsGroup": 5}
-    assert twin(of)["spec"]["template"]["spec"]["securityContext"]["fsGroup"] == 5
+    assert dev_workload(of)["spec"]["template"]["spec"]["securityContext"]["fsGroup"] == 5
 
 
 @pytest.mark.parametrize(("user", "expected"), [({"runAsUser": 1000}, 1000), ({}, 65532)], ids=["given", "images"])
@@ -160,7 +160,7 @@ def test_a_restricted_pod_has_no_root_in_it(user: dict[str, int], expected: int)
     spec["containers"][0]["securityContext"] = {
         **user, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
-    made = twin(of)["spec"]["template"]["spec"]
+    made = dev_workload(of)["spec"]["template"]["spec"]
 
     assert made["securityContext"]["fsGroup"] == expected
     assert made["initContainers"][0]["securityContext"] == {
@@ -206,21 +206,21 @@ def test_the_agent_comes_by_the_helper_image() -> None:
 def test_a_stateful_sets_own_claim_is_used() -> None:
     """What the service has stored is there in development too."""
     of = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "anonymous-x"}}])
-    volumes = twin(of, claims={"anonymous-x-web-0"})["spec"]["template"]["spec"]["volumes"]
+    volumes = dev_workload(of, claims={"anonymous-x-web-0"})["spec"]["template"]["spec"]["volumes"]
     assert {"name": "anonymous-x", "persistentVolumeClaim": {"claimName": "anonymous-x-web-0"}} in volumes
 
 
 def test_without_its_claim_a_stateful_sets_volume_is_empty() -> None:
     """A claim that was never made is not waited for."""
     of = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "anonymous-x"}}])
-    assert {"name": "anonymous-x", "emptyDir": {}} in twin(of)["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "anonymous-x", "emptyDir": {}} in dev_workload(of)["spec"]["template"]["spec"]["volumes"]
 
 
 def test_a_jobs_marks_are_left_out() -> None:
-    """The Job must not count the twin's pods as its own, and they start again when they end."""
+    """The Job must not count the dev workload's pods as its own, and they start again when they end."""
     of = workload("Job")
     of["spec"]["template"]["metadata"]["labels"] |= {"batch.kubernetes.io/job-name": "web", "controller-uid": "1"}
-    made = twin(of)["spec"]["template"]
+    made = dev_workload(of)["spec"]["template"]
     assert not {"batch.kubernetes.io/job-name", "controller-uid"} & made["metadata"]["labels"].keys()
     assert made["spec"]["restartPolicy"] == "Always"
 
@@ -235,4 +235,4 @@ def test_its_volume_is_marked_as_developments() -> None:
 
 def test_a_long_name_stays_a_name() -> None:
     """Names are cut to what Kubernetes takes."""
-    assert len(twin_name("w" * 63)) == 63
+    assert len(dev_workload_name("w" * 63)) == 63

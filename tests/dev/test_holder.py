@@ -15,7 +15,7 @@ from composeplat.system.machine import ProcessId
 
 
 def holder(process: ProcessId, **other: Any) -> dict[str, Any]:
-    """What a twin says of who develops its service."""
+    """What a dev workload says of who develops its service."""
     return {"id": "1", "host": socket.gethostname(), "user": "me", **process.to_data(), **other}
 
 

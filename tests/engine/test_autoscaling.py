@@ -12,7 +12,7 @@ from composeplat.cluster.api import Api
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
 from composeplat.engine.dev_workloads import with_replicas
 from composeplat.engine.preflight import LiveState
-from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 
 AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
@@ -31,7 +31,7 @@ def plan() -> Plan:
     manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
     service = ServicePlan(
         name="Web", cluster_name="web", workload_kind="Deployment", image="x",
-        objects=(Desired(key="workload/web", manifest=manifest),),
+        objects=(DesiredObject(key="workload/web", manifest=manifest),),
     )  # fmt: skip
     return Plan(environment="shop", namespace=NAMESPACE, services=(service,))
 

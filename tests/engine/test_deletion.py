@@ -15,7 +15,7 @@ from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
-from composeplat.plan.desired import Desired, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -39,7 +39,7 @@ def manifest(kind: str = "Job", name: str = "task") -> dict[str, Any]:
 
 def plan(wanted: dict[str, Any]) -> Plan:
     task = ServicePlan(name="task", cluster_name="task", workload_kind=wanted["kind"], image="x",
-                       objects=(Desired(key="workload/task", manifest=wanted),))  # fmt: skip
+                       objects=(DesiredObject(key="workload/task", manifest=wanted),))  # fmt: skip
     return Plan(environment="shop", namespace=NAMESPACE, services=(task,))
 
 

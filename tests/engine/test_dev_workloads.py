@@ -16,7 +16,7 @@ from composeplat.engine.dev_workloads import (
     without_pods,
     workloads_without_pods,
 )
-from composeplat.plan.desired import Desired, Identity, Plan, ServicePlan
+from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
 
 IDENTITY = Identity(environment="shop", namespace="dev")
 
@@ -24,7 +24,10 @@ IDENTITY = Identity(environment="shop", namespace="dev")
 def service(name: str, kind: str = "Deployment", **spec: Any) -> ServicePlan:
     workload = {"kind": kind, "metadata": {"name": name}, "spec": spec}
     address = {"kind": "Service", "metadata": {"name": name}, "spec": {}}
-    objects = (Desired(key=f"workload/{name}", manifest=workload), Desired(key=f"service/{name}", manifest=address))
+    objects = (
+        DesiredObject(key=f"workload/{name}", manifest=workload),
+        DesiredObject(key=f"service/{name}", manifest=address),
+    )
     return ServicePlan(name=name, cluster_name=name, workload_kind=kind, image="i", objects=objects)
 
 
@@ -56,7 +59,7 @@ def test_another_environments_twin_is_none_of_ours() -> None:
     assert dev_workloads_by_service(heads, "shop") == {}
 
 
-def test_what_has_no_labels_is_no_twin() -> None:
+def test_what_has_no_labels_is_no_dev_workload() -> None:
     """An object of someone else may carry no labels at all."""
     assert not is_dev_workload({"metadata": {"name": "x"}})
 

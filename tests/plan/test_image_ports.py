@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.plan.desired import ImageOf
+from composeplat.plan.desired import BuiltImage
 from composeplat.plan.services import with_image_ports
 from tests.conftest import Project
 
@@ -15,12 +15,14 @@ from tests.conftest import Project
         pytest.param("{image: nginx}", "nginx", id="no ports"),
         pytest.param("{image: nginx, ports: ['8080']}", "", id="ports"),
         pytest.param("{image: nginx, expose: [8080]}", "", id="expose"),
-        pytest.param("{build: .}", ImageOf("web", "r.example.com/demo-web"), id="built"),
-        pytest.param("{build: ., image: r.example.com/other}", ImageOf("web", "r.example.com/other"), id="built-named"),
+        pytest.param("{build: .}", BuiltImage("web", "r.example.com/demo-web"), id="built"),
+        pytest.param(
+            "{build: ., image: r.example.com/other}", BuiltImage("web", "r.example.com/other"), id="built-named"
+        ),
         pytest.param("{image: r.example.com/demo-api}", "", id="built-by-another"),
     ],
 )
-def test_whose(service: str, expected: ImageOf | str, project: Project) -> None:
+def test_whose(service: str, expected: BuiltImage | str, project: Project) -> None:
     """A service that names no ports lists its image's: that which is built, or which the file names."""
     text = f"services:\n  web: {service}\n  api: {{build: .}}\n"
     plan = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com").plan

@@ -27,19 +27,19 @@ def plan(project: Project) -> Plan:
 
 def test_all(plan: Plan) -> None:
     """No service named means all, and the whole plan."""
-    assert plan.chosen(()) == {"web", "api", "db", "other"}
-    assert plan.only(()) == plan
+    assert plan.select_services(()) == {"web", "api", "db", "other"}
+    assert plan.limited_to(()) == plan
 
 
 def test_with_dependencies(plan: Plan) -> None:
     """A service brings those it depends on, near and far."""
-    assert plan.chosen(["web"]) == {"web", "api", "db"}
-    assert plan.chosen(["db", "other"]) == {"db", "other"}
+    assert plan.select_services(["web"]) == {"web", "api", "db"}
+    assert plan.select_services(["db", "other"]) == {"db", "other"}
 
 
 def test_what_belongs_to_them(plan: Plan) -> None:
     """A part has the volumes, endpoints, images and conditions of its services, and no others."""
-    part = plan.only(["api"])
+    part = plan.limited_to(["api"])
 
     assert [one.name for one in part.services] == ["db", "api"]
     assert [one.name for one in part.volumes] == ["data"]
@@ -50,7 +50,7 @@ def test_what_belongs_to_them(plan: Plan) -> None:
 
 def test_endpoints_that_lead_to_them(plan: Plan) -> None:
     """An endpoint belongs to the services it leads to."""
-    (endpoint,) = plan.only(["other"]).endpoints
+    (endpoint,) = plan.limited_to(["other"]).endpoints
 
     assert endpoint.routes == (("other", 90),)
 
@@ -58,14 +58,14 @@ def test_endpoints_that_lead_to_them(plan: Plan) -> None:
 def test_an_unknown_service(plan: Plan) -> None:
     """A name that no service has is refused, with the one that was meant, and those there are."""
     with pytest.raises(ComposeplatError, match="there is no service 'wbe'") as caught:
-        plan.chosen(["wbe"])
+        plan.select_services(["wbe"])
     assert caught.value.hint == "did you mean 'web'? services are: api, db, other, web"
 
 
 def test_a_compose_file_for_a_service(plan: Plan) -> None:
     """A Compose file that was named without its option is told how to be."""
     with pytest.raises(ComposeplatError, match=r"there is no service 'web\.yml'") as caught:
-        plan.chosen(["web.yml"])
+        plan.select_services(["web.yml"])
     assert caught.value.hint == (
         "a Compose file is named by an option: --file web.yml; services are: api, db, other, web"
     )
@@ -73,7 +73,7 @@ def test_a_compose_file_for_a_service(plan: Plan) -> None:
 
 def test_for_a_build_alone(plan: Plan) -> None:
     """What is left for a build is its images and the names of all else, without an object."""
-    part = plan.images_alone
+    part = plan.images_only
 
     assert part.images == plan.images
     assert part.objects == ()

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import Exposed, Ports, read_users
+from composeplat.registry.exposed_ports import ExposedPorts, Ports, read_users
 from tests.registry_server import Answer, Registry, basic, serving
 
 USER, PASSWORD = "ann", "s3cret"
@@ -29,7 +29,9 @@ def ports(
     tmp_path: Path, reference: str, logins: Mapping[str, Login] | None = None, *, within: float = 10
 ) -> Ports | None:
     """What a fresh process finds out."""
-    return Exposed(tmp_path / "ports", {"HOME": str(tmp_path)}, logins or {}, within=within).ask(reference).result()
+    return (
+        ExposedPorts(tmp_path / "ports", {"HOME": str(tmp_path)}, logins or {}, within=within).ask(reference).result()
+    )
 
 
 def expire(tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def test_silence(registry: Registry, tmp_path: Path) -> None:
     registry.push("app", "80/tcp")
     goes_on = threading.Event()
     registry.gate = lambda *_: (goes_on.wait(20), None)[1]
-    exposed = Exposed(tmp_path / "ports", {}, within=0.2)
+    exposed = ExposedPorts(tmp_path / "ports", {}, within=0.2)
     began = time.monotonic()
 
     assert exposed.ask(f"{registry.host}/app").result() is None
@@ -259,7 +261,7 @@ def test_side_by_side(registry: Registry, tmp_path: Path) -> None:
     names = [f"app{number}" for number in range(5)]
     for name in names:
         registry.push(name, "80/tcp")
-    exposed = Exposed(tmp_path / "ports", {}, within=20)
+    exposed = ExposedPorts(tmp_path / "ports", {}, within=20)
 
     asked = [exposed.ask(f"{registry.host}/{name}") for name in names]
 
@@ -269,7 +271,7 @@ def test_side_by_side(registry: Registry, tmp_path: Path) -> None:
 def test_what_was_pushed_is_known(registry: Registry, tmp_path: Path) -> None:
     """The ports of an image that was just pushed are not asked for."""
     name = f"{registry.host}/app"
-    Exposed(tmp_path / "ports", {"HOME": str(tmp_path)}).remember(name, ((80, "tcp"),))
+    ExposedPorts(tmp_path / "ports", {"HOME": str(tmp_path)}).remember(name, ((80, "tcp"),))
 
     assert ports(tmp_path, name) == ((80, "tcp"),)
     assert registry.asked == []

@@ -18,7 +18,7 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.diagnostics import MissingPiece
-from composeplat.registry.exposed_ports import Exposed
+from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.system.proxies import find_proxy, find_proxy_for, parse_proxy
 from tests.cluster.objects import Answer, Server
 
@@ -273,7 +273,7 @@ def test_registry_behind_a_proxy(
         "/v2/web/manifests/1": Answer(json.dumps(manifest).encode()),
         "/v2/web/blobs/sha256:1": Answer(json.dumps(config).encode()),
     }
-    exposed = Exposed(tmp_path, {}, within=10.0)
+    exposed = ExposedPorts(tmp_path, {}, within=10.0)
 
     assert exposed.ask(f"api.behind.invalid:{behind.port}/web:1").result() == ((80, "tcp"),)
     assert set(tunnel.asked) == {f"CONNECT api.behind.invalid:{behind.port}"}

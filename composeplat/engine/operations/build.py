@@ -19,14 +19,14 @@ from composeplat.plan.desired import Plan
 def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -> Outcome:
     """Build the images of some services, or of all, where they changed or it is forced."""
     started = time.monotonic()
-    plan.chosen(services)
+    plan.select_services(services)
     images = plan.images_for(services) if services else plan.images
     if not images:
         which = f"service '{next(iter(services))}' has" if services else "no service has"
         raise ComposeplatError(f"{which} nothing to build", "say what with 'build'")
     check_can_build(stack, images)
     # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
-    alone = plan.images_alone
+    alone = plan.images_only
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
     listening = pulumi_runs.RunHandlers(lambda urn, events: monitor.take(urn, events, 0))

@@ -34,7 +34,7 @@ from composeplat.progress import Phase
 
 def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     started = time.monotonic()
-    plan.chosen(options.services)
+    plan.select_services(options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
         with stack.held("deploy"), Api(stack.target.access) as api:
@@ -64,9 +64,9 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
         else:
             stack.note(f"volume {name} stays as it is: the file does not change it")
     scaled = autoscaled_replicas(api, plan, live_state)
-    plan = _heed_twins(stack, api, with_autoscaled(plan, scaled), live_state)
+    plan = _heed_dev_workloads(stack, api, with_autoscaled(plan, scaled), live_state)
     clear_the_way(stack, api, plan, live_state, state)
-    chosen = plan.chosen(options.services)
+    chosen = plan.select_services(options.services)
     asleep = _heed_sleepers(stack, api, plan, live_state, chosen)
     words = ["up", *pulumi_runs.WITHOUT_ASKING, *deploy_args(plan, stack.state, live_state, options)]
     if (
@@ -113,23 +113,25 @@ def _prove(
 ) -> None:
     """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
     words = ["preview", *deploy_args(plan, stack.state, live_state, options)]
-    events, ended = pulumi_runs.run_program(stack, as_shown(api, plan, losing), words, plan.chosen(options.services))
+    events, ended = pulumi_runs.run_program(
+        stack, as_shown(api, plan, losing), words, plan.select_services(options.services)
+    )
     stack.stop_if_interrupted()
     if ended.status:
         raise pulumi_runs.failed(ended, events)
 
 
-def _heed_twins(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> Plan:
-    """Let the pods of services under development stay away, and tell their twins how many there are to be."""
-    twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+def _heed_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> Plan:
+    """Let the pods of services under development stay away, and tell their dev workloads how many there are to be."""
+    dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
     for service in plan.services:
-        if service.cluster_name in twins:
-            path = api_path("Deployment", plan.namespace, twins[service.cluster_name])
+        if service.cluster_name in dev_workloads:
+            path = api_path("Deployment", plan.namespace, dev_workloads[service.cluster_name])
             api.patch(path, {"metadata": {"annotations": {ORIGINAL_ANNOTATION: planned_original(service).to_text()}}})
             stack.note(
                 f"{service.name} is under development: its own pods come back with 'platform down {service.name}'"
             )
-    return without_pods(plan, twins)
+    return without_pods(plan, dev_workloads)
 
 
 def _heed_sleepers(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:
@@ -147,10 +149,10 @@ def _heed_sleepers(stack: Stack, api: Api, plan: Plan, live_state: LiveState, ch
 def _run(
     stack: Stack, plan: Plan, words: list[str], live_state: LiveState, rollout: Rollout, options: DeployOptions
 ) -> tuple[Events, Ended]:
-    from composeplat.components.dependency_gate import Gate  # noqa: PLC0415 -- loads Pulumi
+    from composeplat.components.dependency_gate import DependencyGate  # noqa: PLC0415 -- loads Pulumi
 
     monitor = rollout.monitor
-    gate = Gate(
+    gate = DependencyGate(
         plan=plan, access=stack.target.access, watcher=rollout.watcher, patience=rollout.patience,
         existing=dict.fromkeys(live_state.object_metadata, True), cancelled=stack.interrupts.cancelled,
         told=lambda service, words: monitor.tell(service, Phase.WAITING, words), failed=monitor.fail,

@@ -28,7 +28,7 @@ from composeplat.plan.desired import Plan
 
 def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     started = time.monotonic()
-    plan.chosen(options.services)
+    plan.select_services(options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
         with stack.held("preview"), Api(stack.target.access) as api:
@@ -42,14 +42,14 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
             scaled = autoscaled_replicas(api, plan, live_state)
             if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
                 words.append("--refresh")
-            twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+            dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
             wanted = with_autoscaled(plan, scaled)
-            shown = as_shown(api, without_pods(wanted, workloads_without_pods(state, twins)), losing)
-            events, ended = pulumi_runs.run_program(stack, shown, words, plan.chosen(options.services))
+            shown = as_shown(api, without_pods(wanted, workloads_without_pods(state, dev_workloads)), losing)
+            events, ended = pulumi_runs.run_program(stack, shown, words, plan.select_services(options.services))
     stack.stop_if_interrupted()
     if ended.status:
         raise pulumi_runs.failed(ended, events)
-    part = plan.only(options.services)
+    part = plan.limited_to(options.services)
     notes = [*_losses(plan, losing), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
     return Outcome(
         changes=events.changing, counts=events.counted(), kept=events.kept, notes=notes,

@@ -37,23 +37,23 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
     with stack.interrupts, stack.held("sleep"), Api(stack.target.access) as api:
         stack.check_project("sleep", api)
         live_state = read_live_state(api, stack.namespace)
-        twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
         workloads = workloads_of(api, stack.namespace, plan.environment) if live_state.namespace else {}
         if not workloads:
             raise stack.not_deployed()
-        going = [key for key, one in workloads.items() if key[1] not in twins and can_sleep(one)]
+        going = [key for key, one in workloads.items() if key[1] not in dev_workloads and can_sleep(one)]
         for key in going:
             stack.stop_if_interrupted()
             scale_down(api, stack.namespace, key, read_replicas(workloads[key]))
         if wait:
-            _until_asleep(stack, api, twins, timeout)
-    return _outcome(plan, going, twins, started)
+            _until_asleep(stack, api, dev_workloads, timeout)
+    return _outcome(plan, going, dev_workloads, started)
 
 
-def _until_asleep(stack: Stack, api: Api, twins: Collection[str], timeout: float) -> None:
+def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeout: float) -> None:
     patience = Patience(timeout)
     with progress.step(FOR_PODS, is_transient=True):
-        while left := pods_left(api, stack.namespace, stack.environment_name, twins):
+        while left := pods_left(api, stack.namespace, stack.environment_name, dev_workloads):
             stack.go_on()
             if patience.is_over:
                 raise ComposeplatError(
@@ -70,9 +70,9 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         live_state = read_live_state(api, stack.namespace)
         if not any(kind in WORKLOADS for kind, _ in live_state.ours(plan.environment)):
             raise stack.not_deployed()
-        twins = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
         sleepers = sleeping_workloads(live_state, plan.environment)
-        asleep = {key: count for key, count in sleepers.items() if key[1] not in twins}
+        asleep = {key: count for key, count in sleepers.items() if key[1] not in dev_workloads}
         planned = {one.workload: one.name for one in plan.services}
         for key in asleep.keys() - planned.keys():
             scale_up(api, stack.namespace, key, asleep[key])
@@ -89,14 +89,14 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
     if asleep:
         # What was refreshed while it slept would else be a change.
         refresh_replicas(stack, *(name for _, name in asleep))
-    outcome = _outcome(plan, asleep, twins, started)
+    outcome = _outcome(plan, asleep, dev_workloads, started)
     outcome.failures = failures
     return outcome
 
 
-def _outcome(plan: Plan, keys: Collection[Key], twins: Collection[str], started: float) -> Outcome:
+def _outcome(plan: Plan, keys: Collection[Key], dev_workloads: Collection[str], started: float) -> Outcome:
     return Outcome(
         services=tuple(services_of(plan, keys).values()),
-        developed=tuple(one.name for one in plan.services if one.cluster_name in twins),
+        developed=tuple(one.name for one in plan.services if one.cluster_name in dev_workloads),
         seconds=time.monotonic() - started,
     )
