@@ -24,6 +24,9 @@ func runBuilderInside(arguments []string) {
 	os.Exit(supervise(command))
 }
 
+// notes is where network plugins keep theirs: a folder in memory, of this namespace alone.
+const notes = "/var/lib/cni"
+
 // prepareMounts gives this namespace its own processes, and an empty folder for the notes of network plugins.
 func prepareMounts() error {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
@@ -33,8 +36,8 @@ func prepareMounts() error {
 	if err := syscall.Mount("proc", "/proc", "proc", bare, ""); err != nil {
 		return &os.PathError{Op: "mount", Path: "/proc", Err: err}
 	}
-	if err := syscall.Mount("tmpfs", "/var/lib/cni", "tmpfs", bare, "mode=0700"); err != nil {
-		return &os.PathError{Op: "mount", Path: "/var/lib/cni", Err: err}
+	if err := syscall.Mount("tmpfs", notes, "tmpfs", bare, "mode=0700"); err != nil {
+		return &os.PathError{Op: "mount", Path: notes, Err: err}
 	}
 	return nil
 }

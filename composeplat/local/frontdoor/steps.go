@@ -67,10 +67,17 @@ func insideNewNetwork(path string, done chan<- error, apply <-chan string) {
 	runtime.LockOSThread()
 	done <- enterNewNetwork(path)
 	for rules := range apply {
-		command := exec.Command("iptables-restore")
-		command.Stdin = strings.NewReader(rules)
-		done <- run(command)
+		done <- run(restore(rules))
 	}
+}
+
+// restore gives the command that puts rules in place of those before. Of two kinds of iptables, the elder locks a file,
+// and the usual one is root's: it is kept where this namespace can write.
+func restore(rules string) *exec.Cmd {
+	command := exec.Command("iptables-restore")
+	command.Stdin = strings.NewReader(rules)
+	command.Env = append(os.Environ(), "XTABLES_LOCKFILE="+notes+"/xtables.lock")
+	return command
 }
 
 func enterNewNetwork(path string) error {

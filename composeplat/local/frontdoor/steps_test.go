@@ -72,6 +72,13 @@ func TestThisMachineAnswersForItsLoopback(t *testing.T) {
 	}
 }
 
+func TestTheLockOfTheRulesIsOurOwn(t *testing.T) {
+	command := restore("*filter\nCOMMIT\n")
+	if !slices.Contains(command.Env, "XTABLES_LOCKFILE=/var/lib/cni/xtables.lock") {
+		t.Error("iptables would lock root's file")
+	}
+}
+
 func TestWhoMayConnectToADoor(t *testing.T) {
 	for network, want := range map[string]struct {
 		owners  bool
