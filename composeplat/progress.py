@@ -10,6 +10,7 @@ It is below all rooms that do slow work, since each of them emits events.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
@@ -128,31 +129,32 @@ class Mask:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self.values = frozenset(values)
         forms = {form for value in self.values for form in _forms(value)}
-        # A value may be a part of another one: the longer one is replaced first.
+        # A value may be a part of another one, and of the mask itself: the longer one is replaced first, each once.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._pattern = re.compile("|".join(map(re.escape, (MASK, *self._forms))))
 
     def text(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, MASK)
-        return text
+        if not any(form in text for form in self._forms):
+            return text
+        return self._pattern.sub(MASK, text)
 
     def data(self, value: Any) -> Any:
-        """Mask each text within JSON data; the keys that name the form of an object stay."""
+        """Mask each text within JSON data; words of this project and addresses stay."""
         match value:
             case Enum():
                 return value
             case str():
                 return self.text(value)
             case dict():
-                return {key: item if key in _FORM_KEYS else self.data(item) for key, item in value.items()}
+                return {key: item if key in _PUBLIC_KEYS else self.data(item) for key, item in value.items()}
             case list() | tuple():
                 return [self.data(item) for item in value]
             case _:
                 return value
 
 
-#: Their values are words of this project.
-_FORM_KEYS = ("event", "schema")
+#: Their values are words of this project, and addresses: these are public, and of use only as they are.
+_PUBLIC_KEYS = ("event", "schema", "url", "urls")
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from composeplat import progress
-from composeplat.cli.console import show_result
+from composeplat.cli.console import write_output
 from composeplat.cli.operations import (
     outcome_document,
     plan_for,
@@ -33,12 +33,12 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     data = outcome_document("build", planned, outcome, images=outcome.images)
-    show_document(data, planned, as_json=as_json)
+    show_document(data, as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
         return Exit.FAILED
     if not as_json:
-        show_result("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
+        write_output("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
     count = len([change for change in outcome.changes if change.kind == IMAGE])
     words = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
     progress.conclude(f"{words}, {outcome.seconds:.1f} s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guided
 from composeplat.cli.selection import working
@@ -95,7 +94,7 @@ def start(
         )
         started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
-        show_result(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
+        write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 
 
 @app.command()
@@ -133,14 +132,14 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
                 "kubeconfig": str(cluster.layout.kubeconfig),
                 "parts": found.parts or {},
             }
-            show_result(json.dumps(data, indent=2) + "\n")
+            write_json(data)
         elif not found.running:
-            tell(f"{cluster.title} is not running: platform cluster start\n")
+            write_message(f"{cluster.title} is not running: platform cluster start\n")
         else:
             rows = [("PART", "STATE", "STARTS")]
             for name, part in (found.parts or {}).items():
                 state = "ready" if part["ready"] else "starting" if part["running"] else "ended"
                 rows.append((name, state, str(part["starts"])))
-            show_result(table(rows))
+            write_output(table(rows))
     if not found.running or found.broken:
         raise typer.Exit(int(Exit.MISSING))

@@ -16,7 +16,7 @@ from composeplat import __version__
 from composeplat.cli import cluster, variables
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_result
+from composeplat.cli.console import write_output
 from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guided
 from composeplat.cli.scripts import Shell, script_for
@@ -527,7 +527,7 @@ def completion(
 ) -> None:
     """Print a script that lets a shell complete commands, options and services."""
     with funnel():
-        show_result(script_for(shell))
+        write_output(script_for(shell))
 
 
 app.add_typer(cluster.app, name="cluster")

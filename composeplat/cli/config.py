@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from composeplat.cli.console import show_report, show_result, table
+from composeplat.cli.console import show_report, table, write_unmasked
 from composeplat.compose.load import Loaded, Request, load, read
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
@@ -46,7 +46,7 @@ def run(
     if failed:
         return Exit.INVALID
     if not quiet:
-        show_result(_text(content, view, as_json=as_json))
+        write_unmasked(_text(content, view, as_json=as_json))
     return Exit.DONE
 
 

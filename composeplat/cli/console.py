@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
+from composeplat import progress
 from composeplat.codes import CODES
 from composeplat.diagnostics import ComposeplatError, Diagnostic, Report, Severity, Span, dotted, printable
 
@@ -37,10 +38,11 @@ def show_report(
     if as_json:
         shown += [d for d in report.sorted() if summed and CODES[d.code].summary]
         # In ASCII, so that no control character of a name reaches a terminal.
-        tell("".join(json.dumps(as_data(diagnostic, strict=strict)) + "\n" for diagnostic in shown))
+        rows = [progress.masked_data(as_data(diagnostic, strict=strict)) for diagnostic in shown]
+        write_message("".join(json.dumps(row) + "\n" for row in rows))
         return failed
     summary = _summary(shown, report.not_kept, strict=strict) if shown and counted else ""
-    tell(diagnostics_text(shown, strict=strict) + "".join(map(_sum_line, summed)) + summary)
+    write_message(diagnostics_text(shown, strict=strict) + "".join(map(_sum_line, summed)) + summary)
     return failed
 
 
@@ -78,9 +80,9 @@ def is_raw() -> bool:
     return bool(_raw)
 
 
-def tell(text: str) -> None:
-    """Write to standard error; where nobody listens, go on in silence, as the exit status still tells."""
-    text = text.replace("…", ellipsis(sys.stderr))
+def write_message(text: str) -> None:
+    """Write to standard error; a closed one is ignored, as the exit status still says how it went."""
+    text = progress.masked_text(text).replace("…", ellipsis(sys.stderr))
     try:
         sys.stderr.write(text.replace("\n", "\r\n") if _raw else text)
         sys.stderr.flush()
@@ -96,8 +98,22 @@ def ellipsis(stream: TextIO) -> str:
     return "…" if is_unicode(stream) else "..."
 
 
-def show_result(text: str) -> bool:
-    """Write a result to standard output; gives whether anybody still reads it.
+def write_output(text: str) -> bool:
+    """Write a result to standard output, masked; return whether anybody still reads it."""
+    return write_unmasked(progress.masked_text(text))
+
+
+def write_json(data: object) -> bool:
+    """Write data to standard output as JSON; it is masked before JSON escapes a part of a secret."""
+    return write_output(to_json(progress.masked_data(data)))
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def write_unmasked(text: str) -> bool:
+    """Write a result that is of use only as it is, such as a definition; return whether anybody still reads it.
 
     A terminal gets it in its own encoding. Everything else gets UTF-8 whatever the locale: programs read it.
     """
@@ -199,7 +215,7 @@ def show_error(error: ComposeplatError, *, as_json: bool = False) -> None:
     """Show an error that has no place in a file."""
     if as_json:
         data = {"severity": "error", "code": error.code, "message": str(error), "hint": error.hint}
-        tell(json.dumps(data) + "\n")
+        write_message(json.dumps(progress.masked_data(data)) + "\n")
         return
     word = "\x1b[1;31merror\x1b[0m" if wants_color(sys.stderr) else "error"
-    tell(f"{word}: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))
+    write_message(f"{word}: {error}\n" + (f"  hint: {error.hint}\n" if error.hint else ""))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from composeplat import progress
-from composeplat.cli.console import show_result
+from composeplat.cli.console import write_unmasked
 from composeplat.cli.operations import (
-    Mask,
     Planned,
     failed_words,
     outcome_document,
@@ -38,15 +37,15 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
             outcome = operation.deploy(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    mask = Mask(planned.plan.confidential)
-    show_document(_result(outcome, planned), planned, as_json=as_json)
+    show_document(_result(outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
         progress.conclude(f"{failed_words(outcome)}; what else was done is noted")
         return Exit.FAILED
-    progress.conclude(mask.clean(_summary(outcome, planned.where)))
+    progress.conclude(_summary(outcome, planned.where))
     if not as_json:
-        show_result("".join(f"{printable(url)}\n" for url in outcome.urls))
+        # Addresses are public, and of use only as they are.
+        write_unmasked("".join(f"{printable(url)}\n" for url in outcome.urls))
     return Exit.DONE
 
 

@@ -28,7 +28,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     data = document(
         "destroy", plan.environment, plan.namespace, kept_volumes=outcome.kept, deleted=deleted, seconds=seconds
     )
-    show_document(data, planned, as_json=as_json)
+    show_document(data, as_json=as_json)
     if deleted:
         progress.conclude(f"destroyed {where}: {deleted} objects deleted, {outcome.seconds:.1f} s")
     else:

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from composeplat.cli.console import show_result, tell
+from composeplat.cli.console import write_message, write_unmasked
 from composeplat.cli.operations import plan_for, request_for
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -50,9 +50,9 @@ def run(choice: Choice, *, folder: str) -> Exit:
     variables.pop("PULUMI_ACCESS_TOKEN", None)
     variables["KUBECONFIG"] = planned.target.kubeconfig_for(workspace.folder)
     variables["PULUMI_K8S_ENABLE_PATCH_FORCE"] = "true"
-    tell(
+    write_message(
         f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
     )
-    show_result("".join(f"export {name}={json.dumps(value)}\n" for name, value in variables.items()))
-    tell(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
+    write_unmasked("".join(f"export {name}={json.dumps(value)}\n" for name, value in variables.items()))
+    write_message(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
     return Exit.DONE

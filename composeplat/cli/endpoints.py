@@ -8,9 +8,9 @@ import webbrowser
 from collections.abc import Iterable, Mapping
 
 from composeplat import progress
-from composeplat.cli.console import show_result
+from composeplat.cli.console import write_json, write_unmasked
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
-from composeplat.cli.operations import document, to_json
+from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address
@@ -23,12 +23,12 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
         return Exit.INVALID
     found = _addresses(view)
     if as_json:
-        show_result(to_json(endpoints_document(view.environment, view.namespace, found, view.names)))
+        write_json(endpoints_document(view.environment, view.namespace, found, view.names))
     elif found:
         head = ("ENDPOINT", "SERVICE", "PORT", "URL")
         cells = [(one.endpoint, view.names[one.service], str(one.port or "-"), one.url) for one in found]
         # An address that is cut leads nowhere: the other columns go before it.
-        show_result(_fitting([head, *cells], terminal_width()))
+        write_unmasked(_fitting([head, *cells], terminal_width()))
     else:
         progress.conclude(f"{view.environment} has no endpoints in namespace {view.namespace}")
     return Exit.DONE
@@ -36,7 +36,7 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
 
 def _fitting(rows: list[tuple[str, ...]], width: int | None) -> str:
     longest = max(len(row[-1]) for row in rows)
-    return fit_table(rows, max(width, longest) if width else None, ("PORT", "ENDPOINT", "SERVICE"))
+    return fit_table(rows, max(width, longest) if width else None, ("PORT", "ENDPOINT", "SERVICE"), is_public=True)
 
 
 def endpoints_document(
@@ -58,7 +58,7 @@ def run_open(choice: Choice, service: str) -> Exit:
         )
     url = found[0].url
     if not (has_display(os.environ, sys.platform) and webbrowser.open(url)):
-        show_result(f"{url}\n")
+        write_unmasked(f"{url}\n")
     return Exit.DONE
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat import progress
-from composeplat.cli.console import show_result, table
+from composeplat.cli.console import table, write_output
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
@@ -77,7 +77,7 @@ class EnvironmentView:
 
 def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView | None:
     """Read the definition and find its services; none, once its messages are shown, where it has errors."""
-    show_result("")
+    write_output("")
     planned = plan_for(choice, looking=True)
     if planned is None:
         return None
@@ -97,9 +97,14 @@ def terminal_width() -> int | None:
         return None
 
 
-def fit_table(rows: Sequence[tuple[str, ...]], width: int | None, spare: Sequence[str] = ()) -> str:
+def fit_table(
+    rows: Sequence[tuple[str, ...]], width: int | None, spare: Sequence[str] = (), *, is_public: bool = False
+) -> str:
     """Lay rows out within a width: the columns named in ``spare`` go first, in that order; then cells are cut."""
-    shown = [tuple(printable(cell).replace("\n", " ") for cell in row) for row in rows]
+    shown = [
+        tuple(printable(cell if is_public else progress.masked_text(cell)).replace("\n", " ") for cell in row)
+        for row in rows
+    ]
     if width is None:
         return table(shown)
     for name in spare:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from composeplat import progress
-from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.console import wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
-from composeplat.cli.operations import Mask, document, to_json
+from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
@@ -28,14 +28,13 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
         watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
         wanted = view.wanted(watcher.take_snapshot(api).workloads)
         found = read_events(api.items(kind_path("v1", "Event", view.namespace)), wanted, _others(view))
-    mask = Mask(view.planned.plan.confidential)
     if as_json:
-        show_result(to_json(mask.clean_data(events_document(view.environment, view.namespace, found))))
+        write_json(events_document(view.environment, view.namespace, found))
     elif not found:
         progress.conclude(f"there are no events of {view.environment} in namespace {view.namespace}")
     else:
         color = wants_color(sys.stdout)
-        show_result(mask.clean(events_table(found, datetime.now(UTC), width=terminal_width(), color=color)))
+        write_output(events_table(found, datetime.now(UTC), width=terminal_width(), color=color))
     return Exit.DONE
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from composeplat import progress
-from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.omitted_volumes import left_out_lines
-from composeplat.cli.operations import Mask
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_moment, read_logs
@@ -61,7 +60,6 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
     printer = Printer(
         names=names,
         every=tuple(service.name for service in view.planned.plan.services),
-        mask=Mask(view.planned.plan.confidential),
         timestamps=options.timestamps,
         prefix=options.prefix,
         color=wants_color(sys.stdout),
@@ -72,7 +70,7 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
             pods = [pod for pod in snapshot.pods if service_of(pod) in names]
             _print(read_logs(api, view.namespace, pods, asked), printer)
         for line in _endings(view, snapshot):
-            progress.conclude(printer.mask.clean(line))
+            progress.conclude(line)
         return Exit.DONE
     follower = Follower(
         access=access,
@@ -111,7 +109,7 @@ def _pods(api: Api, view: EnvironmentView) -> list[Object]:
 
 def _print(lines: Iterable[LogLine], printer: Printer) -> None:
     for line in lines:
-        if not show_result(printer.show(line)):
+        if not write_output(printer.show(line)):
             break
 
 
@@ -123,13 +121,12 @@ class Printer:
     """The services that are shown: cluster name -> name."""
     every: tuple[str, ...]
     """All services: a service has its color whether others are shown or not."""
-    mask: Mask
     timestamps: bool = False
     prefix: bool = True
     color: bool = False
 
     def show(self, line: LogLine) -> str:
-        text = self.mask.clean(clean_line(line.text))
+        text = clean_line(line.text)
         if self.timestamps:
             text = f"{line.moment} {text}"
         return f"{self._prefix(line)}{text}\n"

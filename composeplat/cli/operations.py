@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from composeplat import progress
-from composeplat.cli.console import diagnostics_text, show_report, show_result, tell
+from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.options import make_request
 from composeplat.cli.selection import Choice
@@ -93,6 +91,7 @@ def plan_for(
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
     confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
+    progress.hide(confidential)
     return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
 
 
@@ -172,7 +171,6 @@ def _plan(request: Request) -> tuple[Loaded, Plan]:
 
 
 def stack_for(planned: Planned) -> Stack:
-    mask = Mask(planned.plan.confidential)
     return Stack(
         environment_name=planned.plan.environment,
         namespace=planned.plan.namespace,
@@ -180,8 +178,8 @@ def stack_for(planned: Planned) -> Stack:
         variables=planned.environment,
         claim=_claim(planned),
         origins=planned.loaded.origins,
-        listener=lambda one: progress.emit(replace(one, message=mask.clean(one.message))),
-        note=lambda text: progress.note(mask.clean(text)),
+        listener=progress.emit,
+        note=progress.note,
         warn=lambda failure: _warn(failure, planned),
     )
 
@@ -211,7 +209,7 @@ def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: boo
         missing = left_out(planned.loaded, failure.service, failure.cause)
         show_report(report, as_json=as_json, counted=False)
         if not as_json:
-            tell(_lines_text(failure, planned))
+            write_message(_lines_text(failure))
         show_report(missing, verbose=True, as_json=as_json, counted=False)
 
 
@@ -219,55 +217,35 @@ def _warn(failure: Failure, planned: Planned) -> None:
     """Show a failure that is not final, while the work goes on."""
     report = _report(failure, planned, "job-retry")
     missing = left_out(planned.loaded, failure.service, failure.cause)
-    text = diagnostics_text(report.sorted()) + _lines_text(failure, planned) + diagnostics_text(missing.sorted())
-    data = {"event": "warning", **Mask(planned.plan.confidential).clean_data(_row(failure, planned))}
+    text = diagnostics_text(report.sorted()) + _lines_text(failure) + diagnostics_text(missing.sorted())
+    data = {"event": "warning", **_row(failure, planned)}
     progress.emit(progress.SessionEvent(data, text.removesuffix("\n"), is_important=True))
 
 
 def _report(failure: Failure, planned: Planned, code: str) -> Report:
-    mask, cause = Mask(planned.plan.confidential), failure.cause
+    cause = failure.cause
     path: tuple[str | int, ...] = ("services", failure.service, *cause.origin)
-    message = mask.clean(f"services.{failure.service}: {cause.message}")[:_LONGEST]
+    message = _cut(f"services.{failure.service}: {cause.message}")
     report = Report()
-    report.add(code, planned.loaded.origins.at(*path), path, message, mask.clean(cause.hint))
+    report.add(code, planned.loaded.origins.at(*path), path, message, cause.hint)
     return report
 
 
-def _lines_text(failure: Failure, planned: Planned) -> str:
+def _lines_text(failure: Failure) -> str:
     if not failure.lines:
         return ""
-    mask = Mask(planned.plan.confidential)
-    # What is cut first might not be known as confidential any more.
-    lines = "".join(f"    {mask.clean(line)[:_LONGEST]}\n" for line in _printable(failure.lines))
+    lines = "".join(f"    {_cut(line)}\n" for line in _printable(failure.lines))
     return f"  the last lines of {failure.source}:\n{lines}"
+
+
+def _cut(text: str) -> str:
+    """Cut a text that someone else wrote; it is masked before, as a part of a secret would not be found."""
+    return progress.masked_text(text)[:_LONGEST]
 
 
 def _printable(lines: Iterable[str]) -> Iterable[str]:
     for line in lines:
         yield "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
-
-
-class Mask:
-    """Takes confidential values out of texts."""
-
-    def __init__(self, confidential: tuple[str, ...]) -> None:
-        self._values = confidential
-
-    def clean(self, text: str) -> str:
-        for value in self._values:
-            text = text.replace(value, "[secret]")
-        return text
-
-    def clean_data(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self.clean(value)
-            case dict():
-                return {key: self.clean_data(item) for key, item in value.items()}
-            case list() | tuple():
-                return [self.clean_data(item) for item in value]
-            case _:
-                return value
 
 
 def failure_rows(outcome: Outcome, planned: Planned) -> list[dict[str, object]]:
@@ -315,11 +293,8 @@ def tell_published(planned: Planned, found: Iterable[Publication]) -> None:
     """Tell what is about to leave this machine; to the local cluster nothing does."""
     if planned.target.layout is not None:
         return
-    mask = Mask(planned.plan.confidential)
     for one in found:
-        progress.emit(
-            progress.SessionEvent(mask.clean_data(one.data), printable(mask.clean(one.text)), is_important=False)
-        )
+        progress.emit(progress.SessionEvent(one.data, printable(one.text), is_important=False))
 
 
 def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
@@ -328,13 +303,8 @@ def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool =
     tell_published(planned, publications(planned.loaded, planned.plan, services, context=context, builds=builds))
 
 
-def show_document(data: dict[str, object], planned: Planned, *, as_json: bool) -> None:
-    """Tell who listens what came of it, and print it where that is asked for."""
-    clean = Mask(planned.plan.confidential).clean_data(data)
-    progress.emit(progress.Result(clean))
+def show_document(data: dict[str, object], *, as_json: bool) -> None:
+    """Emit the result of a command, and print it with ``--json``."""
+    progress.emit(progress.Result(data))
     if as_json:
-        show_result(to_json(clean))
-
-
-def to_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n"
+        write_json(data)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from composeplat import progress
-from composeplat.cli.console import show_result, wants_color
-from composeplat.cli.operations import Mask, document, plan_for, show_document, show_refusal, stack_for, tell_deployed
+from composeplat.cli.console import wants_color, write_output
+from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
@@ -32,7 +32,6 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
             outcome = operation.preview(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    mask = Mask(planned.plan.confidential)
     changes = [_as_itself(change) for change in outcome.changes]
     data = document(
         "preview",
@@ -43,10 +42,10 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
         notes=outcome.notes,
         unchanged=outcome.counts.get("same", 0),
     )
-    show_document(data, planned, as_json=as_json)
+    show_document(data, as_json=as_json)
     if not as_json:
-        show_result(mask.clean(_text(changes, planned.plan, diff=diff)))
-    progress.conclude(mask.clean(_end(changes, outcome)))
+        write_output(_text(changes, planned.plan, diff=diff))
+    progress.conclude(_end(changes, outcome))
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from composeplat import progress
-from composeplat.cli.console import is_raw, is_unicode, tell, wants_color
+from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
 from composeplat.cli.options import ProgressMode
 from composeplat.progress import Conclusion, Event, Finished, Note, ServiceProgress, SessionEvent, Step
 
@@ -105,7 +105,7 @@ class Quiet:
     def handle(self, event: Event) -> None:
         match event:
             case Conclusion(message) | SessionEvent(message=message, is_important=True) if message:
-                tell(f"{message}\n")
+                write_message(f"{message}\n")
             case _:
                 pass
 
@@ -120,7 +120,7 @@ class JsonLines:
     def handle(self, event: Event) -> None:
         data = progress.event_data(event)
         if data is not None:
-            tell(json.dumps(data, default=str) + "\n")
+            write_message(json.dumps(data, default=str) + "\n")
 
     def tick(self) -> None: ...
 
@@ -162,7 +162,7 @@ class Lines:
 
     def _say(self, text: str) -> None:
         self._last_word = time.monotonic()
-        tell(f"{text}\n")
+        write_message(f"{text}\n")
 
     def tick(self) -> None:
         now = time.monotonic()
@@ -246,7 +246,7 @@ class Table:
         erase = f"\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
         self._drawn = 0
         if erase or text:
-            tell(erase + text)
+            write_message(erase + text)
 
     def _service(self, one: ServiceProgress, columns: int, *, final: bool) -> str:
         seconds = one.seconds if final or not one.is_running else time.monotonic() - self._begun[one.service]

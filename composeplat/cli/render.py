@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from composeplat.cli.console import show_report, show_result, tell
+from composeplat.cli.console import show_report, write_message, write_unmasked
 from composeplat.compose.load import Loaded, Request, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
@@ -38,7 +38,7 @@ def run(
     if folder:
         _write(Path(folder), render_files(plan))
     else:
-        show_result(render_json(plan) if as_json else render_yaml(plan))
+        write_unmasked(render_json(plan) if as_json else render_yaml(plan))
     return Exit.DONE
 
 
@@ -68,4 +68,4 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
-    tell(f"wrote {len(texts)} files into {printable(str(folder))}\n")
+    write_message(f"wrote {len(texts)} files into {printable(str(folder))}\n")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from composeplat import progress
-from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.diagnostics import Exit, printable
 from composeplat.local.packages import install_packages, missing_packages
 from composeplat.toolchain.setup import CACHED, Toolchain
@@ -22,13 +21,13 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
         packages = sorted(missing_packages(os.environ)) if cluster else []
         if as_json:
             data = {"schema": "platform/setup/1", "programs": rows, "missing_packages": packages}
-            show_result(json.dumps(data, indent=2) + "\n")
+            write_json(data)
         else:
             head = ("PROGRAM", "VERSION", "SOURCE", "PATH")
-            show_result(table([head, *((r["name"], r["version"], r["source"], r["path"]) for r in rows)]))
-            tell("".join(f"{printable(row['ignored'])}\n" for row in rows if "ignored" in row))
+            write_output(table([head, *((r["name"], r["version"], r["source"], r["path"]) for r in rows)]))
+            write_message("".join(f"{printable(row['ignored'])}\n" for row in rows if "ignored" in row))
             if packages:
-                tell(f"missing packages: {' '.join(packages)}\n")
+                write_message(f"missing packages: {' '.join(packages)}\n")
         # Go is needed only to build what is missing.
         missing = [row["name"] for row in rows if row["source"] == "missing" and row["name"] != "go"]
         return Exit.MISSING if packages or missing else Exit.DONE

@@ -24,7 +24,7 @@ def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
         return Exit.INVALID
     with progress.work(f"putting {planned.where} to sleep"):
         outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
-    show_document(_result("sleep", outcome, planned), planned, as_json=as_json)
+    show_document(_result("sleep", outcome, planned), as_json=as_json)
     _tell_developed(outcome)
     progress.conclude(_sum(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
     return Exit.DONE
@@ -37,7 +37,7 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     in_order = planned.loaded.settings.wake_in_order
     with progress.work(f"waking {planned.where}"):
         outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
-    show_document(_result("wake", outcome, planned), planned, as_json=as_json)
+    show_document(_result("wake", outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     _tell_developed(outcome)
     if outcome.failures:

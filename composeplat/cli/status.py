@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from composeplat import progress
-from composeplat.cli.console import show_result, wants_color
+from composeplat.cli.console import wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
-from composeplat.cli.operations import Mask, document, to_json
+from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
@@ -20,9 +20,9 @@ from composeplat.cluster.status import StatusRow, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher, read_last_lines
 from composeplat.diagnostics import Exit, printable
 
-_EVERY = 1.0
+_POLL_INTERVAL_S = 1.0
 #: So many of the last lines of what fails are on the screen; 'platform logs' has all.
-_MOST_LINES = 5
+_MAX_LOG_LINES = 5
 _COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "in-development": "36"}
 #: What a narrow terminal does without, first of all the first.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
@@ -33,48 +33,53 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
     view = view_environment(choice, services)
     if view is None:
         return Exit.INVALID
-    watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
-    mask = Mask(view.planned.plan.confidential)
-    shown = ""
     with Api(view.planned.target.access) as api:
-        reasons = Reasons(api, view.namespace)
-        while True:
-            try:
-                snapshot = watcher.take_snapshot(api)
-                addresses = view.addresses(api)
-            except ApiError as error:
-                if not shown or error.status:
-                    raise
-                progress.note(f"{error}; trying again")
-                time.sleep(_EVERY)
-                continue
-            now = datetime.now(UTC)
-            rows = status_rows(view.wanted(snapshot.workloads, addresses), snapshot, now)
-            rows = [_with_reason(row, view, reasons) for row in rows]
-            if as_json:
-                found = status_document(view.environment, view.namespace, rows)
-                show_result(to_json(mask.clean_data(found)))
-                return Exit.DONE
-            before, shown = (
-                shown,
-                mask.clean(
-                    status_screen(
-                        view.environment,
-                        view.namespace,
-                        rows,
-                        now,
-                        width=terminal_width(),
-                        color=wants_color(sys.stdout),
-                    )
-                ),
-            )
-            clear = _CLEAR if watch and sys.stdout.isatty() else ""
-            if (shown != before and not show_result(clear + shown)) or not watch:
-                break
-            time.sleep(_EVERY)
+        reader = StatusReader(view, api)
+        rows = reader.read()
+        if as_json:
+            write_json(status_document(view.environment, view.namespace, rows))
+            return Exit.DONE
+        shown = _screen(view, rows)
+        clear = _CLEAR if watch and sys.stdout.isatty() else ""
+        is_read = write_output(clear + shown)
+        while watch and is_read:
+            time.sleep(_POLL_INTERVAL_S)
+            rows = reader.read_again(rows)
+            before, shown = shown, _screen(view, rows)
+            is_read = shown == before or write_output(clear + shown)
     if all(row.state == "absent" for row in rows):
         view.tell_absent()
     return Exit.DONE
+
+
+def _screen(view: EnvironmentView, rows: list[StatusRow]) -> str:
+    now, color = datetime.now(UTC), wants_color(sys.stdout)
+    return status_screen(view.environment, view.namespace, rows, now, width=terminal_width(), color=color)
+
+
+class StatusReader:
+    """Reads the status of the services of an environment, each time anew."""
+
+    def __init__(self, view: EnvironmentView, api: Api) -> None:
+        self._view, self._api = view, api
+        self._watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
+        self._reasons = Reasons(api, view.namespace)
+
+    def read(self) -> list[StatusRow]:
+        snapshot = self._watcher.take_snapshot(self._api)
+        addresses = self._view.addresses(self._api)
+        rows = status_rows(self._view.wanted(snapshot.workloads, addresses), snapshot, datetime.now(UTC))
+        return [_with_reason(row, self._view, self._reasons) for row in rows]
+
+    def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
+        """Read; while the cluster does not answer, return the rows before."""
+        try:
+            return self.read()
+        except ApiError as error:
+            if error.status:
+                raise
+            progress.note(f"{error}; trying again")
+            return before
 
 
 @dataclass(slots=True)
@@ -154,7 +159,7 @@ def status_screen(
 
 def _problem(row: StatusRow) -> Iterable[str]:
     yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
-    for line in row.lines[-_MOST_LINES:]:
+    for line in row.lines[-_MAX_LOG_LINES:]:
         yield _one_line(f"    {line}")
     for one in row.left_out:
         yield _one_line(f"    {left_out_line(one)}")

@@ -12,9 +12,9 @@ import click
 import typer
 
 from composeplat import progress
-from composeplat.cli.console import raw_terminal, show_report, tell
+from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
-from composeplat.cli.operations import Mask, Planned, plan_for, stack_for, tell_published
+from composeplat.cli.operations import Planned, plan_for, stack_for, tell_published
 from composeplat.cli.selection import Choice
 from composeplat.compose.load.boundary import check_synced_inside
 from composeplat.compose.model import HOST, Service
@@ -52,10 +52,9 @@ def run(choice: Choice, options: UpArguments) -> int:
         return int(Exit.INVALID)
     service = _choose(planned, options.service)
     stack_for(planned).check_project("up")
-    speaker = Speaker(Mask(planned.plan.confidential))
     if _is_outside(planned, service, choice):
         return int(Exit.INVALID)
-    development = development_for(planned, service, speaker)
+    development = development_for(planned, service)
     if not development.paths:
         return _without_paths(planned, service, choice)
     if _is_linked(planned, development, service, choice):
@@ -84,16 +83,16 @@ def run(choice: Choice, options: UpArguments) -> int:
     )
     try:
         with raw_terminal() if session.terminal else nullcontext():
-            status = development.up(chosen, speaker.event)
+            status = development.up(chosen, SessionReporter().emit)
     finally:
         if options.down_on_exit:
-            give_back(development, planned, volumes=False, say=speaker.say)
+            give_back(development, planned, volumes=False, say=progress.note)
     if not options.down_on_exit:
-        speaker.say(f"{service.name} stays under development; 'platform down {service.name}' gives it back")
+        progress.note(f"{service.name} stays under development; 'platform down {service.name}' gives it back")
     return status
 
 
-def development_for(planned: Planned, service: Service, speaker: Speaker) -> Development:
+def development_for(planned: Planned, service: Service) -> Development:
     project = (planned.loaded.root.path, str(planned.loaded.folder))
     return Development(
         plan=planned.plan,
@@ -101,7 +100,7 @@ def development_for(planned: Planned, service: Service, speaker: Speaker) -> Dev
         paths=sync_paths(service, project),
         target=planned.target,
         environment=planned.environment,
-        say=speaker.say,
+        say=progress.note,
     )
 
 
@@ -132,7 +131,7 @@ def _choose(planned: Planned, name: str) -> Service:
     if not sys.stdin.isatty():
         raise ComposeplatError(f"several services can be developed: {names}", "name one of them: platform up SERVICE")
     for number, service in enumerate(fit, start=1):
-        tell(f"  {number}  {service.name}\n")
+        write_message(f"  {number}  {service.name}\n")
     picked = typer.prompt("Which one", type=click.IntRange(1, len(fit)), default=1, err=True)
     return fit[int(picked) - 1]
 
@@ -203,25 +202,22 @@ def _variables(assignments: tuple[str, ...]) -> dict[str, str]:
     return made
 
 
-class Speaker:
-    """Tells what happens beside the session."""
+class SessionReporter:
+    """Emits the events of a session."""
 
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
-        self._lost = False
+    def __init__(self) -> None:
+        self._is_disconnected = False
 
-    def say(self, text: str) -> None:
-        progress.note(self._mask.clean(text))
-
-    def event(self, event: Event) -> None:
-        was_lost, self._lost = self._lost, event.get("event") == "disconnected"
-        words = "" if was_lost and self._lost else printable(self._mask.clean(words_of(event)))
-        progress.emit(progress.SessionEvent(self._mask.clean_data(event), words, event.get("event") in _WEIGHTY))
+    def emit(self, event: Event) -> None:
+        """Emit an event; of several failed tries to connect again people see the first."""
+        was_disconnected, self._is_disconnected = self._is_disconnected, event.get("event") == "disconnected"
+        message = "" if was_disconnected and self._is_disconnected else printable(session_message(event))
+        progress.emit(progress.SessionEvent(event, message, event.get("event") in _IMPORTANT))
 
 
-_WEIGHTY = ("conflict", "sync-stopped", "failed", "problem", "replaced")
+_IMPORTANT = ("conflict", "sync-stopped", "failed", "problem", "replaced")
 
-_WORDS = {
+_MESSAGES = {
     "reconnected": "connected again, to {pod}",
     "restarted": "connected again, to {pod}; its program starts anew",
     "disconnected": "lost the connection ({reason}); trying again, Ctrl-C ends it",
@@ -239,7 +235,7 @@ _WORDS = {
 }
 
 
-def words_of(event: Event) -> str:
+def session_message(event: Event) -> str:
     """An event of the link as a person is told it; nothing for those that are no news."""
     match event.get("event"):
         case "connected":
@@ -253,7 +249,7 @@ def words_of(event: Event) -> str:
         case other:
             kind = str(other)
     try:
-        return _WORDS.get(kind, "").format_map(event)
+        return _MESSAGES.get(kind, "").format_map(event)
     except (KeyError, ValueError):
         return ""
 
@@ -264,8 +260,7 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
         return Exit.INVALID
     service = _choose(planned, name)
     stack_for(planned).check_project("down")
-    speaker = Speaker(Mask(planned.plan.confidential))
-    development = development_for(planned, service, speaker)
-    if not give_back(development, planned, volumes=volumes, say=speaker.say):
+    development = development_for(planned, service)
+    if not give_back(development, planned, volumes=volumes, say=progress.note):
         progress.conclude(f"{service.name} is not under development")
     return Exit.DONE

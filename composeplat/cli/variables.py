@@ -11,7 +11,7 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_result, table, tell
+from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -51,7 +51,7 @@ def set_one(
             if "\0" in value:
                 raise ComposeplatError(f"the value of {name} has a NUL in it, which no variable can hold")
             set_variable(place.api, place.namespace, name, value, confidential=confidential)
-        tell(f"set {name} in namespace {place.namespace}; the next deploy takes it up\n")
+        write_message(f"set {name} in namespace {place.namespace}; the next deploy takes it up\n")
 
 
 @app.command()
@@ -77,7 +77,7 @@ def unset(
                 f"variables are: {', '.join(sorted(known)) or '(none)'}",
             )
         unset_variables(place.api, place.namespace, names)
-        tell(f"removed {', '.join(names)} from namespace {place.namespace}\n")
+        write_message(f"removed {', '.join(names)} from namespace {place.namespace}\n")
 
 
 @app.command("list")
@@ -89,7 +89,6 @@ def list_all(
     as_json: opt.Json = False,
 ) -> None:
     """Print the variables of a namespace; the values of secret ones are hidden."""
-    from composeplat.cli.operations import to_json  # noqa: PLC0415 -- commands load what they need
     from composeplat.cluster.variables import SECRET_NAME, list_variables  # noqa: PLC0415 -- the same
 
     with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
@@ -109,11 +108,11 @@ def list_all(
                 "object": f"Secret/{SECRET_NAME}",
                 "variables": rows,
             }
-            show_result(to_json(data))
+            write_json(data)
         elif rows:
-            show_result(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
+            write_output(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
         else:
-            tell(f"namespace {place.namespace} has no variables\n")
+            write_message(f"namespace {place.namespace} has no variables\n")
 
 
 class _UsageError(ComposeplatError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from composeplat import progress
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
@@ -17,6 +18,14 @@ from tests.cluster.objects import Server, given, refusal
 from tests.conftest import Outcome
 from tests.in_process import run_here
 from tests.schemas import checked
+
+
+@pytest.fixture
+def hide() -> Iterator[Callable[[list[str]], None]]:
+    """Name confidential values, which are forgotten after the test."""
+    with progress.forget_values():
+        yield progress.hide
+
 
 TEXT = """\
 services:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from composeplat import progress
-from composeplat.cli.operations import Mask, Planned, failure_rows, show_failures, stack_for, to_json
+from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
@@ -239,11 +239,6 @@ def test_change_rows_with_differences(plan: Plan) -> None:
     assert row["differences"] == [{"path": SELECTOR, "old": "x", "new": "y", "replaces": True}]
 
 
-def test_to_json() -> None:
-    """JSON for programs is indented UTF-8, and what JSON has no word for is text."""
-    assert to_json({"a": ["grüße", Exception("x")]}) == '{\n  "a": [\n    "grüße",\n    "x"\n  ]\n}\n'
-
-
 # a Service under another name -----------------------------------------------------------------------------------------
 
 RENAMED = (
@@ -267,43 +262,6 @@ def test_a_service_of_such_a_name(operation: str) -> None:
     assert own == _as_itself(own)
 
 
-# confidential values --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        pytest.param("a hunter2 b", "a [secret] b", id="within"),
-        pytest.param("hunter2hunter2", "[secret][secret]", id="twice"),
-        pytest.param("xhunter2-longerx", "x[secret]x", id="the-longer-one"),
-        pytest.param("hunter 2", "hunter 2", id="another-text"),
-        pytest.param("", "", id="empty"),
-    ],
-)
-def test_mask(text: str, cleaned: str) -> None:
-    """Confidential values are taken out of texts wherever they stand; of one within another nothing is left."""
-    assert cleaned == Mask(("hunter2-longer", "hunter2")).clean(text)
-
-
-def test_no_mask() -> None:
-    """Without confidential values a text stays as it is."""
-    assert Mask(()).clean("hunter2") == "hunter2"
-
-
-@pytest.mark.parametrize(
-    ("value", "cleaned"),
-    [
-        pytest.param("hunter2", "[secret]", id="text"),
-        pytest.param({"a": {"b": "x hunter2"}}, {"a": {"b": "x [secret]"}}, id="mapping"),
-        pytest.param(["hunter2", ("hunter2",)], ["[secret]", ["[secret]"]], id="lists"),
-        pytest.param([1, 2.5, True, None], [1, 2.5, True, None], id="no-texts"),
-    ],
-)
-def test_mask_of_data(value: Any, cleaned: Any) -> None:
-    """The same for what becomes JSON, however deep it stands."""
-    assert cleaned == Mask(("hunter2",)).clean_data(value)
-
-
 # failures -------------------------------------------------------------------------------------------------------------
 
 FAILURE = Failure(
@@ -321,9 +279,10 @@ FAILURE = Failure(
 
 
 @pytest.fixture
-def planned(project: Project) -> Planned:
+def planned(project: Project, hide: Callable[[list[str]], None]) -> Planned:
     reading = project(TEXT).read(namespace="team")
     assert reading.plan is not None
+    hide(["hunter2"])
     target = Target(access=Access(host="127.0.0.1", port=9), kubeconfig="")
     return Planned(reading.plan.with_confidential(("hunter2",)), reading.loaded, target)
 

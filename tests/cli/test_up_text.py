@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.cli.up import read_ports, words_of
+from composeplat.cli.up import read_ports, session_message
 from composeplat.diagnostics import ComposeplatError
 
 
@@ -58,7 +58,7 @@ from composeplat.diagnostics import ComposeplatError
 )
 def test_words(event: dict[str, Any], words: str) -> None:
     """An event is told in a sentence, and one that is no news is not told."""
-    assert words_of(event) == words
+    assert session_message(event) == words
 
 
 @pytest.mark.parametrize(
