@@ -25,7 +25,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
 from composeplat.plan.desired import Edge, Plan, ServicePlan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 
 _TICK = 0.15
 #: Longer than `platform` itself waits for a cluster that does not answer, as it has more to say of that.
@@ -43,7 +43,7 @@ class DependencyGate:
     plan: Plan
     access: Access
     watcher: Watcher
-    patience: Patience
+    deadline: Deadline
     existing: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     """Workloads that were there before: what is deleted to be made anew must be gone first."""
     told: Callable[[str, str], None] = field(default=lambda _service, _words: None)
@@ -104,8 +104,8 @@ class DependencyGate:
             return "which is not waited for any more: interrupted"
         if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _UNREACHABLE_FOR:
             return f"which can't be looked at: {self.watcher.unreachable}"
-        if self.patience.is_over_for(edge.dependency):
-            seconds = self.patience.seconds_for(edge.dependency)
+        if self.deadline.has_passed_for(edge.dependency):
+            seconds = self.deadline.seconds_for(edge.dependency)
             return f"which is not {_ADJECTIVES[edge.condition]} after {seconds:.0f} s ({message})"
         return ""
 
@@ -123,7 +123,7 @@ class DependencyGate:
         """Wait until the workload that is being replaced is away: an object that is going takes no changes."""
         key = service.workload
         seen = self.watcher.rounds
-        while not self.patience.is_over and not self.cancelled.is_set():
+        while not self.deadline.has_passed and not self.cancelled.is_set():
             snapshot = self.watcher.latest
             if snapshot is not None and self.watcher.rounds > seen + 1:
                 found = snapshot.workloads.get(key)

@@ -29,7 +29,7 @@ from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
 from composeplat.registry.exposed_ports import read_users
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 
 STACK = "composeplat:index:ComposeStack"
 SERVICE = "composeplat:index:Service"
@@ -279,4 +279,4 @@ def _ambient_gate(plan: Plan) -> DependencyGate | None:
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
-    return DependencyGate(plan=plan, access=access, watcher=watcher, patience=Patience(_TIMEOUT, plan.start_delays))
+    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(_TIMEOUT, plan.start_delays))

@@ -22,7 +22,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 
 #: What has just begun may not listen yet.
 _PORT_GRACE = 30.0
@@ -35,7 +35,7 @@ class Rollout:
     stack: Stack
     monitor: Monitor
     watcher: Watcher
-    patience: Patience
+    deadline: Deadline
     retries: Retries
 
     def take(self, urn: str, events: Events) -> None:
@@ -43,7 +43,7 @@ class Rollout:
         self.monitor.take(urn, events, self.watcher.rounds)
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and change.kind == "Image":
-            self.patience.renew()
+            self.deadline.restart()
 
     def tick(self) -> None:
         self.monitor.judge_services(self.watcher.latest, self.watcher.rounds)
@@ -70,12 +70,12 @@ class Rollout:
         """Give up what has had its time; says whether that is all that was still waited for."""
         services = {service.name: service for service in self.monitor.plan.services}
         unready = self.monitor.unready(self.watcher.latest)
-        late = {name for name in unready if self.patience.is_over_for(name)}
+        late = {name for name in unready if self.deadline.has_passed_for(name)}
         for name in late:
             # Nobody waits for the end of a job that runs.
             if unready[name].state is not WorkloadState.STARTED or services[name].workload_kind != "Job":
-                self.monitor.fail(name, _timeout(services[name], unready[name], self.patience.seconds_for(name)))
-        return self.patience.is_over and late == unready.keys()
+                self.monitor.fail(name, _timeout(services[name], unready[name], self.deadline.seconds_for(name)))
+        return self.deadline.has_passed and late == unready.keys()
 
     def note_outdated(self) -> None:
         """Say which pods keep the old revision, as their update policy is."""
@@ -86,7 +86,7 @@ class Rollout:
 
     def ask_ports(self, api: Api) -> None:
         """See that something listens where endpoints lead: without a health check nobody else would."""
-        until = self.patience.at_most(_PORT_GRACE)
+        until = self.deadline.at_most(_PORT_GRACE)
         for service, endpoint, port in self._led_to():
             pod = self._pod_nobody_answers_in(api, service, port, until)
             if pod:
@@ -96,7 +96,7 @@ class Rollout:
                     hint="name the port that the program listens on, on all its addresses",
                 ))  # fmt: skip
 
-    def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: float) -> str:
+    def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: Deadline) -> str:
         """Give the pod, once its time is over; nothing where someone answers, or there is no pod to ask."""
         while not self.stack.is_interrupted:
             snapshot = self.watcher.latest
@@ -105,7 +105,7 @@ class Rollout:
             if not pods or probe_port(api, self.stack.namespace, pods[0], port) is not False:
                 break
             self.monitor.tell(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
-            if time.monotonic() > until:
+            if until.has_passed:
                 return pods[0]
             time.sleep(_BETWEEN_PORTS)
         return ""
@@ -138,7 +138,7 @@ def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], ti
     monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
     try:
         yield Rollout(
-            stack=stack, monitor=monitor, watcher=watcher, patience=Patience(timeout, plan.start_delays),
+            stack=stack, monitor=monitor, watcher=watcher, deadline=Deadline(timeout, plan.start_delays),
             retries=Retries(stack=stack, api=api),
         )  # fmt: skip
     finally:

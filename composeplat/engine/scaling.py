@@ -26,7 +26,7 @@ from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path
 from composeplat.names import OURS
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 
 #: How many pods a workload had before it was put to sleep; a Job has one.
 ASLEEP = f"{OURS}/asleep"
@@ -151,7 +151,7 @@ class WakeUp:
     api: Api
     monitor: Monitor
     watcher: Watcher
-    patience: Patience
+    deadline: Deadline
     check: Callable[[], None]
     """Is called now and then; it raises where there is no going on."""
     asleep: dict[str, tuple[Key, int]]
@@ -171,8 +171,8 @@ class WakeUp:
             if held == set(self.asleep):
                 return
             for name in self.asleep.keys() - held:
-                if self.patience.is_over_for(name):
-                    words = f"still waits after {self.patience.seconds_for(name):.0f} s, and sleeps on"
+                if self.deadline.has_passed_for(name):
+                    words = f"still waits after {self.deadline.seconds_for(name):.0f} s, and sleeps on"
                     cause = Cause(code="timeout", message=words, hint="give it longer with --timeout")
                     self.monitor.fail(name, cause)
             self.check()

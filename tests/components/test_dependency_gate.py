@@ -13,7 +13,7 @@ from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyFailed, DependencyGate
 from composeplat.plan.desired import Edge, Plan, ServicePlan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
 
 NOWHERE = Access(host="127.0.0.1", port=9, plain=True)
@@ -36,7 +36,7 @@ class View(Watcher):
         return self._view
 
 
-def held(*objects: Object, patience: Patience, required: bool = True) -> tuple[str, dict[str, Cause], list[str]]:
+def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[str, dict[str, Cause], list[str]]:
     """Hold a service back: why it is not made, if it is not, the failures that were told, and what it waited for."""
     services = tuple(
         ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
@@ -47,7 +47,7 @@ def held(*objects: Object, patience: Patience, required: bool = True) -> tuple[s
     told: list[str] = []
     gate = DependencyGate(
         plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
-        watcher=View(snapshot(DB, OWNER, *objects)), patience=patience, failed=failures.__setitem__,
+        watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, failed=failures.__setitem__,
         told=lambda _, words: told.append(words),
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def held(*objects: Object, patience: Patience, required: bool = True) -> tuple[s
 
 def test_a_dependency_that_fails() -> None:
     """Both are told with data, in a sentence that reads: it was guessed from a message's first word, and did not."""
-    why, failures, _ = held(KILLED, patience=Patience(60))
+    why, failures, _ = held(KILLED, deadline=Deadline(60))
 
     assert why == "api waits for db, which was killed: out of memory (3 times)"
     assert {name: (one.code, one.message) for name, one in failures.items()} == {
@@ -76,19 +76,19 @@ def test_a_dependency_that_fails() -> None:
 
 def test_a_dependency_that_may_fail() -> None:
     """One that is not required holds nobody back once it has failed."""
-    why, failures, _ = held(KILLED, patience=Patience(60), required=False)
+    why, failures, _ = held(KILLED, deadline=Deadline(60), required=False)
 
     assert (why, list(failures)) == ("", ["db"])
 
 
 @pytest.mark.parametrize(
-    ("patience", "seconds"),
-    [pytest.param(Patience(0.3), 0, id="time"), pytest.param(Patience(0.3, {"db": 1.0}), 1, id="after-start-period")],
+    ("deadline", "seconds"),
+    [pytest.param(Deadline(0.3), 0, id="time"), pytest.param(Deadline(0.3, {"db": 1.0}), 1, id="after-start-period")],
 )
-def test_a_dependency_that_is_late(patience: Patience, seconds: int) -> None:
+def test_a_dependency_that_is_late(deadline: Deadline, seconds: int) -> None:
     """The time is over once the dependency has had its own, which begins when its health checks do."""
-    patience.renew()
-    why, failures, told = held(STARTING, patience=patience)
+    deadline.restart()
+    why, failures, told = held(STARTING, deadline=deadline)
     words = "0/1 ready, started, not ready yet"
 
     assert why == f"api waits for db, which is not healthy after {seconds} s ({words})"

@@ -23,7 +23,7 @@ from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.program import declare_configured
 from composeplat.components.stack import ComposeStack
 from composeplat.plan import Plan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 from tests.conftest import Folder, Project
 
 DIGEST = "localhost/shop-web@sha256:0123"
@@ -505,7 +505,7 @@ def test_hooks(folder: Folder) -> None:
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
-    gate = DependencyGate(plan=plan, access=access, watcher=watcher, patience=Patience(1))
+    gate = DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(1))
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))
 
@@ -522,7 +522,7 @@ def test_a_workload_that_is_in_the_way(folder: Folder) -> None:
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
     gate = DependencyGate(
-        plan=plan, access=access, watcher=watcher, patience=Patience(1), existing={("StatefulSet", "db"): True}
+        plan=plan, access=access, watcher=watcher, deadline=Deadline(1), existing={("StatefulSet", "db"): True}
     )
 
     registered = run(lambda: ComposeStack("shop", plan=plan, gate=gate, waits=True))

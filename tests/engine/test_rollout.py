@@ -16,7 +16,7 @@ from composeplat.engine.rollout import Rollout
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Plan, ServicePlan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 from tests.cluster.objects import NAMESPACE, deployment, ended, job, pod, replica_set, running, snapshot, stateful_set
 
 NOWHERE = Access(host="127.0.0.1", port=9, plain=True)
@@ -36,7 +36,7 @@ class View(Watcher):
         return self._view
 
 
-def attendant(*held: Object, patience: Patience, said: list[str] | None = None) -> Rollout:
+def attendant(*held: Object, deadline: Deadline, said: list[str] | None = None) -> Rollout:
     services = tuple(
         ServicePlan(name=one["metadata"]["name"], cluster_name=one["metadata"]["name"], workload_kind=one["kind"],
                     image="i", objects=())
@@ -50,7 +50,7 @@ def attendant(*held: Object, patience: Patience, said: list[str] | None = None) 
     monitor = Monitor(plan=plan, listener=lambda _: None, chosen=frozenset(one.name for one in services))
     view = View(snapshot(*held))
     return Rollout(
-        stack=stack, monitor=monitor, watcher=view, patience=patience, retries=Retries(stack=stack, api=Api(NOWHERE))
+        stack=stack, monitor=monitor, watcher=view, deadline=deadline, retries=Retries(stack=stack, api=Api(NOWHERE))
     )
 
 
@@ -62,8 +62,8 @@ def starting(name: str) -> Iterator[Object]:
 
 def test_each_has_its_own_time() -> None:
     """One that starts to be asked later is given up later, and one that is given up holds nobody up."""
-    patience = Patience(0.2, {"late": 0.6})
-    one = attendant(*starting("web"), *starting("late"), patience=patience)
+    deadline = Deadline(0.2, {"late": 0.6})
+    one = attendant(*starting("web"), *starting("late"), deadline=deadline)
     began = time.monotonic()
     one.wait()
 
@@ -76,7 +76,7 @@ def test_each_has_its_own_time() -> None:
 
 def test_a_timeout_has_lines() -> None:
     """The log of the pod that was waited for is shown."""
-    one = attendant(*starting("web"), patience=Patience(0.0))
+    one = attendant(*starting("web"), deadline=Deadline(0.0))
     one.wait()
 
     assert one.monitor.causes["web"] == Cause(
@@ -89,7 +89,7 @@ def test_a_job_between_tries() -> None:
     """It is told by its last try; one that runs is not waited for."""
     made = {**job(), "spec": {"backoffLimit": 6}}
     other = job("other")
-    one = attendant(made, pod(made, state=ended(127)), other, pod(other, state=running()), patience=Patience(0.0))
+    one = attendant(made, pod(made, state=ended(127)), other, pod(other, state=running()), deadline=Deadline(0.0))
     one.wait()
     words = "failed with exit status 127 in try 1 of 7, and tries again"
 
@@ -104,7 +104,7 @@ def test_pods_that_keep_their_revision() -> None:
     made = stateful_set(updated=0, total=1)
     made["spec"]["updateStrategy"] = {"type": "OnDelete"}
     said: list[str] = []
-    one = attendant(made, pod(made, "0", state=running(), revision=1), patience=Patience(60), said=said)
+    one = attendant(made, pod(made, "0", state=running(), revision=1), deadline=Deadline(60), said=said)
     one.wait()
     one.note_outdated()
 

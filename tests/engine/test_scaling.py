@@ -28,7 +28,7 @@ from composeplat.engine.scaling import (
     workloads_of,
 )
 from composeplat.plan.desired import Edge, Identity, Plan, ServicePlan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 from tests.cluster.objects import (
     NAMESPACE,
     Answer,
@@ -282,14 +282,14 @@ def awake(
 
 
 def wake(
-    server: Server, whole: Plan, *views: Snapshot, asleep: tuple[str, ...], patience: float = 60, in_order: bool = True
+    server: Server, whole: Plan, *views: Snapshot, asleep: tuple[str, ...], deadline: float = 60, in_order: bool = True
 ) -> Monitor:
     server.otherwise = answer(deployment(replicas=0))
     monitor = Monitor(plan=whole, listener=lambda _: None, chosen=frozenset(asleep))
     keys: dict[str, tuple[Key, int]] = {name: (("Deployment", name), 1) for name in asleep}
     with Api(server.access) as api:
         WakeUp(
-            plan=whole, api=api, monitor=monitor, watcher=Views(server, *views), patience=Patience(patience),
+            plan=whole, api=api, monitor=monitor, watcher=Views(server, *views), deadline=Deadline(deadline),
             check=lambda: None, asleep=keys,
         ).run(in_order=in_order)  # fmt: skip
     return monitor
@@ -321,7 +321,7 @@ def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
         plan("db", "web", edges=HEALTHY),
         snapshot(*awake("db", ready=False)),
         asleep=("db", "web"),
-        patience=0.5,
+        deadline=0.5,
     )
     assert woken(server) == ["db"]
     words = "still waits after 0 s, and sleeps on"

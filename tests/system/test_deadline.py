@@ -1,43 +1,73 @@
-"""How long is still waited."""
+"""Waiting ends when it must, and not before."""
 
 from __future__ import annotations
 
 import time
 
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline, poll
 
 
-def test_it_ends() -> None:
-    """Patience ends after its time, and not before."""
-    patience = Patience(0.05)
+def test_deadline() -> None:
+    """A deadline passes after its seconds, and not before."""
+    short, long = Deadline(0.05), Deadline(60)
+    assert 0 < short.remaining_s <= 0.05
 
-    assert not patience.is_over
     time.sleep(0.06)
-    assert patience.is_over
+
+    assert (short.has_passed, short.remaining_s) == (True, 0.0)
+    assert not long.has_passed
+    assert 50 < long.remaining_s <= 60
 
 
-def test_it_begins_anew() -> None:
-    """Renewed, it lasts its whole time again."""
-    patience = Patience(0.05)
+def test_restart() -> None:
+    """A deadline that is restarted has all its seconds again."""
+    deadline = Deadline(0.05)
     time.sleep(0.06)
-    patience.renew()
 
-    assert not patience.is_over
+    deadline.restart()
 
-
-def test_a_shorter_time_within_it() -> None:
-    """A shorter wait ends where it would, or with patience."""
-    now = time.monotonic()
-
-    assert abs(Patience(100).at_most(5) - now - 5) < 1
-    assert abs(Patience(5).at_most(100) - now - 5) < 1
+    assert not deadline.has_passed
 
 
-def test_it_begins_after_a_delay() -> None:
+def test_at_most() -> None:
+    """A shorter wait ends where it would, or with the deadline it is part of."""
+    assert abs(Deadline(100).at_most(5).remaining_s - 5) < 1
+    assert abs(Deadline(5).at_most(100).remaining_s - 5) < 1
+
+
+def test_extra_seconds() -> None:
     """A service whose health checks begin late has the whole time after that; 300 s could never pass."""
-    patience = Patience(0.05, {"db": 60.0})
+    deadline = Deadline(0.05, {"db": 60.0})
     time.sleep(0.06)
 
-    assert patience.is_over
-    assert [patience.is_over_for(name) for name in ("web", "db")] == [True, False]
-    assert [patience.seconds_for(name) for name in ("web", "db")] == [0.05, 60.05]
+    assert deadline.has_passed
+    assert [deadline.has_passed_for(name) for name in ("web", "db")] == [True, False]
+    assert [deadline.seconds_for(name) for name in ("web", "db")] == [0.05, 60.05]
+
+
+def test_poll() -> None:
+    """What is polled is asked until the answer is true, and that answer is given at once."""
+    answers = iter(["", "", "here", "too late"])
+
+    assert poll(lambda: next(answers), Deadline(60), interval_s=0.001) == "here"
+
+
+def test_poll_until_the_deadline_passes() -> None:
+    """When the deadline passes the last answer tells so, however long the interval is."""
+    began = time.monotonic()
+
+    assert poll(lambda: False, Deadline(0.1), interval_s=60.0) is False
+
+    assert 0.1 <= time.monotonic() - began < 5
+
+
+def test_poll_asks_once_more() -> None:
+    """What comes about in the last pause counts: a machine that slept is no failure."""
+    deadline = Deadline(0.05)
+
+    assert poll(lambda: deadline.has_passed, deadline, interval_s=60.0)
+
+
+def test_poll_asks_at_least_once() -> None:
+    """A deadline that has passed before still lets one look."""
+    assert poll(lambda: "there already", Deadline(-1), interval_s=60.0) == "there already"

@@ -153,7 +153,7 @@ def _run(
 
     monitor = rollout.monitor
     gate = DependencyGate(
-        plan=plan, access=stack.target.access, watcher=rollout.watcher, patience=rollout.patience,
+        plan=plan, access=stack.target.access, watcher=rollout.watcher, deadline=rollout.deadline,
         existing=dict.fromkeys(live_state.object_metadata, True), cancelled=stack.interrupts.cancelled,
         told=lambda service, words: monitor.tell(service, Phase.WAITING, words), failed=monitor.fail,
     )  # fmt: skip

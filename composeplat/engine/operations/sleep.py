@@ -28,7 +28,7 @@ from composeplat.engine.scaling import (
 )
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
-from composeplat.system.deadline import Patience
+from composeplat.system.deadline import Deadline
 
 
 def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
@@ -51,11 +51,11 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 
 
 def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeout: float) -> None:
-    patience = Patience(timeout)
+    deadline = Deadline(timeout)
     with progress.step(FOR_PODS, is_transient=True):
         while left := pods_left(api, stack.namespace, stack.environment_name, dev_workloads):
             stack.go_on()
-            if patience.is_over:
+            if deadline.has_passed:
                 raise ComposeplatError(
                     f"{left} pods have not ended after {timeout:.0f} s", "give them longer with --timeout"
                 )
@@ -79,7 +79,7 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
         with open_rollout(stack, api, plan, known, timeout) as rollout:
             WakeUp(
-                plan=plan, api=api, monitor=rollout.monitor, watcher=rollout.watcher, patience=rollout.patience,
+                plan=plan, api=api, monitor=rollout.monitor, watcher=rollout.watcher, deadline=rollout.deadline,
                 check=stack.go_on, asleep=dict(known),
             ).run(in_order=in_order)  # fmt: skip
             if wait and known:
