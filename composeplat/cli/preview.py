@@ -11,11 +11,12 @@ from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, key_of, reasons, show
+from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, reasons, show
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 _SIGNS = {CREATE: "+", UPDATE: "~", REPLACE: "!", DELETE: "-"}
 _COLORS = {CREATE: "32", UPDATE: "33", REPLACE: "35", DELETE: "31"}
@@ -90,11 +91,12 @@ class Part:
 
 
 def part_of(change: Change, plan: Plan) -> Part:
-    group, _, name = key_of(change.urn).partition("/")
-    if group == "claim":
-        return Part("volume", next((v.name for v in plan.volumes if v.cluster_name == name), name))
-    if group == "endpoint":
-        return Part("endpoint", name)
+    name = change.key.name if change.key is not None else change.name
+    match change.key:
+        case ResourceKey(kind=ResourceKind.CLAIM):
+            return Part("volume", next((v.name for v in plan.volumes if v.cluster_name == name), name))
+        case ResourceKey(kind=ResourceKind.ENDPOINT):
+            return Part("endpoint", name)
     return Part("service", next((s.name for s in plan.services if s.cluster_name == name), name))
 
 

@@ -14,6 +14,7 @@ import pulumi
 
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
+from composeplat.plan.resource_keys import ResourceKey
 
 FIELD_MANAGER = "composeplat"
 SALT_STAYS = f'metadata.annotations["{SALT_ANNOTATION}"]'
@@ -31,7 +32,7 @@ class LateValues:
     confidential: tuple[str, ...] = ()
     images: dict[str, pulumi.Input[str]] = field(default_factory=dict)
     """By service."""
-    salts: dict[str, pulumi.Output[str]] = field(default_factory=dict)
+    salts: dict[ResourceKey, pulumi.Output[str]] = field(default_factory=dict)
     """By the key of the Secret that has it."""
 
 

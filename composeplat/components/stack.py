@@ -1,7 +1,7 @@
 """``ComposeStack``: a Compose file as one Pulumi component, with one below it for each service, volume and endpoint.
 
 The same component serves ``platform deploy``, plain ``pulumi`` and other people's programs, under the same names.
-Names of children are ``<stack>-<key>``, where the key is the plan's: ``shop-workload/web``.
+The names of children are :mod:`~composeplat.components.resource_names`'.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.manifests import SALT_STAYS, LateValues, bind, salt_of, with_salt
+from composeplat.components.resource_names import ENDPOINTS_TYPE, SERVICE_TYPE, STACK_TYPE, VOLUME_TYPE, ResourceName
 from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
 from composeplat.compose.load.contexts import check_builds
@@ -25,16 +26,12 @@ from composeplat.compose.request import Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import BuiltImage, DesiredObject, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
 from composeplat.registry.exposed_ports import read_users
 from composeplat.system.deadline import Deadline
-
-STACK = "composeplat:index:ComposeStack"
-SERVICE = "composeplat:index:Service"
-VOLUME = "composeplat:index:Volume"
-ENDPOINTS = "composeplat:index:EndpointSet"
 
 _TIMEOUT = 300.0
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
@@ -83,7 +80,7 @@ class ComposeStack(pulumi.ComponentResource):
         waits: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__(STACK, name, None, opts)
+        super().__init__(STACK_TYPE, name, None, opts)
         logins = _logins(registries)
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
@@ -116,7 +113,7 @@ class ComposeStack(pulumi.ComponentResource):
         awaits: bool,
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
-        made: dict[str, pulumi.Resource] = {}
+        made: dict[ResourceKey, pulumi.Resource] = {}
         registrar = _Registrar(name, plan, made, logins, awaits=awaits)
         self.services = {one.name: ComposeService(name, one, registrar, child) for one in plan.services}
         for image in plan.images:
@@ -137,7 +134,13 @@ class _Registrar:
     """Registers the objects of the plan, each after those it needs."""
 
     def __init__(
-        self, stack: str, plan: Plan, made: dict[str, pulumi.Resource], logins: Mapping[str, Login], *, awaits: bool
+        self,
+        stack: str,
+        plan: Plan,
+        made: dict[ResourceKey, pulumi.Resource],
+        logins: Mapping[str, Login],
+        *,
+        awaits: bool,
     ) -> None:
         self.stack = stack
         self.made = made
@@ -170,7 +173,9 @@ class _Registrar:
         )  # fmt: skip
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
         self.ports.put_into(bound, desired.ports_of, self.late.images)
-        made = register_object(f"{self.stack}-{desired.key}", with_salt(bound) if is_salted else bound, opts)
+        made = register_object(
+            str(ResourceName(self.stack, desired.key)), with_salt(bound) if is_salted else bound, opts
+        )
         self.made[desired.key] = made
         if is_salted:
             self.late.salts[desired.key] = salt_of(made)
@@ -183,7 +188,8 @@ class ComposeVolume(pulumi.ComponentResource):
     claim: pulumi.CustomResource
 
     def __init__(self, stack: str, plan: VolumePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(VOLUME, f"{stack}-volume/{plan.cluster_name}", None, opts)
+        name = ResourceName.make(stack, ResourceKind.VOLUME, plan.cluster_name)
+        super().__init__(VOLUME_TYPE, str(name), None, opts)
         made = [registrar.register(desired, self, keep=True) for desired in plan.objects]
         self.claim = made[-1]
         self.register_outputs({})
@@ -197,7 +203,8 @@ class ComposeService(pulumi.ComponentResource):
     """The image that runs; one that is built is named by its digest."""
 
     def __init__(self, stack: str, plan: ServicePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(SERVICE, f"{stack}-service/{plan.cluster_name}", None, opts)
+        name = ResourceName.make(stack, ResourceKind.SERVICE, plan.cluster_name)
+        super().__init__(SERVICE_TYPE, str(name), None, opts)
         self._stack, self._plan, self._registrar = stack, plan, registrar
 
     def add_image(self, image: ImageBuild, builder: str) -> None:
@@ -206,9 +213,8 @@ class ComposeService(pulumi.ComponentResource):
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
         # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
-        made = build_image(
-            f"{self._stack}-image/{self._plan.cluster_name}", image, builder, kept, bases, self._registrar.logins
-        )
+        name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
+        made = build_image(str(name), image, builder, kept, bases, self._registrar.logins)
         built[self._plan.name] = made.ref  # type: ignore[attr-defined]
         self._registrar.built[self._plan.name] = made
 
@@ -216,7 +222,7 @@ class ComposeService(pulumi.ComponentResource):
         plan = self._plan
         self.image = pulumi.Output.from_input(self._registrar.late.images.get(plan.name, str(plan.image)))
         for desired in plan.objects:
-            is_workload = desired.key.startswith("workload/")
+            is_workload = desired.key.kind is ResourceKind.WORKLOAD
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
             self.workload = self._registrar.register(desired, self, hooks)
         self.register_outputs({})
@@ -228,7 +234,8 @@ class ComposeEndpoints(pulumi.ComponentResource):
     urls: pulumi.Output[list[str]]
 
     def __init__(self, stack: str, plan: EndpointPlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
-        super().__init__(ENDPOINTS, f"{stack}-endpoints/{plan.name}", None, opts)
+        name = ResourceName.make(stack, ResourceKind.ENDPOINTS, plan.name)
+        super().__init__(ENDPOINTS_TYPE, str(name), None, opts)
         for desired in plan.objects:
             registrar.register(desired, self)
         self.urls = pulumi.Output.from_input(list(plan.urls))

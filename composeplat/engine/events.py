@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.names import OURS
+from composeplat.plan.resource_keys import ResourceKey
 
 CREATE, UPDATE, REPLACE, DELETE, KEEP, FORGET = "create", "update", "replace", "delete", "same", "forget"
 IMAGE = "Image"
@@ -42,6 +44,12 @@ class Change:
     differences: tuple[Difference, ...] = ()
     kept: bool = False
     """It leaves the state and stays in the cluster."""
+
+    @property
+    def key(self) -> ResourceKey | None:
+        """The key of the resource in the plan; none for a resource that no plan has."""
+        name = ResourceName.from_urn(self.urn)
+        return name.key if name is not None else None
 
 
 @dataclass(slots=True)
@@ -154,14 +162,7 @@ def name_of(metadata: Mapping[str, Any]) -> str:
         written = inputs.get("metadata")
         if isinstance(written, dict) and isinstance(written.get("name"), str):
             return str(written["name"])
-    return str(metadata["urn"]).rpartition("::")[2]
-
-
-def key_of(urn: str) -> str:
-    """The plan's key of a resource: ``workload/web`` of ``…::shop-workload/web``."""
-    name = urn.rpartition("::")[2]
-    head, slash, tail = name.rpartition("/")
-    return f"{head.rpartition('-')[2]}/{tail}" if slash else name
+    return last_part(str(metadata["urn"]))
 
 
 def _differences(metadata: Mapping[str, Any]) -> Iterator[Difference]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.engine.events import Events
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.plan.desired import ImageBuild, Plan
@@ -31,14 +32,14 @@ def refusals(
         text = next((one for one in texts if not one.startswith(_NOISE)), "")
         if not urn or not text:
             continue
-        name = urn.rpartition("/")[2]
         if urn in images:
             cause = why_not_built(images[urn], text)
         else:
             change = events.changes.get(urn)
-            what = f"{change.kind} '{change.name}'" if change else urn.rpartition("::")[2]
+            what = f"{change.kind} '{change.name}'" if change else last_part(urn)
             cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}", has_subject=True)
-        yield services.get(name, name), cause
+        name = ResourceName.from_urn(urn)
+        yield (services.get(name.key.name, name.key.name) if name else last_part(urn)), cause
 
 
 def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
-from composeplat.engine.events import Events
+from composeplat.components.resource_names import ResourceName
+from composeplat.engine.events import KEEP, Events
 from composeplat.plan.desired import Plan, ServicePlan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
 
 #: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
@@ -22,7 +24,7 @@ _JOB_GRACE = 10.0
 #: So long all stay ready where nothing but running makes a service so: what crashes at once runs for a moment too, and
 #: its node looks once a second.
 _SETTLED_AFTER = 1.5
-_BEFORE_ALL_VIEWS = -2
+_BEFORE_ALL_SNAPSHOTS = -2
 
 
 Listener = Callable[[ServiceProgress], None]
@@ -38,7 +40,7 @@ class Monitor:
     causes: dict[str, Cause] = field(default_factory=dict)
     applied: dict[str, int] = field(default_factory=dict)
     """Service -> the round of views after which its workload was applied."""
-    _told: dict[str, tuple[Phase, str]] = field(default_factory=dict)
+    _emitted: dict[str, tuple[Phase, str]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
     """Nothing but images is worked on."""
@@ -47,44 +49,52 @@ class Monitor:
     retries: dict[str, Cause] = field(default_factory=dict)
     """Job -> why its last try failed, while it tries again."""
 
-    def tell(self, service: str, phase: Phase, words: str = "") -> None:
+    def emit(self, service: str, phase: Phase, words: str = "") -> None:
         """Tell a service's phase where it is new; a service that has failed stays so."""
-        if self._told.get(service) == (phase, words) or self._told.get(service, (None,))[0] is Phase.FAILED:
+        if self._emitted.get(service) == (phase, words) or self._emitted.get(service, (None,))[0] is Phase.FAILED:
             return
         begun = self._since.setdefault(service, time.monotonic())
-        self._told[service] = (phase, words)
+        self._emitted[service] = (phase, words)
         self.listener(ServiceProgress(service=service, phase=phase, message=words, seconds=time.monotonic() - begun))
 
     def fail(self, service: str, cause: Cause) -> None:
         if service not in self.causes:
             self.causes[service] = cause
-            self.tell(service, Phase.FAILED, cause.message)
+            self.emit(service, Phase.FAILED, cause.message)
 
     def _going(self) -> list[ServicePlan]:
         """The services that this is about, but for those that have failed."""
         return [one for one in self.plan.services if one.name in self.chosen and one.name not in self.causes]
 
-    def take(self, urn: str, events: Events, rounds: int) -> None:
-        """Note what Pulumi's events say of an object."""
-        service = _service_of(urn, self.plan)
-        if service is None or service not in self.chosen:
+    def handle(self, urn: str, events: Events, rounds: int) -> None:
+        """Note what Pulumi's events say about a resource."""
+        name = ResourceName.from_urn(urn)
+        service = self._chosen_service(name.key) if name is not None else None
+        if name is None or service is None or urn in events.failed:
             return
-        name = urn.rpartition("::")[2]
-        if urn in events.failed or (self.only_images and "-image/" not in name):
+        kind = name.key.kind
+        if self.only_images and kind is not ResourceKind.IMAGE:
             return
         change = events.changes.get(urn)
-        if urn in events.done:
-            if "-workload/" in name:
-                unchanged = change is not None and change.operation == "same"
-                # What stays as it is may be judged by any view.
-                self.applied[service] = _BEFORE_ALL_VIEWS if unchanged else rounds
-                self.tell(service, Phase.UNCHANGED if unchanged else Phase.WAITING, "" if unchanged else "applied")
-            elif "-image/" in name and change is not None and change.operation != "same" and urn not in self._built:
-                # What replaces another is told of once more when that has gone.
-                self._built.add(urn)
-                self.tell(service, Phase.BUILT)
-        elif change is not None and change.operation != "same":
-            self.tell(service, Phase.BUILDING if change.kind == "Image" else Phase.APPLYING)
+        is_unchanged = change is not None and change.operation == KEEP
+        if urn not in events.done:
+            if change is not None and not is_unchanged:
+                self.emit(service, Phase.BUILDING if kind is ResourceKind.IMAGE else Phase.APPLYING)
+        elif kind is ResourceKind.WORKLOAD:
+            # Any snapshot shows the state of an unchanged workload.
+            self.applied[service] = _BEFORE_ALL_SNAPSHOTS if is_unchanged else rounds
+            self.emit(service, *((Phase.UNCHANGED, "") if is_unchanged else (Phase.WAITING, "applied")))
+        elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged and urn not in self._built:
+            # Pulumi reports a replacement once more when the image before it is gone.
+            self._built.add(urn)
+            self.emit(service, Phase.BUILT)
+
+    def _chosen_service(self, key: ResourceKey) -> str | None:
+        if not key.kind.is_of_service:
+            return None
+        found = (service.name for service in self.plan.services if service.cluster_name == key.name)
+        name = next(found, None)
+        return name if name in self.chosen else None
 
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
         """Judge every service whose workload was applied before this view."""
@@ -97,15 +107,15 @@ class Monitor:
             if standing.state is WorkloadState.FAILED and standing.cause is not None and not standing.is_done:
                 self.fail(service.name, standing.cause)
             else:
-                self._tell_standing(service, standing)
+                self._emit_status(service, standing)
             if standing.retry is not None:
                 self.retries[service.name] = standing.retry
 
-    def _tell_standing(self, service: ServicePlan, standing: ServiceStatus) -> None:
+    def _emit_status(self, service: ServicePlan, standing: ServiceStatus) -> None:
         if standing.is_done:
-            self.tell(service.name, Phase.READY, standing.message)
+            self.emit(service.name, Phase.READY, standing.message)
         else:
-            self.tell(service.name, Phase.WAITING, standing.message)
+            self.emit(service.name, Phase.WAITING, standing.message)
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
         """Say whether nothing is to be waited for any more: all are ready or have failed, and jobs run at least."""
@@ -130,7 +140,7 @@ class Monitor:
         return (
             service.workload_kind != "Job"
             and not service.has_health_check
-            and self.applied.get(service.name) != _BEFORE_ALL_VIEWS
+            and self.applied.get(service.name) != _BEFORE_ALL_SNAPSHOTS
         )
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
@@ -143,10 +153,3 @@ class Monitor:
             service.name: workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
             for service in self._going()
         }
-
-
-def _service_of(urn: str, plan: Plan) -> str | None:
-    head, slash, tail = urn.rpartition("::")[2].rpartition("/")
-    if not slash or head.rpartition("-")[2] not in ("workload", "image", "service", "environment", "files", "pull"):
-        return None
-    return next((service.name for service in plan.services if service.cluster_name == tail), None)

@@ -1,104 +1,110 @@
-"""How Pulumi is told what to work on: the names it knows our objects by, and the words an operation is given.
+"""The arguments of Pulumi's command line: the target resources of an operation, and those to replace or exclude.
 
-Decides from a plan and a state alone; what runs them is the operator's.
+Decides from a plan and a state alone, so that it is tested without Pulumi; :mod:`~composeplat.engine.pulumi_runs` runs
+the command line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from composeplat.components.resource_names import ResourceName, Urns, belongs_to_stack
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import LiveState, built_images, known_to_state
 from composeplat.plan import Plan
 from composeplat.plan.desired import ImageBuild
+from composeplat.plan.resource_keys import ResourceKind
 
 _JOB = "kubernetes:batch/v1:Job"
 _IMAGE = "docker-build:index:Image"
+#: As many objects are created at a time.
+_PARALLEL = 32
 
 
 def deploy_args(plan: Plan, state: Mapping[str, Any], live_state: LiveState, options: DeployOptions) -> list[str]:
-    """The words of a deploy or preview: whom it is about, and what is made anew."""
+    """The arguments of a deploy or preview: its target resources, and those to replace."""
     gated = len({edge.service for edge in plan.edges})
-    # One that waits holds a place; there must be enough for all others.
-    words = ["--stack", plan.namespace, "--parallel", str(32 + gated), "--suppress-outputs"]
+    # A waiting service occupies a slot, so all others need slots beside those.
+    args = ["--stack", plan.namespace, "--parallel", str(_PARALLEL + gated), "--suppress-outputs"]
     if options.services:
-        words += repeat_flag("--target", targets(plan, options.services))
+        args += repeat_flag("--target", targets(plan, options.services))
     part = plan.limited_to(options.services)
     if options.rerun_jobs:
-        # One that is gone from the cluster is made anew anyhow.
-        known = known_to_state(state) & live_state.object_metadata.keys()
-        jobs = [one.cluster_name for one in part.services if ("Job", one.cluster_name) in known]
-        words += repeat_flag("--replace", (_urn(plan, "Service", f"workload/{name}", _JOB) for name in jobs))
+        args += repeat_flag("--replace", _job_urns(plan, part, state, live_state))
     if options.build is not None:
-        images = {image_urn(plan, image) for image in part.images}
-        built = built_images(state)
-        words += (
-            repeat_flag("--replace", sorted(images & built))
-            if options.build
-            else repeat_flag("--exclude", sorted(images))
-        )
-    return words
+        args += _build_args({image_urn(plan, image) for image in part.images}, state, is_forced=options.build)
+    return args
+
+
+def _job_urns(plan: Plan, part: Plan, state: Mapping[str, Any], live_state: LiveState) -> Iterable[str]:
+    """The URNs of the Jobs to run again; a Job that is missing from the cluster is created anyway."""
+    known = known_to_state(state) & live_state.object_metadata.keys()
+    for service in part.services:
+        if ("Job", service.cluster_name) in known:
+            yield _urns(plan).child(ResourceKind.SERVICE, ResourceKind.WORKLOAD, service.cluster_name, _JOB)
+
+
+def _build_args(images: Collection[str], state: Mapping[str, Any], *, is_forced: bool) -> list[str]:
+    if is_forced:
+        return repeat_flag("--replace", sorted(set(images) & built_images(state)))
+    return repeat_flag("--exclude", sorted(images))
 
 
 def image_args(plan: Plan, state: Mapping[str, Any], images: Iterable[ImageBuild], *, force: bool) -> list[str]:
-    """The words of a run that makes these images and nothing else."""
+    """The arguments of a run that builds these images and does nothing else."""
     urns = {image_urn(plan, image) for image in images}
-    words = ["--stack", plan.namespace, "--suppress-outputs", *repeat_flag("--exclude", apart_from(plan, urns, state))]
-    if force:
-        words += repeat_flag("--replace", sorted(urns & built_images(state)))
-    return words
+    excluded = resources_except(plan, urns, state)
+    args = ["--stack", plan.namespace, "--suppress-outputs", *repeat_flag("--exclude", excluded)]
+    return [*args, *_build_args(urns, state, is_forced=True)] if force else args
 
 
 def targets(plan: Plan, names: Collection[str]) -> Iterable[str]:
-    """All that services need, and what their parts are children of."""
-    stack = plan.environment
+    """The URNs and patterns of all resources that services need, and of the components above them."""
     part = plan.limited_to(names)
-    yield from (f"**::{stack}-service/{service.cluster_name}" for service in part.services)
+    name = partial(ResourceName.make, plan.environment)
+    yield from (f"**::{name(ResourceKind.SERVICE, service.cluster_name)}" for service in part.services)
     yield from parents(plan, part.images)
     yield from (image_urn(plan, image) for image in part.images)
-    yield from (f"**::{stack}-volume/{volume.cluster_name}" for volume in part.volumes)
-    yield from (f"**::{stack}-endpoints/{endpoint.name}" for endpoint in part.endpoints)
-    yield from (f"**::{stack}-{desired.key}" for desired in part.objects)
-    yield f"**::{stack}"
+    yield from (f"**::{name(ResourceKind.VOLUME, volume.cluster_name)}" for volume in part.volumes)
+    yield from (f"**::{name(ResourceKind.ENDPOINTS, endpoint.name)}" for endpoint in part.endpoints)
+    yield from (f"**::{ResourceName(plan.environment, desired.key)}" for desired in part.objects)
+    yield f"**::{plan.environment}"
     yield "**::cluster"
 
 
-def apart_from(plan: Plan, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
-    """What stays as it is when only images are built: all that the cluster has, other images, what is gone."""
+def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, Any]) -> Iterable[str]:
+    """The URNs and patterns of all resources but some images: a build leaves those as they are."""
     yield from ("**$kubernetes:**", "**::pulumi:providers:kubernetes::**")
-    stack = plan.environment
-    registered = {f"{stack}-service/{one.cluster_name}" for one in plan.services}
-    registered |= {f"{stack}-endpoints/{one.name}" for one in plan.endpoints}
+    name = partial(ResourceName.make, plan.environment)
+    registered = {name(ResourceKind.SERVICE, one.cluster_name) for one in plan.services}
+    registered |= {name(ResourceKind.ENDPOINTS, one.name) for one in plan.endpoints}
     known = {str(one["urn"]) for one in state.get("resources") or ()}
-    ours = {urn for urn in known if "::composeplat:index:ComposeStack$" in urn and "$kubernetes:" not in urn}
-    others = {urn for urn in ours if urn.rpartition("::")[2] not in registered}
+    ours = {urn for urn in known if belongs_to_stack(urn) and "$kubernetes:" not in urn}
+    others = {urn for urn in ours if ResourceName.from_urn(urn) not in registered}
     yield from sorted((others | {image_urn(plan, one) for one in plan.images}) - set(images))
 
 
 def parents(plan: Plan, images: Iterable[ImageBuild]) -> Iterable[str]:
-    """What has to be there for images to be: the components they are children of."""
-    stack = plan.environment
-    yield f"**::{stack}"
+    """The URNs and patterns of the components above images."""
+    yield f"**::{plan.environment}"
     for image in images:
-        # In full, as a Service of the cluster has the same name.
-        chain = "composeplat:index:ComposeStack$composeplat:index:Service"
-        yield f"urn:pulumi:{plan.namespace}::{stack}::{chain}::{stack}-service/{_service_of(plan, image)}"
+        # A full URN, since a Kubernetes Service has the same name.
+        yield _urns(plan).component(ResourceKind.SERVICE, _cluster_name(plan, image))
 
 
 def image_urn(plan: Plan, image: ImageBuild) -> str:
-    return _urn(plan, "Service", f"image/{_service_of(plan, image)}", _IMAGE)
+    return _urns(plan).child(ResourceKind.SERVICE, ResourceKind.IMAGE, _cluster_name(plan, image), _IMAGE)
 
 
 def repeat_flag(flag: str, values: Iterable[str]) -> list[str]:
-    return [word for value in values for word in (flag, value)]
+    return [arg for value in values for arg in (flag, value)]
 
 
-def _service_of(plan: Plan, image: ImageBuild) -> str:
+def _urns(plan: Plan) -> Urns:
+    return Urns(plan.namespace, plan.environment)
+
+
+def _cluster_name(plan: Plan, image: ImageBuild) -> str:
     return next(one.cluster_name for one in plan.services if one.name == image.service)
-
-
-def _urn(plan: Plan, component: str, key: str, token: str) -> str:
-    stack = plan.environment
-    chain = f"composeplat:index:ComposeStack$composeplat:index:{component}${token}"
-    return f"urn:pulumi:{plan.namespace}::{stack}::{chain}::{stack}-{key}"

@@ -38,9 +38,9 @@ class Rollout:
     deadline: Deadline
     retries: Retries
 
-    def take(self, urn: str, events: Events) -> None:
+    def handle(self, urn: str, events: Events) -> None:
         """Note what Pulumi tells; what is spent on building images is no waiting."""
-        self.monitor.take(urn, events, self.watcher.rounds)
+        self.monitor.handle(urn, events, self.watcher.rounds)
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and change.kind == "Image":
             self.deadline.restart()
@@ -104,7 +104,7 @@ class Rollout:
             pods = () if standing.waits_for_outdated else standing.pods
             if not pods or probe_port(api, self.stack.namespace, pods[0], port) is not False:
                 break
-            self.monitor.tell(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
+            self.monitor.emit(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
             if until.has_passed:
                 return pods[0]
             time.sleep(_BETWEEN_PORTS)

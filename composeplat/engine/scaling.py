@@ -182,7 +182,7 @@ class WakeUp:
         key, replicas = self.asleep.pop(name)
         scale_up(self.api, self.plan.namespace, key, replicas)
         self.monitor.applied[name] = self.watcher.rounds
-        self.monitor.tell(name, Phase.WAITING, "woken")
+        self.monitor.emit(name, Phase.WAITING, "woken")
 
     def _may_wake(self, name: str) -> bool:
         if name in self.monitor.causes:
@@ -210,7 +210,7 @@ class WakeUp:
         if state.clause and edge.required:
             self._hold(edge, state.clause)
         elif state.message:
-            self.monitor.tell(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
+            self.monitor.emit(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
         return state.is_met or (bool(state.clause) and not edge.required)
 
     def _hold(self, edge: Edge, why: str) -> None:

@@ -28,11 +28,12 @@ from composeplat.plan.images import built_references, exposing_image, image_of, 
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import in_order, plan_edges
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_security
 from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
-from composeplat.plan.storage import plan_files, plan_storage, plan_volume, shared_volumes
+from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
-from composeplat.registry.credentials import registry_of
+from composeplat.registry.credentials import Login, registry_of
 
 __all__ = [
     "BuiltImage",
@@ -101,21 +102,18 @@ def _plan_service(
         container_ports=container_ports(service),
         has_pull_secret=login is not None,
     )
-    objects: list[DesiredObject] = []
-    if service.variables:
-        objects.append(DesiredObject(key=f"environment/{name}", manifest=plan_environment(service, identity)))
-    if storage.files:
-        objects.append(DesiredObject(key=f"files/{name}", manifest=plan_files(service, identity, storage.files)))
-    if login is not None:
-        objects.append(DesiredObject(key=f"pull/{name}", manifest=plan_pull_secret(service, identity, login)))
+    objects = _plan_secrets(service, identity, storage, login)
     exposing = exposing_image(service, built, settings)
     cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
-    objects.append(DesiredObject(key=f"service/{name}", manifest=cluster_service, ports_of=exposing))
+    address = ResourceKey(ResourceKind.SERVICE, name)
+    objects.append(DesiredObject(key=address, manifest=cluster_service, ports_of=exposing))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
-    needs += [f"claim/{claim}" for claim in storage.claims]
-    needs += [f"workload/{clean(d.service)}" for d in service.depends_on if d.service in project.services]
-    objects.append(DesiredObject(key=f"workload/{name}", manifest=workload, needs=tuple(needs)))
+    needs += [ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims]
+    dependencies = [one.service for one in service.depends_on if one.service in project.services]
+    needs += [ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies]
+    key = ResourceKey(ResourceKind.WORKLOAD, name)
+    objects.append(DesiredObject(key=key, manifest=workload, needs=tuple(needs)))
     return ServicePlan(
         name=service.name,
         cluster_name=name,
@@ -126,6 +124,20 @@ def _plan_service(
         has_health_check=is_checked(service),
         start_period=_start_period(service),
     )
+
+
+def _plan_secrets(service: Service, identity: Identity, storage: Storage, login: Login | None) -> list[DesiredObject]:
+    manifests = {
+        ResourceKind.ENVIRONMENT: plan_environment(service, identity) if service.variables else None,
+        ResourceKind.FILES: plan_files(service, identity, storage.files) if storage.files else None,
+        ResourceKind.PULL_SECRET: plan_pull_secret(service, identity, login) if login is not None else None,
+    }
+    name = clean(service.name)
+    return [
+        DesiredObject(key=ResourceKey(kind, name), manifest=manifest)
+        for kind, manifest in manifests.items()
+        if manifest
+    ]
 
 
 def _start_period(service: Service) -> int:

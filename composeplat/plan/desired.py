@@ -19,6 +19,7 @@ from composeplat.compose.model import HEALTHY, STARTED, Build
 from composeplat.diagnostics import ComposeplatError, near
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 Manifest = dict[str, Any]
 _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
@@ -39,10 +40,10 @@ class BuiltImage:
 class DesiredObject:
     """One Kubernetes object, exactly as kubectl would show it."""
 
-    key: str
-    """``workload/web``: stable; Pulumi's resource names and edges hang on it."""
+    key: ResourceKey
+    """Stable: the names of Pulumi's resources are made of it."""
     manifest: Manifest
-    needs: tuple[str, ...] = ()
+    needs: tuple[ResourceKey, ...] = ()
     """Keys of objects that must be there before."""
     ports_of: BuiltImage | str = ""
     """The image whose own ports a cluster service is to list, where they can be read; none where it names its own."""
@@ -104,7 +105,7 @@ class ServicePlan:
     def fingerprint(self) -> Fingerprint | None:
         """What on its pods tells that its variables or files changed."""
         for desired in self.objects:
-            if desired.key.startswith("workload/"):
+            if desired.key.kind is ResourceKind.WORKLOAD:
                 annotations = desired.manifest["spec"]["template"]["metadata"].get("annotations", {})
                 found: Fingerprint | None = annotations.get(HASH_ANNOTATION)
                 return found

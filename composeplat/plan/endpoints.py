@@ -15,6 +15,7 @@ from composeplat.compose.settings import Settings
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import origin_of, service_ports
 
 #: Databases, queues and debuggers, by the port in the container.
@@ -218,9 +219,9 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
         message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
         checker.say("invalid-value", wanted.origin, message, "divide it into several named endpoints")
-    needs = tuple(dict.fromkeys(f"service/{clean(route.service)}" for route in wanted.routes))
+    needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
-    desired = DesiredObject(key=f"endpoint/{wanted.name}", manifest=manifest, needs=needs)
+    desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, wanted.name), manifest=manifest, needs=needs)
     led = tuple(dict.fromkeys((route.service, route.port) for route in wanted.routes))
     return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=led)
 

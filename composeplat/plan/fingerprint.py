@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from composeplat.compose.model import HostFile
 from composeplat.names import OURS
+from composeplat.plan.resource_keys import ResourceKey
 
 HASH_ANNOTATION = f"{OURS}/config-hash"
 #: On a Secret; random.
@@ -27,7 +28,7 @@ _COST = 2**14
 class Fingerprint:
     """Stands in a manifest for the keyed hash of what Secrets hold; ``secret`` is the one whose salt is the key."""
 
-    secret: str
+    secret: ResourceKey
     digest: str = field(repr=False)
 
     def keyed(self, salt: str) -> str:
@@ -44,7 +45,7 @@ def _stretch(digest: str) -> str:
 
 
 def fingerprint(
-    secret: str, owner: str, variables: Mapping[str, str], files: Mapping[str, HostFile]
+    secret: ResourceKey, owner: str, variables: Mapping[str, str], files: Mapping[str, HostFile]
 ) -> Fingerprint | None:
     """The fingerprint of a service's variables and files, where it has any; other owners of the same have others."""
     if not variables and not files:

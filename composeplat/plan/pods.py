@@ -18,6 +18,7 @@ from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
 from composeplat.plan.desired import BuiltImage, Identity, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import container_security, pod_security, token_of
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
@@ -188,7 +189,7 @@ def _probes(check: HealthCheck | None) -> Manifest:
 
 def _fingerprint(service: Service, inputs: PodInputs) -> Manifest:
     name, identity = clean(service.name), inputs.identity
-    secret = f"environment/{name}" if service.variables else f"files/{name}"
+    secret = ResourceKey(ResourceKind.ENVIRONMENT, name) if service.variables else ResourceKey(ResourceKind.FILES, name)
     owner = f"{identity.namespace}/{identity.environment}/{name}"
     found = fingerprint(secret, owner, service.variables, inputs.storage.files)
     return {HASH_ANNOTATION: found} if found else {}

@@ -11,6 +11,7 @@ from composeplat.compose.values import show_size
 from composeplat.names import OURS, clean, config_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 _GIB = 1024**3
 FILES_VOLUME = "host-files"
@@ -26,7 +27,9 @@ def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
         "spec": _claim_spec(volume.size, volume.storage_class, volume.access_mode),
     }
     return VolumePlan(
-        name=volume.name, cluster_name=name, objects=(DesiredObject(key=f"claim/{name}", manifest=manifest),)
+        name=volume.name,
+        cluster_name=name,
+        objects=(DesiredObject(key=ResourceKey(ResourceKind.CLAIM, name), manifest=manifest),),
     )
 
 

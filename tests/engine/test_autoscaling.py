@@ -13,6 +13,7 @@ from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_sta
 from composeplat.engine.dev_workloads import with_replicas
 from composeplat.engine.preflight import LiveState
 from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 
 AUTOSCALERS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
@@ -31,7 +32,7 @@ def plan() -> Plan:
     manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
     service = ServicePlan(
         name="Web", cluster_name="web", workload_kind="Deployment", image="x",
-        objects=(DesiredObject(key="workload/web", manifest=manifest),),
+        objects=(DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, "web"), manifest=manifest),),
     )  # fmt: skip
     return Plan(environment="shop", namespace=NAMESPACE, services=(service,))
 

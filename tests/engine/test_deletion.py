@@ -16,6 +16,7 @@ from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from tests.cluster.objects import NAMESPACE, Answer, Server, given, refusal
 
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
@@ -38,8 +39,10 @@ def manifest(kind: str = "Job", name: str = "task") -> dict[str, Any]:
 
 
 def plan(wanted: dict[str, Any]) -> Plan:
-    task = ServicePlan(name="task", cluster_name="task", workload_kind=wanted["kind"], image="x",
-                       objects=(DesiredObject(key="workload/task", manifest=wanted),))  # fmt: skip
+    wanted_object = DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, "task"), manifest=wanted)
+    task = ServicePlan(
+        name="task", cluster_name="task", workload_kind=wanted["kind"], image="x", objects=(wanted_object,)
+    )
     return Plan(environment="shop", namespace=NAMESPACE, services=(task,))
 
 

@@ -17,6 +17,7 @@ from composeplat.engine.dev_workloads import (
     workloads_without_pods,
 )
 from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 IDENTITY = Identity(environment="shop", namespace="dev")
 
@@ -25,8 +26,8 @@ def service(name: str, kind: str = "Deployment", **spec: Any) -> ServicePlan:
     workload = {"kind": kind, "metadata": {"name": name}, "spec": spec}
     address = {"kind": "Service", "metadata": {"name": name}, "spec": {}}
     objects = (
-        DesiredObject(key=f"workload/{name}", manifest=workload),
-        DesiredObject(key=f"service/{name}", manifest=address),
+        DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, name), manifest=workload),
+        DesiredObject(key=ResourceKey(ResourceKind.SERVICE, name), manifest=address),
     )
     return ServicePlan(name=name, cluster_name=name, workload_kind=kind, image="i", objects=objects)
 

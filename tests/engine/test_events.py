@@ -16,7 +16,6 @@ from composeplat.engine.events import (
     Change,
     Difference,
     Events,
-    key_of,
     kind_of,
     look_up,
     names_of,
@@ -429,12 +428,12 @@ def test_kind_of(token: str, kind: str) -> None:
         pytest.param(CLAIM, "claim/data", id="claim"),
         pytest.param(WORKLOAD.replace("shop-workload", "my-shop-workload"), "workload/web", id="dash-in-environment"),
         pytest.param(WORKLOAD.replace("/web", "/my-web"), "workload/my-web", id="dash-in-name"),
-        pytest.param(PROVIDER, "cluster", id="no-key"),
+        pytest.param(PROVIDER, "None", id="no-key"),
     ],
 )
-def test_key_of(urn: str, key: str) -> None:
-    """The plan's key stands at the end of the URN."""
-    assert key == key_of(urn)
+def test_key_of_a_change(urn: str, key: str) -> None:
+    """A change has the key of its resource, which is in the URN."""
+    assert key == str(Change(operation=UPDATE, urn=urn, kind="", name="").key)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def monitor(*, operation: str = "update", has_health_check: bool = False) -> Mon
         chosen=frozenset({"web"}),
     )  # fmt: skip
     change = Change(urn=URN, operation=operation, kind="Deployment", name="web")
-    made.take(URN, Events(changes={URN: change}, done={URN}), APPLIED)
+    made.handle(URN, Events(changes={URN: change}, done={URN}), APPLIED)
     return made
 
 
@@ -81,7 +81,7 @@ def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     one = Monitor(plan=Plan(environment="shop", namespace="team"), chosen=frozenset({"web"}),
                   listener=lambda progress: heard.append((progress.phase, progress.message)))  # fmt: skip
     for phase, words in phases:
-        one.tell("web", Phase(phase), words)
+        one.emit("web", Phase(phase), words)
     return heard
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import Key, LiveState
-from composeplat.engine.pulumi_args import apart_from, deploy_args, image_urn, parents, targets
+from composeplat.engine.pulumi_args import deploy_args, image_urn, parents, resources_except, targets
 from composeplat.plan import Plan
 from tests.conftest import Project
 
@@ -114,7 +114,7 @@ def test_images(plan: Plan, said: list[str], *, build: bool) -> None:
 def test_images_alone(plan: Plan) -> None:
     """When only images are built all of the cluster is left out, and images that are not asked for."""
     gone = f"{SERVICE}::demo-service/gone"
-    left = list(apart_from(plan, [image("web")], state(gone, f"{SERVICE}::demo-service/web")))
+    left = list(resources_except(plan, [image("web")], state(gone, f"{SERVICE}::demo-service/web")))
 
     assert left[:2] == ["**$kubernetes:**", "**::pulumi:providers:kubernetes::**"]
     assert left[2:] == sorted([gone, image("job")])

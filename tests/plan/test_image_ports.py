@@ -28,9 +28,9 @@ def test_whose(service: str, expected: BuiltImage | str, project: Project) -> No
     plan = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com").plan
     assert plan is not None
 
-    (found,) = [one.ports_of for one in plan.objects if one.key == "service/web"]
+    (found,) = [one.ports_of for one in plan.objects if str(one.key) == "service/web"]
     assert found == expected
-    assert [one.key for one in plan.objects if one.ports_of and one.kind != "Service"] == []
+    assert [str(one.key) for one in plan.objects if one.ports_of and one.kind != "Service"] == []
 
 
 def test_they_are_listed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from composeplat.plan import Edge, Plan
+from composeplat.plan.resource_keys import ResourceKey
 from tests.conftest import Project
 
 SHOP = """\
@@ -78,7 +79,7 @@ volumes: {Shop_Data: {}}
     plan = project(text).write({"conf": "x"}).read().plan
     assert plan is not None
 
-    needs = {desired.key: desired.needs for desired in plan.objects}
+    needs = {str(desired.key): tuple(map(str, desired.needs)) for desired in plan.objects}
 
     assert needs == {
         "claim/shop-data": (),
@@ -108,7 +109,7 @@ endpoints:
 """
     plan = plan_of(project, text)
 
-    assert plan.endpoints[0].objects[0].needs == ("service/web", "service/api")
+    assert tuple(map(str, plan.endpoints[0].objects[0].needs)) == ("service/web", "service/api")
     assert plan.endpoints[0].urls == (
         "https://demo-default.example.com",
         "https://demo-default.example.com/api",
@@ -118,7 +119,7 @@ endpoints:
 
 def test_every_need_is_in_the_plan(project: Project) -> None:
     """What is needed is there, and comes before what needs it."""
-    seen: set[str] = set()
+    seen: set[ResourceKey] = set()
     for desired in plan_of(project, SHOP).objects:
         assert set(desired.needs) <= seen
         seen.add(desired.key)
@@ -134,7 +135,7 @@ endpoints: {shop: [{path: /, service: web, port: 80}]}
     plan = project(text).read().plan
     assert plan is not None
 
-    assert {name: [desired.key for desired in group] for name, group in plan.groups.items()} == {
+    assert {name: [str(desired.key) for desired in group] for name, group in plan.groups.items()} == {
         "volume-my-data": ["claim/my-data"],
         "service-web": ["service/web", "workload/web"],
         "service-db": ["service/db", "workload/db"],

@@ -29,7 +29,7 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     alone = plan.images_only
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
-    listening = pulumi_runs.RunHandlers(lambda urn, events: monitor.take(urn, events, 0))
+    listening = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, 0))
     with stack.interrupts:
         pulumi_runs.prepare(stack, alone)
         with stack.held("build"):

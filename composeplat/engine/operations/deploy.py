@@ -155,10 +155,10 @@ def _run(
     gate = DependencyGate(
         plan=plan, access=stack.target.access, watcher=rollout.watcher, deadline=rollout.deadline,
         existing=dict.fromkeys(live_state.object_metadata, True), cancelled=stack.interrupts.cancelled,
-        told=lambda service, words: monitor.tell(service, Phase.WAITING, words), failed=monitor.fail,
+        told=lambda service, words: monitor.emit(service, Phase.WAITING, words), failed=monitor.fail,
     )  # fmt: skip
     more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
-    listening = pulumi_runs.RunHandlers(rollout.take, rollout.tick)
+    listening = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
     return pulumi_runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
 
 

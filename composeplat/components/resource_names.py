@@ -1,0 +1,78 @@
+"""The names under which Pulumi knows the resources of a stack: ``shop-workload/web``.
+
+Owns how a name is made of a stack and a key, and how it is parsed again, out of a URN too.
+The state of deployed stacks holds these names, so they never change.
+It is apart from the components, which load Pulumi: the engine reads names without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceName:
+    stack: str
+    key: ResourceKey
+
+    @classmethod
+    def make(cls, stack: str, kind: ResourceKind, name: str) -> Self:
+        return cls(stack, ResourceKey(kind, name))
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Parse the name of a resource; none for a stack, a provider and whatever else has no key."""
+        head, slash, name = text.partition("/")
+        stack, dash, kind = head.rpartition("-")
+        key = ResourceKey.parse(f"{kind}/{name}") if slash and dash else None
+        return cls(stack, key) if key is not None else None
+
+    @classmethod
+    def from_urn(cls, urn: str) -> Self | None:
+        return cls.parse(last_part(urn))
+
+    def __str__(self) -> str:
+        return f"{self.stack}-{self.key}"
+
+
+def last_part(urn: str) -> str:
+    """The name in a URN, of whatever form."""
+    return urn.rpartition("::")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Urns:
+    """Makes the URNs of a stack's resources."""
+
+    namespace: str
+    stack: str
+
+    def component(self, kind: ResourceKind, name: str) -> str:
+        return self._urn(_COMPONENT_TYPES[kind], kind, name)
+
+    def child(self, parent: ResourceKind, kind: ResourceKind, name: str, token: str) -> str:
+        """The URN of a resource of a type below a component of the same name."""
+        return self._urn(f"{_COMPONENT_TYPES[parent]}${token}", kind, name)
+
+    def _urn(self, types: str, kind: ResourceKind, name: str) -> str:
+        chain = f"{STACK_TYPE}${types}"
+        return f"urn:pulumi:{self.namespace}::{self.stack}::{chain}::{ResourceName.make(self.stack, kind, name)}"
+
+
+def belongs_to_stack(urn: str) -> bool:
+    """Say whether a resource is below a ``ComposeStack``."""
+    return f"::{STACK_TYPE}$" in urn
+
+
+STACK_TYPE = "composeplat:index:ComposeStack"
+SERVICE_TYPE = "composeplat:index:Service"
+VOLUME_TYPE = "composeplat:index:Volume"
+ENDPOINTS_TYPE = "composeplat:index:EndpointSet"
+_COMPONENT_TYPES = {
+    ResourceKind.SERVICE: SERVICE_TYPE,
+    ResourceKind.VOLUME: VOLUME_TYPE,
+    ResourceKind.ENDPOINTS: ENDPOINTS_TYPE,
+}

@@ -1,0 +1,57 @@
+"""The keys of the resources of a plan: what a resource is, and its name in the cluster.
+
+Owns the kinds of resources and the form of a key as text. The state of deployed stacks holds these texts, so they never
+change. It is apart from the plan's objects, as a component and an image have a key too, and neither is an object.
+Must not know the stack: its name comes first in the names that Pulumi knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+
+class ResourceKind(StrEnum):
+    """The kinds of resources: components, images and objects."""
+
+    SERVICE = "service"
+    """Both the component of a service and its Kubernetes Service: Pulumi tells them apart by type."""
+    VOLUME = "volume"
+    ENDPOINTS = "endpoints"
+    """The component of an endpoint."""
+    IMAGE = "image"
+    ENVIRONMENT = "environment"
+    """The Secret with a service's variables."""
+    FILES = "files"
+    """The Secret with a service's files."""
+    PULL_SECRET = "pull"  # noqa: S105 -- a kind of object, no secret
+    WORKLOAD = "workload"
+    CLAIM = "claim"
+    ENDPOINT = "endpoint"
+    """The Ingress or HTTPRoute of an endpoint."""
+
+    @property
+    def is_of_service(self) -> bool:
+        """Say whether such a resource has the cluster name of a service."""
+        return self not in _NOT_OF_SERVICES
+
+
+_NOT_OF_SERVICES = (ResourceKind.VOLUME, ResourceKind.CLAIM, ResourceKind.ENDPOINTS, ResourceKind.ENDPOINT)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKey:
+    """A resource within its stack: ``workload/web``."""
+
+    kind: ResourceKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Parse a key; none for a text of another form."""
+        kind, slash, name = text.partition("/")
+        return cls(ResourceKind(kind), name) if slash and name and kind in list(ResourceKind) else None
