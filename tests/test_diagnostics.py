@@ -199,3 +199,12 @@ def test_messages_and_hints_are_printable() -> None:
 def test_a_line_of_a_source(number: int, expected: str) -> None:
     """A line is given without its end; there is none before the first and after the last."""
     assert expected == Source("a", Path(), "one\r\ntwo\n").line(number)
+
+
+def test_suggestions_have_an_end() -> None:
+    """After 1,000 misspelled words no more suggestions are looked for: a file made to be wrong has no end of them."""
+    report = Report()
+
+    hints = [report.near("srevice", ["service"]) for _ in range(1001)]
+
+    assert (all(hints[:1000]), hints[1000]) == (True, "")

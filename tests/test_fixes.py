@@ -124,6 +124,11 @@ def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
             "'web', 'db' look like services: put them under 'services:'",
             id="two",
         ),
+        pytest.param(
+            "\n".join(f"s{number}: {{image: nginx}}" for number in range(9)),
+            "'s0', 's1', 's2', 's3', 's4', 's5', 's6', 's7' … look like services: put them under 'services:'",
+            id="nine",
+        ),
         pytest.param("web: {image: nginx}", "'web' looks like a service: put it under 'services:'", id="one"),
         pytest.param("volumes: {data: {}}", "add a service such as  web: {image: nginx}", id="none"),
     ],
@@ -179,3 +184,20 @@ def test_a_tab_that_indents(project: Project) -> None:
     (error,) = project("services:\n\tweb: {image: nginx}\n").read().loaded.report.sorted()
 
     assert (error.message, error.hint) == ("not YAML: the line is indented with a tab", "indent with spaces")
+
+
+def test_the_services_that_a_route_could_lead_to(project: Project) -> None:
+    """The first eight services are named: a definition may have hundreds."""
+    services = "\n".join(f"  s{number}: {{image: nginx}}" for number in range(9))
+    (found,) = told(project, f"services:\n{services}\nendpoints: [{{path: /, service: x, port: 80}}]\n")
+
+    assert found[1] == "services are: s0, s1, s2, s3, s4, s5, s6, s7"
+
+
+@pytest.mark.parametrize("path", ["/a/./b", "/a/../b", "/a//b", "/a%2Fb"])
+def test_a_route_path_that_proxies_read_otherwise(project: Project, path: str) -> None:
+    """A path that one proxy shortens and another does not is refused."""
+    services = "services: {web: {image: nginx, ports: ['80']}}"
+    (found,) = told(project, f"{services}\nendpoints: [{{path: '{path}', service: web, port: 80}}]\n")
+
+    assert "must be a path of an address, without '//', '/./', '/../', '%2F', '?' or spaces" in found[0]

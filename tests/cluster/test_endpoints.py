@@ -65,3 +65,12 @@ def test_a_broken_cluster() -> None:
     answers = {INGRESSES: given(INGRESS), ROUTES: refusal(500, "broken")}
     with Server(answers) as server, Api(server.access) as api, pytest.raises(ApiError, match="broken"):
         find_addresses(api, NAMESPACE, "shop")
+
+
+def test_several_hosts() -> None:
+    """Each rule of an Ingress is read, also after one with a host."""
+    rules = [{"host": host, "http": {"paths": [{"path": "/", "backend": backend("web")}]}} for host in ("a.b", "c.d")]
+
+    found = read_addresses([{"metadata": {"name": "site"}, "spec": {"rules": rules}}])
+
+    assert [address.url for address in found] == ["https://a.b", "https://c.d"]

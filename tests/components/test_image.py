@@ -225,3 +225,17 @@ def test_host_content_that_went_away(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(pulumi.RunError, match=r"^host content for image 'localhost/shop' can't be laid out: "):
         lay_out("localhost/shop", (str(tmp_path / "gone"),))
+
+
+def test_host_content_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a killed run of the same number left half laid out is not part of the content; what is recent stays."""
+    monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
+    (tmp_path / "one").write_text("1")
+    folder = Path(lay_out("owner", (str(tmp_path / "one"),)))
+    recent = shutil.copytree(folder, folder.with_name("recent"))
+    half = folder.with_name(f".{folder.name}.{os.getpid()}")
+    half.mkdir()
+    (half / "secret").touch()
+
+    assert sorted(path.name for path in Path(lay_out("owner", (str(tmp_path / "one"),))).iterdir()) == ["0"]
+    assert recent.exists()

@@ -92,3 +92,4 @@ def test_of_an_image_that_is_built(registry: Registry, project: Project, monkeyp
     registry.asked.clear()
     assert spec(plan)["ports"] == LISTED
     assert registry.asked == []
+    assert spec(plan, preview=True)["ports"] == LISTED

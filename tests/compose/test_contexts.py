@@ -145,3 +145,15 @@ def test_secrets_of_files(tmp_path: Path) -> None:
     secrets.append(BuildSecret(name="b", variable="B", value="of a variable"))
 
     assert secrets_of_files(Build(secrets=tuple(secrets))) == ("s3cret\n",)
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
+def test_the_largest_dockerfile(project: Project, size: int, *, is_read: bool) -> None:
+    """A Dockerfile of 1 MiB is looked at; a larger one is refused."""
+    FILES["app/docker/Large"] = DOCKERFILE.ljust(size, "#")
+    try:
+        (message,) = checked(project, "{context: app, dockerfile: docker/Large, target: none}")
+    finally:
+        del FILES["app/docker/Large"]
+
+    assert ("names a stage that the Dockerfile does not have" in message) is is_read

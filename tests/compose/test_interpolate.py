@@ -113,3 +113,10 @@ def test_a_message_never_holds_a_value() -> None:
     _, (message,), _ = substituted("a: $SECRET ${")
 
     assert "hunter2" not in message
+
+
+def test_a_mistake_behind_an_escape() -> None:
+    """In a value whose text is not what stands in the file the place is that of the whole value."""
+    _, (message,), _ = substituted('a: "xxxxx\\n${"')
+
+    assert message.startswith("compose.yaml:1:4: error: ")

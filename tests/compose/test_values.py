@@ -514,3 +514,9 @@ def test_no_image(text: str) -> None:
     """A reference that no registry takes is refused."""
     want = "must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0"
     assert reason(parse_image, text) == want
+
+
+def test_the_longest_command() -> None:
+    """A command of 1 MiB is split; a longer one is refused before it is looked at."""
+    assert split_words("x" * 1024 * 1024) == ("x" * 1024 * 1024,)
+    assert reason(split_words, "x" * (1024 * 1024 + 1)) == "must be a command of at most 1 MiB"

@@ -9,6 +9,7 @@ import pytest
 from composeplat.compose.model import HOST, Mount, Service
 from composeplat.dev.sync_paths import link_in, sync_paths
 from composeplat.dev.sync_rules import SyncPath
+from composeplat.diagnostics import ComposeplatError
 
 
 @pytest.mark.parametrize(
@@ -39,3 +40,16 @@ def test_a_link_on_the_way_to_the_project_is_the_users(tmp_path: Path) -> None:
     assert (path.within, link_in(path)) == (str(tmp_path / "home"), "")
     (outside,) = sync_paths(service)
     assert (outside.within, link_in(outside)) == (str(tmp_path / "home" / "app"), "")
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])
+def test_the_largest_ignore_file(tmp_path: Path, size: int, *, is_read: bool) -> None:
+    """An ignore file of 1 MiB is read; a larger one is refused by its name."""
+    (tmp_path / ".dockerignore").write_text("x\n".ljust(size, "#"))
+    service = Service(name="web", mounts=(Mount(kind=HOST, source=str(tmp_path), target="/app"),))
+
+    if is_read:
+        assert len(sync_paths(service)) == 1
+    else:
+        with pytest.raises(ComposeplatError, match=r"^the ignore file '.*/\.dockerignore' "):
+            sync_paths(service)

@@ -168,6 +168,14 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a credential helper that is not there",
         ),
         pytest.param(
+            "failed to solve: failed to push localhost:5001/shop/web:1: quota exceeded\n",
+            BuildFailure(
+                message="was built, but can't be pushed as 'localhost:5001/shop/web:1': quota exceeded",
+                origin=("image",),
+            ),
+            id="a registry's own reason",
+        ),
+        pytest.param(
             'failed to solve: failed to parse stage name "busybox:": invalid reference format\n',
             BuildFailure(
                 message="can't be built: failed to parse stage name \"busybox:\": invalid reference format"

@@ -108,3 +108,12 @@ def test_the_first_cause_holds() -> None:
     one.fail("web", second)
 
     assert one.causes == {"web": first}
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_view_from_before_anything_was_applied() -> None:
+    """Where no change was told of, the first view may be older than the change, and the second counts."""
+    made = monitor(has_health_check=True)
+    made.applied.clear()
+
+    assert [made.is_over(READY, rounds) for rounds in (1, 2)] == [False, True]
