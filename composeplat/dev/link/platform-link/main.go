@@ -38,7 +38,7 @@ func main() {
 	events := machine.NewEvents(out)
 	config, err := machine.ReadConfig(os.Args[3])
 	if err != nil {
-		events.Tell("failed", machine.Event{"reason": err.Error()})
+		events.Emit("failed", machine.Event{"reason": err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(machine.Up(config, events))

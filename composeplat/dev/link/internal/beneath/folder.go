@@ -1,6 +1,7 @@
-// Package beneath opens what lies in a folder, and nothing else: each path is resolved from the folder's descriptor, a
-// component at a time, and a link on the way or at the end is refused. It is apart so that no other package of this
-// module opens what the other side can have a say in.
+// Package beneath opens files below a folder, and nothing outside it. It owns resolving paths from the folder's descriptor, a
+// component at a time, and refuses symbolic links in them.
+//
+// It must not know what is synced. It is apart so that no other package opens a path that the other end can influence.
 package beneath
 
 import (
@@ -15,19 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLinks is how many links are followed in thought before a chain of them counts as one that leads out.
+// maxLinks is how many links StaysInside follows before a chain of them counts as leading out.
 const maxLinks = 40
 
-// byHand is set where the kernel has no openat2, or the sandbox of a container refuses it.
-var byHand atomic.Bool
+// withoutOpenat2 is set if the kernel has no openat2, or the container's seccomp profile denies it.
+var withoutOpenat2 atomic.Bool
 
-// A Folder is fixed when it is opened: whatever takes its place later is another folder.
+// A Folder is an open folder: one that takes its place later is another folder.
 type Folder struct {
 	descriptor int
 	path       string
 }
 
-// Open opens a folder by a path that is trusted: links on the way are followed.
+// Open opens a folder by a trusted path, whose symbolic links are followed.
 func Open(path string) (*Folder, error) {
 	descriptor, err := unix.Open(path, folderFlags, 0)
 	if err != nil {
@@ -38,23 +39,23 @@ func Open(path string) (*Folder, error) {
 
 func (f *Folder) Close() error { return unix.Close(f.descriptor) }
 
-// parts splits a path below a folder. Nothing but names is allowed in it; the folder's own path is empty.
-func parts(name string) ([]string, error) {
+// splitPath splits a path below a folder. Nothing but names is allowed in it; the folder's own path is empty.
+func splitPath(name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
 	names := strings.Split(name, "/")
-	for _, one := range names {
-		if one == "" || one == "." || one == ".." || strings.ContainsRune(one, 0) {
+	for _, part := range names {
+		if part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0) {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 		}
 	}
 	return names, nil
 }
 
-// open resolves a path without links and gives a descriptor.
+// open opens a path without following symbolic links, and returns the descriptor.
 func (f *Folder) open(name string, flags int, mode uint32) (int, error) {
-	names, err := parts(name)
+	names, err := splitPath(name)
 	if err != nil {
 		return -1, err
 	}
@@ -66,8 +67,8 @@ func (f *Folder) open(name string, flags int, mode uint32) (int, error) {
 	return descriptor, nil
 }
 
-// openByHand opens a component at a time: what openBeneath does where the kernel can't do it at once.
-func openByHand(folder int, names []string, flags int, mode uint32) (int, error) {
+// openComponents opens a path one component at a time, as openBeneath does without openat2.
+func openComponents(folder int, names []string, flags int, mode uint32) (int, error) {
 	if len(names) == 0 {
 		names = []string{"."}
 	}
@@ -107,7 +108,7 @@ func (f *Folder) Folder(name string) (*Folder, error) {
 	return &Folder{descriptor: descriptor, path: filepath.Join(f.path, name)}, nil
 }
 
-// OpenFile opens a file below this folder, and waits for no pipe.
+// OpenFile opens a file below this folder. It does not block on a pipe.
 func (f *Folder) OpenFile(name string, flags int, mode fs.FileMode) (*os.File, error) {
 	descriptor, err := f.open(name, flags|unix.O_NONBLOCK, uint32(mode.Perm()))
 	if err != nil {
@@ -116,9 +117,9 @@ func (f *Folder) OpenFile(name string, flags int, mode fs.FileMode) (*os.File, e
 	return os.NewFile(uintptr(descriptor), filepath.Join(f.path, name)), nil
 }
 
-// Status is what an entry itself is, a link too.
-func (f *Folder) Status(name string) (status unix.Stat_t, err error) {
-	names, err := parts(name)
+// Stat returns the status of an entry, of a symbolic link itself.
+func (f *Folder) Stat(name string) (status unix.Stat_t, err error) {
+	names, err := splitPath(name)
 	if err != nil {
 		return status, err
 	}
@@ -131,9 +132,9 @@ func (f *Folder) Status(name string) (status unix.Stat_t, err error) {
 	return status, err
 }
 
-// inParent does something with the last name of a path, by the descriptor of the folder that has it.
+// inParent calls do with the descriptor of a path's parent folder and the last name of the path.
 func (f *Folder) inParent(name string, do func(parent int, last string) error) error {
-	names, err := parts(name)
+	names, err := splitPath(name)
 	if err != nil {
 		return err
 	}
@@ -154,14 +155,14 @@ func (f *Folder) inParent(name string, do func(parent int, last string) error) e
 	return nil
 }
 
-// MakeFolder makes one folder.
+// MakeFolder creates a folder.
 func (f *Folder) MakeFolder(name string, mode fs.FileMode) error {
 	return f.inParent(name, func(parent int, last string) error { return unix.Mkdirat(parent, last, uint32(mode.Perm())) })
 }
 
-// MakeFolders makes a folder and those on the way to it; they may be there.
+// MakeFolders creates a folder and its parents, unless they exist.
 func (f *Folder) MakeFolders(name string, mode fs.FileMode) error {
-	names, err := parts(name)
+	names, err := splitPath(name)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (f *Folder) MakeFolders(name string, mode fs.FileMode) error {
 	return nil
 }
 
-// Rename puts an entry in the place of another in the same folder or another one.
+// Rename moves an entry below this folder, and replaces what is there.
 func (f *Folder) Rename(from, to string) error {
 	return f.inParent(from, func(source int, first string) error {
 		return f.inParent(to, func(target int, last string) error { return unix.Renameat(source, first, target, last) })
@@ -186,8 +187,8 @@ func (f *Folder) Remove(name string) error {
 	return f.inParent(name, func(parent int, last string) error { return unix.Unlinkat(parent, last, 0) })
 }
 
-// Link reads the target of a link.
-func (f *Folder) Link(name string) (target string, err error) {
+// ReadLink returns the target of a symbolic link.
+func (f *Folder) ReadLink(name string) (target string, err error) {
 	buffer := make([]byte, unix.PathMax)
 	err = f.inParent(name, func(parent int, last string) error {
 		length, err := unix.Readlinkat(parent, last, buffer)
@@ -201,7 +202,7 @@ func (f *Folder) Link(name string) (target string, err error) {
 
 // Entries lists the folder.
 func (f *Folder) Entries() ([]os.DirEntry, error) {
-	descriptor, err := openByHand(f.descriptor, nil, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	descriptor, err := openComponents(f.descriptor, nil, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -210,14 +211,14 @@ func (f *Folder) Entries() ([]os.DirEntry, error) {
 	return list.ReadDir(-1)
 }
 
-// IsSame tells whether both are one folder.
+// IsSame reports whether both are the same folder.
 func (f *Folder) IsSame(other *Folder) bool {
-	var one, two unix.Stat_t
-	return unix.Fstat(f.descriptor, &one) == nil && unix.Fstat(other.descriptor, &two) == nil &&
-		one.Dev == two.Dev && one.Ino == two.Ino
+	var ours, theirs unix.Stat_t
+	return unix.Fstat(f.descriptor, &ours) == nil && unix.Fstat(other.descriptor, &theirs) == nil &&
+		ours.Dev == theirs.Dev && ours.Ino == theirs.Ino
 }
 
-// IsThere tells whether the path that the folder was opened by leads to it still.
+// IsThere reports whether the folder's path still leads to it.
 func (f *Folder) IsThere() bool {
 	now, err := Open(f.path)
 	if err != nil {
@@ -227,10 +228,10 @@ func (f *Folder) IsThere() bool {
 	return f.IsSame(now)
 }
 
-// StaysInside tells whether a link that lies in a folder below this one leads to something below this one: through
-// whatever links there are on the way. What is not there yet counts as no link.
+// StaysInside reports whether the target of a symbolic link in a folder below this one is below this one, through whatever
+// other links there are. A name that does not exist is not a link.
 func (f *Folder) StaysInside(folder, target string) bool {
-	at, err := parts(folder)
+	at, err := splitPath(folder)
 	if err != nil || target == "" || strings.HasPrefix(target, "/") {
 		return false
 	}
@@ -249,7 +250,7 @@ func (f *Folder) StaysInside(folder, target string) bool {
 			continue
 		}
 		next := strings.Join(append(at[:len(at):len(at)], name), "/")
-		inner, err := f.Link(next)
+		inner, err := f.ReadLink(next)
 		if err != nil {
 			at = append(at[:len(at):len(at)], name)
 			continue
@@ -262,7 +263,7 @@ func (f *Folder) StaysInside(folder, target string) bool {
 	return true
 }
 
-// checkHasMode refuses what is neither a file nor a folder: nothing else is given permissions.
+// checkHasMode refuses anything but files and folders: nothing else gets permissions.
 func checkHasMode(descriptor int) error {
 	var status unix.Stat_t
 	if err := unix.Fstat(descriptor, &status); err != nil {
@@ -274,5 +275,5 @@ func checkHasMode(descriptor int) error {
 	return nil
 }
 
-// descriptorPath names the very file of a descriptor.
+// descriptorPath is a path to the very file of a descriptor.
 func descriptorPath(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A descriptor of a path alone can be had of a folder that may not be read.
+// O_PATH opens folders without read permission.
 const folderFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 const resolution = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
 func openBeneath(folder int, names []string, flags int, mode uint32) (int, error) {
-	if byHand.Load() {
-		return openByHand(folder, names, flags, mode)
+	if withoutOpenat2.Load() {
+		return openComponents(folder, names, flags, mode)
 	}
 	path := strings.Join(names, "/")
 	if path == "" {
@@ -25,15 +25,15 @@ func openBeneath(folder int, names []string, flags int, mode uint32) (int, error
 	}
 	descriptor, err := retry(func() (int, error) { return unix.Openat2(folder, path, how) })
 	if err == unix.ENOSYS || err == unix.EPERM {
-		descriptor, err = openByHand(folder, names, flags, mode)
+		descriptor, err = openComponents(folder, names, flags, mode)
 		if err == nil {
-			byHand.Store(true)
+			withoutOpenat2.Store(true)
 		}
 	}
 	return descriptor, err
 }
 
-// Path is for what can be given a path only: it leads to this very folder, wherever that is now.
+// Path is a path to this very folder, wherever it was moved, for libraries that take no descriptor.
 func (f *Folder) Path() string { return descriptorPath(f.descriptor) + "/." }
 
 // SetMode sets the permissions of a file or folder below this one.
@@ -49,6 +49,6 @@ func (f *Folder) SetMode(name string, mode uint32) error {
 	if err := checkHasMode(descriptor); err != nil {
 		return err
 	}
-	// A descriptor of a path has no fchmod; through /proc it names the very file that was opened.
+	// fchmod fails with O_PATH; the path in /proc leads to the very file that was opened.
 	return unix.Chmod(descriptorPath(descriptor), mode)
 }

@@ -7,11 +7,10 @@ import "golang.org/x/sys/unix"
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 func openBeneath(folder int, names []string, flags int, mode uint32) (int, error) {
-	return openByHand(folder, names, flags, mode)
+	return openComponents(folder, names, flags, mode)
 }
 
-// Path is for what can be given a path only. Nothing here names a folder by its descriptor so that it can be gone on from:
-// the path is the one that was just resolved without links.
+// Path is a path for libraries that take no descriptor. Without /proc, it is the path that was just resolved without links.
 func (f *Folder) Path() string { return f.path }
 
 // SetMode sets the permissions of a file or folder below this one that may be read.

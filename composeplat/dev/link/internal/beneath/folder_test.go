@@ -41,8 +41,8 @@ func world(t *testing.T) (root *Folder, outside string) {
 func bothWays(t *testing.T, test func(t *testing.T)) {
 	t.Run("at once", test)
 	t.Run("by hand", func(t *testing.T) {
-		before := byHand.Swap(true)
-		defer byHand.Store(before)
+		before := withoutOpenat2.Swap(true)
+		defer withoutOpenat2.Store(before)
 		test(t)
 	})
 }
@@ -92,7 +92,7 @@ func TestWhatLiesInAFolderIsOpened(t *testing.T) {
 		must(t, file.Close())
 		must(t, root.SetMode("a/b/c/file", 0o604))
 		must(t, root.Rename("a/b/c/file", "real/deep/moved"))
-		status, err := root.Status("real/deep/moved")
+		status, err := root.Stat("real/deep/moved")
 		must(t, err)
 		if status.Mode&0o777 != 0o604 {
 			t.Errorf("%o", status.Mode)
@@ -109,7 +109,7 @@ func TestWhatLiesInAFolderIsOpened(t *testing.T) {
 			t.Errorf("by its path: %v, %v", content, err)
 		}
 		must(t, deep.Remove("moved"))
-		if _, err := root.Status("real/deep/moved"); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := root.Stat("real/deep/moved"); !errors.Is(err, fs.ErrNotExist) {
 			t.Error(err)
 		}
 	})

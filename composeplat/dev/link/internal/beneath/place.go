@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Place is where a folder or a file is to be: below an anchor that was opened once and for all, found anew without
-// links each time. So a folder that is deleted and made again is found again, and a link in its place is not followed.
+// A Place is a path below an open anchor folder. It is resolved anew for each use, without symbolic links: a folder that
+// was deleted and created again is found, and a link in its place is not followed.
 type Place struct {
 	anchor *Folder
 	name   string
 }
 
-// Find makes the place of a path. Links are followed as far as the folder within, and no further; without one, the whole
-// path is trusted.
+// Find returns the place of a path. Symbolic links are followed up to the folder within, and not below it; if within is
+// empty, the whole path is trusted.
 func Find(path, within string) (Place, error) {
 	rest := ""
 	if within != "" {
@@ -34,7 +34,7 @@ func Find(path, within string) (Place, error) {
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return missing(path, rest)
+		return findMissing(path, rest)
 	}
 	if err != nil {
 		return Place{}, err
@@ -44,8 +44,8 @@ func Find(path, within string) (Place, error) {
 	return Place{anchor, strings.Trim(last+"/"+rest, "/")}, err
 }
 
-// missing is the place of what is not there yet, in the nearest folder that is.
-func missing(path, rest string) (Place, error) {
+// findMissing returns the place of a path that does not exist, below the nearest folder that does.
+func findMissing(path, rest string) (Place, error) {
 	folder, last := filepath.Split(strings.TrimRight(path, "/"))
 	above, err := Find(strings.TrimRight(folder, "/")+"/", "")
 	if err != nil {
@@ -61,12 +61,12 @@ func missing(path, rest string) (Place, error) {
 
 func (p Place) Close() error { return p.anchor.Close() }
 
-// Below is a place in the folder of this one.
+// Below returns a place below this one.
 func (p Place) Below(name string) Place {
 	return Place{p.anchor, strings.TrimLeft(p.name+"/"+name, "/")}
 }
 
-// Name is the last of the path, for messages and for names beside it.
+// Name is the last part of the path.
 func (p Place) Name() string {
 	_, last := p.split()
 	return last
@@ -82,35 +82,37 @@ func (p Place) split() (folder, last string) {
 	return "", p.name
 }
 
-// Open opens the folder of the place. It is not there where the anchor's path leads elsewhere now.
+// Open opens the place as a folder. It does not exist if the anchor's path leads to another folder now.
 func (p Place) Open() (*Folder, error) {
 	if !p.anchor.IsThere() {
 		return nil, &fs.PathError{Op: "open", Path: p.anchor.path, Err: fs.ErrNotExist}
 	}
 	folder, err := p.anchor.Folder(p.name)
-	return folder, plain(err)
+	return folder, simplifyLinkError(err)
 }
 
-// Folder opens the folder that holds the place.
+// Folder opens the parent folder of the place.
 func (p Place) Folder() (*Folder, error) {
 	folder, _ := p.split()
 	return Place{p.anchor, folder}.Open()
 }
 
-// Make makes the folder of the place, and those on the way.
-func (p Place) Make(mode fs.FileMode) error { return plain(p.anchor.MakeFolders(p.name, mode)) }
+// Make creates the place as a folder, with its parents.
+func (p Place) Make(mode fs.FileMode) error {
+	return simplifyLinkError(p.anchor.MakeFolders(p.name, mode))
+}
 
-// MakeFolder makes the folder that holds the place.
+// MakeFolder creates the parent folder of the place.
 func (p Place) MakeFolder(mode fs.FileMode) error {
 	folder, _ := p.split()
 	return Place{p.anchor, folder}.Make(mode)
 }
 
-// ErrLink is why a path is not followed.
-var ErrLink = errors.New("a link or a file is where a folder should be: links are not followed")
+// ErrLink means that a path goes through a symbolic link or a file.
+var ErrLink = errors.New("a symbolic link or a file is in place of a folder: links are not followed")
 
-// plain says of a link what the kernel has many words for.
-func plain(err error) error {
+// simplifyLinkError replaces the kernel's several errors for symbolic links by ErrLink.
+func simplifyLinkError(err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return ErrLink
 	}

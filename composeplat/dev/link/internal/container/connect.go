@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// The agent may only be starting.
-const patience = 10 * time.Second
+// connectTimeout is how long Connect waits for an agent that is starting.
+const connectTimeout = 10 * time.Second
 
-// Connect joins standard input and output to the agent's socket.
+// Connect copies between the agent's socket and standard input and output.
 func Connect(socket string) error {
 	connection, err := net.Dial("unix", socket)
-	for until := time.Now().Add(patience); err != nil && time.Now().Before(until); {
+	for until := time.Now().Add(connectTimeout); err != nil && time.Now().Before(until); {
 		time.Sleep(50 * time.Millisecond)
 		connection, err = net.Dial("unix", socket)
 	}

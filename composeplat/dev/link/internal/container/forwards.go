@@ -14,8 +14,8 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// forward joins a stream to a port of the container. Some servers listen at one of the two loopback addresses alone.
-func forward(body json.RawMessage, stream *multiplexing.Stream) {
+// serveForward connects a stream to a port of the container. Some servers listen on only one of the loopback addresses.
+func serveForward(body json.RawMessage, stream *multiplexing.Stream) {
 	var port int
 	if err := json.Unmarshal(body, &port); err != nil {
 		stream.Close()
@@ -33,15 +33,15 @@ func forward(body json.RawMessage, stream *multiplexing.Stream) {
 	wire.Join(stream, connection.(*net.TCPConn))
 }
 
-// reverse listens in the container, for as long as the link lasts.
-func (h *holder) reverse(l *linked, body json.RawMessage) {
+// serveReverse listens on a port of the container until the link is lost.
+func (a *agent) serveReverse(l *machineLink, body json.RawMessage) {
 	var port int
 	if err := json.Unmarshal(body, &port); err != nil {
 		return
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	listener, err := net.Listen("tcp", address)
-	// The link before this one may be just letting go of it.
+	// The link before this one may not have closed the port yet.
 	for tries := 0; err != nil && errors.Is(err, syscall.EADDRINUSE) && tries < 20; tries++ {
 		time.Sleep(50 * time.Millisecond)
 		listener, err = net.Listen("tcp", address)
@@ -50,7 +50,7 @@ func (h *holder) reverse(l *linked, body json.RawMessage) {
 		l.notify(wire.Notice{Reverse: port, Why: err.Error()})
 		return
 	}
-	if !l.listens(listener) {
+	if !l.keepListener(listener) {
 		listener.Close()
 		return
 	}

@@ -13,9 +13,9 @@ func TestALinkThatIsReleasedListensNoMore(t *testing.T) {
 	body, err := json.Marshal(listener.Addr().(*net.TCPAddr).Port)
 	must(t, err)
 	listener.Close()
-	released := &linked{}
-	released.release()
-	(&holder{}).reverse(released, body)
+	released := &machineLink{}
+	released.closeListeners()
+	(&agent{}).serveReverse(released, body)
 	listener, err = net.Listen("tcp", address)
 	must(t, err)
 	listener.Close()

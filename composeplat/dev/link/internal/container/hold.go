@@ -1,5 +1,8 @@
-// Package container is the agent: it holds a development container open and serves the machine that is linked to it.
-// It knows paths, ports and commands as it is told them, and nothing of Compose or Kubernetes.
+// Package container is the agent in a development container. It owns the container's process 1, preparing its volume, and
+// serving the linked machine: folders, files, ports and the session.
+//
+// It must not know Compose or Kubernetes: it is in images whose content is the user's, and gets paths, ports and commands from
+// the machine.
 package container
 
 import (
@@ -26,47 +29,47 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// A holder is the agent's whole state. One machine is linked at a time: the one that came last.
-type holder struct {
+// An agent is the state of the whole program. One machine is linked at a time: the one that connected last.
+type agent struct {
 	boot    string
 	markers []string
-	place   string
+	folder  string
 	reaper  *reaper
 
-	lock   sync.Mutex
-	linked *linked
-	// A machine that comes back after another one has come is not served again.
+	lock    sync.Mutex
+	current *machineLink
+	// A machine that was replaced by another one is not served again.
 	seen    map[string]bool
 	newest  string
 	session *session
 	trees   map[string]*keptTree
 	files   map[string]beneath.Place
-	used    bool
+	synced  bool
 }
 
-// A keptTree is served to one stream at a time.
+// A keptTree serves one stream at a time.
 type keptTree struct {
 	*tree.Tree
 	busy sync.Mutex
 }
 
-type linked struct {
+type machineLink struct {
 	*wire.Link
 	machine string
 	control *multiplexing.Stream
 
-	sending  sync.Mutex
-	ports    []net.Listener
-	released bool
+	sending   sync.Mutex
+	listeners []net.Listener
+	released  bool
 }
 
-// Hold serves at the socket until it is told to end.
+// Hold serves the socket until it gets SIGTERM or SIGINT.
 func Hold(socket string, markers []string) error {
-	h := &holder{
-		boot: rand.Text(), markers: markers, place: filepath.Dir(socket), reaper: newReaper(),
+	a := &agent{
+		boot: rand.Text(), markers: markers, folder: filepath.Dir(socket), reaper: newReaper(),
 		seen: map[string]bool{}, trees: map[string]*keptTree{}, files: map[string]beneath.Place{},
 	}
-	if err := os.MkdirAll(h.place, 0o700); err != nil {
+	if err := os.MkdirAll(a.folder, 0o700); err != nil {
 		return err
 	}
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,17 +79,17 @@ func Hold(socket string, markers []string) error {
 	if err != nil {
 		return err
 	}
-	go wire.Accept(listener, func(connection net.Conn) { go h.serve(connection) })
-	// Whoever is started while a signal is ignored ignores it too: sessions must hear when they are hung up.
+	go wire.Accept(listener, func(connection net.Conn) { go a.serve(connection) })
+	// A process inherits ignored signals: SIGHUP must reach the processes of sessions.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
-	<-told
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	<-signals
 	listener.Close()
-	h.lock.Lock()
-	running, current := h.session, h.linked
-	h.lock.Unlock()
-	// The machine must not take the end of the container for the end of the program: another container may follow.
+	a.lock.Lock()
+	running, current := a.session, a.current
+	a.lock.Unlock()
+	// The link ends first: the machine must not take the end of the container for the end of the session.
 	if current != nil {
 		current.Close()
 	}
@@ -97,100 +100,100 @@ func Hold(socket string, markers []string) error {
 	return nil
 }
 
-func (h *holder) serve(connection net.Conn) {
+func (a *agent) serve(connection net.Conn) {
 	link, err := wire.Start(connection, false)
 	if err != nil {
 		return
 	}
 	defer link.Close()
-	l := &linked{Link: link}
-	defer h.leave(l)
+	l := &machineLink{Link: link}
+	defer a.unlink(l)
 	for {
 		stream, err := link.AcceptStream(context.Background())
 		if err != nil {
 			return
 		}
-		go h.open(l, stream)
+		go a.serveStream(l, stream)
 	}
 }
 
-func (h *holder) open(l *linked, stream *multiplexing.Stream) {
+func (a *agent) serveStream(l *machineLink, stream *multiplexing.Stream) {
 	var open wire.Open
 	if err := wire.Receive(stream, &open); err != nil {
 		stream.Close()
 		return
 	}
 	if open.Kind == "control" {
-		h.control(l, stream)
+		a.serveControl(l, stream)
 		return
 	}
-	h.lock.Lock()
-	current := h.linked == l
-	h.lock.Unlock()
+	a.lock.Lock()
+	current := a.current == l
+	a.lock.Unlock()
 	if !current {
 		stream.Close()
 		return
 	}
 	switch open.Kind {
 	case "tree":
-		h.tree(open.Body, stream)
+		a.serveTree(open.Body, stream)
 	case "file":
 		var path string
 		if json.Unmarshal(open.Body, &path) == nil {
-			h.file(path, stream)
+			a.serveFile(path, stream)
 		}
 		stream.Close()
 	case "session":
-		h.attach(open.Body, stream)
+		a.serveSession(open.Body, stream)
 	case "forward":
-		forward(open.Body, stream)
+		serveForward(open.Body, stream)
 	case "reverse":
-		h.reverse(l, open.Body)
+		a.serveReverse(l, open.Body)
 		stream.Close()
 	default:
 		stream.Close()
 	}
 }
 
-// control welcomes a machine, and sends the one before it away.
-func (h *holder) control(l *linked, stream *multiplexing.Stream) {
+// serveControl welcomes a machine, and dismisses the one before it.
+func (a *agent) serveControl(l *machineLink, stream *multiplexing.Stream) {
 	defer stream.Close()
 	var hello wire.Hello
 	if err := wire.Receive(stream, &hello); err != nil {
 		return
 	}
 	l.machine, l.control = hello.Link, stream
-	h.lock.Lock()
-	if h.seen[hello.Link] && hello.Link != h.newest {
-		h.lock.Unlock()
-		_ = wire.Send(stream, wire.Welcome{Taken: true})
+	a.lock.Lock()
+	if a.seen[hello.Link] && hello.Link != a.newest {
+		a.lock.Unlock()
+		_ = wire.Send(stream, wire.Welcome{TakenOver: true})
 		return
 	}
-	h.seen[hello.Link], h.newest = true, hello.Link
-	before, running := h.linked, h.session
-	h.linked = l
-	h.lock.Unlock()
+	a.seen[hello.Link], a.newest = true, hello.Link
+	before, running := a.current, a.session
+	a.current = l
+	a.lock.Unlock()
 	if before != nil {
-		before.release()
+		before.closeListeners()
 		if before.machine != l.machine {
-			before.notify(wire.Notice{Taken: true})
+			before.notify(wire.Notice{TakenOver: true})
 			time.AfterFunc(time.Second, func() { before.Close() })
 		} else {
 			before.Close()
 		}
 	}
 	if running != nil && running.id != hello.Session {
-		h.lock.Lock()
-		if h.session == running {
-			h.session = nil
+		a.lock.Lock()
+		if a.session == running {
+			a.session = nil
 		}
-		h.lock.Unlock()
-		running.dismiss()
+		a.lock.Unlock()
+		running.detachViewer()
 		go running.hangUp()
 		running = nil
 	}
-	welcome := wire.Welcome{Boot: h.boot, Alive: running != nil}
-	if err := h.volume(&welcome); err != nil {
+	welcome := wire.Welcome{Boot: a.boot, Alive: running != nil}
+	if err := a.describeVolume(&welcome); err != nil {
 		welcome.Error = err.Error()
 	}
 	l.sending.Lock()
@@ -199,18 +202,18 @@ func (h *holder) control(l *linked, stream *multiplexing.Stream) {
 	for err == nil {
 		var notice wire.Notice
 		if err = wire.Receive(stream, &notice); err == nil {
-			h.noted(notice)
+			a.handleNotice(notice)
 		}
 	}
 }
 
-func (h *holder) noted(notice wire.Notice) {
-	h.lock.Lock()
-	running := h.session
-	h.lock.Unlock()
+func (a *agent) handleNotice(notice wire.Notice) {
+	a.lock.Lock()
+	running := a.session
+	a.lock.Unlock()
 	switch {
-	case notice.Used:
-		h.use()
+	case notice.Synced:
+		a.markSynced()
 	case notice.End && running != nil:
 		go running.hangUp()
 	case notice.Signal != 0 && running != nil:
@@ -218,59 +221,59 @@ func (h *holder) noted(notice wire.Notice) {
 	}
 }
 
-func (l *linked) notify(notice wire.Notice) {
+func (l *machineLink) notify(notice wire.Notice) {
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	_ = wire.Send(l.control, notice)
 }
 
-// listens keeps a listener until the link is released. If it is already, there is nothing to listen for.
-func (l *linked) listens(listener net.Listener) bool {
+// keepListener keeps a listener until closeListeners. After that, it refuses the listener.
+func (l *machineLink) keepListener(listener net.Listener) bool {
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	if l.released {
 		return false
 	}
-	l.ports = append(l.ports, listener)
+	l.listeners = append(l.listeners, listener)
 	return true
 }
 
-func (l *linked) release() {
+func (l *machineLink) closeListeners() {
 	l.sending.Lock()
 	defer l.sending.Unlock()
 	l.released = true
-	for _, port := range l.ports {
+	for _, port := range l.listeners {
 		port.Close()
 	}
-	l.ports = nil
+	l.listeners = nil
 }
 
-func (h *holder) leave(l *linked) {
-	l.release()
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	if h.linked == l {
-		h.linked = nil
+func (a *agent) unlink(l *machineLink) {
+	l.closeListeners()
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.current == l {
+		a.current = nil
 	}
 }
 
-// volume says which volume this is. Without a marker it is as young as the container.
-func (h *holder) volume(welcome *wire.Welcome) error {
-	if len(h.markers) == 0 {
-		h.lock.Lock()
-		defer h.lock.Unlock()
-		welcome.Volume, welcome.Fresh = h.boot, !h.used
+// describeVolume sets the volume's name and whether it is fresh. Without a marker, it is the container's own disk.
+func (a *agent) describeVolume(welcome *wire.Welcome) error {
+	if len(a.markers) == 0 {
+		a.lock.Lock()
+		defer a.lock.Unlock()
+		welcome.Volume, welcome.Fresh = a.boot, !a.synced
 		return nil
 	}
 	var names []string
 	welcome.Fresh = true
-	for _, marker := range h.markers {
+	for _, marker := range a.markers {
 		id, err := os.ReadFile(marker)
 		if err != nil {
-			return fmt.Errorf("the development volume is not prepared: %w", err)
+			return fmt.Errorf("the development volume is not initialized: %w", err)
 		}
 		names = append(names, strings.TrimSpace(string(id)))
-		if _, err := os.Lstat(marker + usedSuffix); err == nil {
+		if _, err := os.Lstat(marker + syncedSuffix); err == nil {
 			welcome.Fresh = false
 		}
 	}
@@ -278,28 +281,28 @@ func (h *holder) volume(welcome *wire.Welcome) error {
 	return nil
 }
 
-const usedSuffix = ".used"
+const syncedSuffix = ".used"
 
-func (h *holder) use() {
-	h.lock.Lock()
-	defer h.lock.Unlock()
-	h.used = true
-	for _, marker := range h.markers {
-		if err := os.WriteFile(marker+usedSuffix, nil, 0o666); err != nil {
-			fmt.Fprintln(os.Stderr, "platform-agent: the volume is taken for a new one next time:", err)
+func (a *agent) markSynced() {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	a.synced = true
+	for _, marker := range a.markers {
+		if err := os.WriteFile(marker+syncedSuffix, nil, 0o666); err != nil {
+			fmt.Fprintln(os.Stderr, "platform-agent: the next session takes the volume for a new one:", err)
 		}
 	}
 }
 
-// tree serves a folder. What is known of it outlives the link: a link that comes back costs no reading.
-func (h *holder) tree(body json.RawMessage, stream *multiplexing.Stream) {
+// serveTree serves a folder. Its scan outlives the link: a new link needs no new one.
+func (a *agent) serveTree(body json.RawMessage, stream *multiplexing.Stream) {
 	defer stream.Close()
 	var wanted wire.Folder
 	if err := json.Unmarshal(body, &wanted); err != nil {
 		return
 	}
-	kept, err := h.known(wanted)
-	reply := wire.Attached{}
+	kept, err := a.findTree(wanted)
+	reply := wire.AttachReply{}
 	if err != nil {
 		reply.Error = err.Error()
 		_ = wire.Send(stream, reply)
@@ -313,11 +316,11 @@ func (h *holder) tree(body json.RawMessage, stream *multiplexing.Stream) {
 	_ = tree.Serve(kept.Tree, stream)
 }
 
-func (h *holder) known(wanted wire.Folder) (*keptTree, error) {
-	h.lock.Lock()
-	defer h.lock.Unlock()
+func (a *agent) findTree(wanted wire.Folder) (*keptTree, error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
 	key := wanted.Root + "\x00" + strings.Join(wanted.Ignores, "\x00")
-	if kept := h.trees[key]; kept != nil {
+	if kept := a.trees[key]; kept != nil {
 		return kept, nil
 	}
 	place, err := beneath.Find(wanted.Root, "")
@@ -327,55 +330,55 @@ func (h *holder) known(wanted wire.Folder) (*keptTree, error) {
 	if err := place.Make(0o777); err != nil {
 		return nil, err
 	}
-	made, err := tree.NewTree(place, wanted.Ignores, place.Below(tree.Temporary+"staging"), nil)
+	made, err := tree.NewTree(place, wanted.Ignores, place.Below(tree.TemporaryPrefix+"staging"), nil)
 	if err != nil {
 		return nil, err
 	}
-	for other, old := range h.trees {
+	for other, old := range a.trees {
 		if strings.HasPrefix(other, wanted.Root+"\x00") {
 			old.Close()
-			delete(h.trees, other)
+			delete(a.trees, other)
 		}
 	}
 	kept := &keptTree{Tree: made}
-	h.trees[key] = kept
+	a.trees[key] = kept
 	return kept, nil
 }
 
-// file serves a single file. Where it lies is found once: a link that comes into its path later leads nowhere else.
-func (h *holder) file(path string, stream *multiplexing.Stream) {
-	h.lock.Lock()
-	place, known := h.files[path]
+// serveFile serves a single file. Its path is resolved once: a symbolic link that is made there later is not followed.
+func (a *agent) serveFile(path string, stream *multiplexing.Stream) {
+	a.lock.Lock()
+	place, known := a.files[path]
 	var err error
 	if !known {
 		if place, err = beneath.Find(path, ""); err == nil {
-			h.files[path] = place
+			a.files[path] = place
 		}
 	}
-	h.lock.Unlock()
+	a.lock.Unlock()
 	if err == nil {
-		_ = single.Serve(place, h.place, stream)
+		_ = single.Serve(place, a.folder, stream)
 	}
 }
 
-func (h *holder) attach(body json.RawMessage, stream *multiplexing.Stream) {
+func (a *agent) serveSession(body json.RawMessage, stream *multiplexing.Stream) {
 	defer stream.Close()
 	var wanted wire.Session
 	if err := json.Unmarshal(body, &wanted); err != nil {
 		return
 	}
-	h.lock.Lock()
-	running := h.session
+	a.lock.Lock()
+	running := a.session
 	fresh := running == nil || running.id != wanted.ID
 	if fresh {
 		var err error
-		if running, err = begin(h.reaper, wanted); err != nil {
-			h.lock.Unlock()
-			_ = wire.Send(stream, wire.Attached{Error: err.Error()})
+		if running, err = startSession(a.reaper, wanted); err != nil {
+			a.lock.Unlock()
+			_ = wire.Send(stream, wire.AttachReply{Error: err.Error()})
 			return
 		}
-		h.session = running
+		a.session = running
 	}
-	h.lock.Unlock()
+	a.lock.Unlock()
 	_ = running.attach(stream, wanted, fresh)
 }

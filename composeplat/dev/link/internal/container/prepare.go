@@ -14,10 +14,10 @@ import (
 	"composeplat/link/internal/record"
 )
 
-// Name is what the agent is called where it is installed.
+// Name is the file name of the installed agent.
 const Name = "platform-agent"
 
-// Install copies this very program into the folder, and makes further folders that any user may write to.
+// Install copies this program into the folder, and creates others that any user may write to.
 func Install(folder string, others []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func Install(folder string, others []string) error {
 		if err := os.MkdirAll(other, 0o777); err != nil {
 			return err
 		}
-		// Where it is so already, it may be another user's.
+		// A folder that has this mode already may belong to another user.
 		if info, err := os.Stat(other); err == nil && info.Mode().Perm() == 0o777 {
 			continue
 		}
@@ -44,7 +44,7 @@ func Install(folder string, others []string) error {
 	return nil
 }
 
-// Seed copies the image's own tree to a volume, once: the marker is written when all is there.
+// Seed copies a folder of the image to a volume once: it writes the marker when the copy is complete.
 func Seed(marker, source, target string) error {
 	if _, err := os.Lstat(marker); err == nil {
 		return nil
@@ -73,7 +73,7 @@ func Seed(marker, source, target string) error {
 	return record.Replace(marker, []byte(rand.Text()+"\n"), 0o666)
 }
 
-// copyTree leaves out what is neither file, folder nor link, and what may not be read: an image may have such.
+// copyTree leaves out devices, sockets and pipes, and what can't be read: images may contain such.
 func copyTree(source, target string) error {
 	type folder struct {
 		path string
@@ -126,7 +126,7 @@ func copyTree(source, target string) error {
 	if err != nil {
 		return err
 	}
-	// Those inside first: a folder may not let in any more afterwards.
+	// Inner folders first: an outer one may become unwritable.
 	for _, made := range slices.Backward(folders) {
 		if err := os.Chmod(made.path, made.mode); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// A reaper collects every process that ends, as the first process of a container must. Nobody else may wait for one.
+// A reaper waits for every process that exits, as process 1 of a container must. Nothing else may wait for processes.
 type reaper struct {
 	lock    sync.Mutex
 	waiting map[int]chan syscall.WaitStatus
@@ -38,21 +38,21 @@ func (r *reaper) collect() {
 		if pid <= 0 || err != nil {
 			return
 		}
-		if told := r.waiting[pid]; told != nil {
+		if exited := r.waiting[pid]; exited != nil {
 			delete(r.waiting, pid)
-			told <- status
+			exited <- status
 		}
 	}
 }
 
-// start runs the command, whose files must be real ones, and tells its status when it has ended.
+// start starts the command, whose streams must be files, and returns a channel for its exit status.
 func (r *reaper) start(command *exec.Cmd) (<-chan syscall.WaitStatus, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	told := make(chan syscall.WaitStatus, 1)
-	r.waiting[command.Process.Pid] = told
-	return told, nil
+	exited := make(chan syscall.WaitStatus, 1)
+	r.waiting[command.Process.Pid] = exited
+	return exited, nil
 }

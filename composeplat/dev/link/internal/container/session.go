@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	mostOutput  = 256 << 10 // what is kept for a link that comes back
-	lingering   = 10 * time.Minute
-	grace       = 5 * time.Second
-	draining    = 200 * time.Millisecond
-	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	maxKeptOutput   = 256 << 10 // bytes of output that are kept for the next link
+	detachedTimeout = 10 * time.Minute
+	killTimeout     = 5 * time.Second
+	drainTimeout    = 200 * time.Millisecond
+	defaultPath     = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// A session is one running command. It outlives the links that attach to it.
+// A session is a running command. It survives lost links.
 type session struct {
 	id       string
 	terminal bool
@@ -35,16 +35,16 @@ type session struct {
 	input    *os.File
 	master   *os.File
 
-	lock   sync.Mutex
-	moved  *sync.Cond
-	output []chunk
-	start  int64
-	end    int64
-	heard  int64
-	exit   *int
-	viewer *viewer
-	left   *time.Timer
-	closed bool
+	lock        sync.Mutex
+	changed     *sync.Cond
+	output      []chunk
+	start       int64
+	end         int64
+	received    int64
+	exit        *int
+	viewer      *viewer
+	hangUpTimer *time.Timer
+	hungUp      bool
 }
 
 type chunk struct {
@@ -52,34 +52,34 @@ type chunk struct {
 	body []byte
 }
 
-// A viewer is one attached stream; a newer one takes its place.
+// A viewer is the stream that is attached to a session. A newer one replaces it.
 type viewer struct {
 	frames *wire.Frames
 	at     int64
 	gone   bool
 }
 
-// begin starts the command of a session.
-func begin(r *reaper, wanted wire.Session) (*session, error) {
-	environment := merged(os.Environ(), wanted.Environment)
-	directory, err := workplace(wanted.Directory)
+// startSession starts a session's command.
+func startSession(r *reaper, wanted wire.Session) (*session, error) {
+	environment := mergeEnvironment(os.Environ(), wanted.Environment)
+	directory, err := checkDirectory(wanted.Directory)
 	if err != nil {
 		return nil, err
 	}
 	arguments := wanted.Command
 	if len(arguments) == 0 {
-		if arguments = shell(); arguments == nil {
-			return nil, errors.New("there is no shell in this image, neither /bin/bash nor /bin/sh: name a command to run")
+		if arguments = findShell(); arguments == nil {
+			return nil, errors.New("the image has no shell, neither /bin/bash nor /bin/sh: name a command to run")
 		}
 	}
-	program, err := find(arguments[0], environment, directory)
+	program, err := findProgram(arguments[0], environment, directory)
 	if err != nil {
 		return nil, err
 	}
 	s := &session{id: wanted.ID, terminal: wanted.Terminal}
-	s.moved = sync.NewCond(&s.lock)
+	s.changed = sync.NewCond(&s.lock)
 	command := &exec.Cmd{Path: program, Args: arguments, Dir: directory, Env: environment}
-	outputs, theirs, err := s.connect(command, wanted)
+	outputs, theirs, err := s.openStreams(command, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -94,17 +94,17 @@ func begin(r *reaper, wanted wire.Session) (*session, error) {
 	for i, file := range outputs {
 		kind := byte(wire.FrameOutput)
 		if i == 1 {
-			kind = wire.FrameErrors
+			kind = wire.FrameStderr
 		}
-		read.Go(func() { s.collect(kind, file) })
+		read.Go(func() { s.readOutput(kind, file) })
 	}
-	go s.finish(ended, &read)
+	go s.waitForExit(ended, &read)
 	return s, nil
 }
 
-// connect gives a command its streams, a terminal or three pipes. Outputs are what is read of it, standard error second;
-// theirs are the command's own ends, which are to be closed when it has started.
-func (s *session) connect(command *exec.Cmd, wanted wire.Session) (outputs, theirs []*os.File, err error) {
+// openStreams gives a command a terminal, or three pipes. Outputs are the ends to read from, standard error second; theirs
+// are the command's ends, which must be closed after its start.
+func (s *session) openStreams(command *exec.Cmd, wanted wire.Session) (outputs, theirs []*os.File, err error) {
 	if wanted.Terminal {
 		master, terminal, err := pty.Open()
 		if err != nil {
@@ -137,7 +137,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-func merged(base []string, added map[string]string) []string {
+func mergeEnvironment(base []string, added map[string]string) []string {
 	result := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		_, over := added[name]
@@ -149,19 +149,19 @@ func merged(base []string, added map[string]string) []string {
 	return result
 }
 
-func workplace(directory string) (string, error) {
+func checkDirectory(directory string) (string, error) {
 	if directory == "" {
 		return "", nil
 	}
 	if info, err := os.Stat(directory); err != nil {
-		return "", fmt.Errorf("can't work in %s: %w", directory, err)
+		return "", fmt.Errorf("can't use the working directory %s: %w", directory, err)
 	} else if !info.IsDir() {
-		return "", fmt.Errorf("can't work in %s: it is not a folder", directory)
+		return "", fmt.Errorf("can't use the working directory %s: not a directory", directory)
 	}
 	return directory, nil
 }
 
-func shell() []string {
+func findShell() []string {
 	for _, candidate := range []string{"/bin/bash", "/bin/sh"} {
 		if info, err := os.Stat(candidate); err == nil && info.Mode().Perm()&0o111 != 0 {
 			return []string{candidate}
@@ -170,8 +170,8 @@ func shell() []string {
 	return nil
 }
 
-// find looks a program up as the command itself would, in the environment it is to have.
-func find(name string, environment []string, directory string) (string, error) {
+// findProgram looks up a program on the PATH of the environment that it will have.
+func findProgram(name string, environment []string, directory string) (string, error) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) && directory != "" {
 			name = filepath.Join(directory, name)
@@ -190,26 +190,26 @@ func find(name string, environment []string, directory string) (string, error) {
 			return candidate, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not to be found in the container (on %s)", name, path)
+	return "", fmt.Errorf("%s not found in the container, on PATH %s", name, path)
 }
 
-// collect keeps what the command says. It waits for an attached link that is slow, and for no other.
-func (s *session) collect(kind byte, from *os.File) {
+// readOutput keeps the command's output. It waits for an attached viewer that is slow, and does not wait without one.
+func (s *session) readOutput(kind byte, from *os.File) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			s.lock.Lock()
-			for s.viewer != nil && s.end-s.viewer.at+int64(n) > mostOutput {
-				s.moved.Wait()
+			for s.viewer != nil && s.end-s.viewer.at+int64(n) > maxKeptOutput {
+				s.changed.Wait()
 			}
 			s.output = append(s.output, chunk{kind, slices.Clone(buffer[:n])})
 			s.end += int64(n)
-			for s.end-s.start > mostOutput {
+			for s.end-s.start > maxKeptOutput {
 				s.start += int64(len(s.output[0].body))
 				s.output = s.output[1:]
 			}
-			s.moved.Broadcast()
+			s.changed.Broadcast()
 			s.lock.Unlock()
 		}
 		if err != nil {
@@ -218,17 +218,17 @@ func (s *session) collect(kind byte, from *os.File) {
 	}
 }
 
-func (s *session) finish(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) {
+func (s *session) waitForExit(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) {
 	status := <-ended
 	all := make(chan struct{})
 	go func() {
 		read.Wait()
 		close(all)
 	}()
-	// A process that was left behind may hold the output open for ever.
+	// A background process may hold the output open for ever.
 	select {
 	case <-all:
-	case <-time.After(draining):
+	case <-time.After(drainTimeout):
 	}
 	code := status.ExitStatus()
 	if status.Signaled() {
@@ -237,40 +237,40 @@ func (s *session) finish(ended <-chan syscall.WaitStatus, read *sync.WaitGroup) 
 	s.lock.Lock()
 	s.exit = &code
 	s.input.Close()
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 	s.lock.Unlock()
 }
 
-// attach serves one stream until it ends or another takes its place.
+// attach serves a stream until it ends or another one replaces it.
 func (s *session) attach(stream io.ReadWriteCloser, wanted wire.Session, fresh bool) error {
-	v := &viewer{frames: wire.NewFrames(stream, wire.SessionLimits.Of)}
+	v := &viewer{frames: wire.NewFrames(stream, wire.SessionLimits.Lookup)}
 	s.lock.Lock()
 	if s.viewer != nil {
 		s.viewer.gone = true
 	}
-	if s.left != nil {
-		s.left.Stop()
-		s.left = nil
+	if s.hangUpTimer != nil {
+		s.hangUpTimer.Stop()
+		s.hangUpTimer = nil
 	}
 	v.at = s.start
 	if !fresh {
 		v.at = min(max(wanted.Seen, s.start), s.end)
 	}
 	s.viewer = v
-	reply := wire.Attached{New: fresh, Heard: s.heard, Start: v.at}
-	s.moved.Broadcast()
+	reply := wire.AttachReply{New: fresh, Received: s.received, Start: v.at}
+	s.changed.Broadcast()
 	s.lock.Unlock()
 	defer s.detach(v)
 	if err := wire.Send(stream, reply); err != nil {
 		return err
 	}
 	if !fresh && s.terminal {
-		// A program that paints the whole screen does so again when its size changes.
+		// Full-screen programs draw everything again when the size changes.
 		s.resize(max(wanted.Rows, 2)-1, wanted.Columns)
 		s.resize(wanted.Rows, wanted.Columns)
 	}
-	go s.listen(v)
-	return s.show(v)
+	go s.handleInput(v)
+	return s.sendOutput(v)
 }
 
 func (s *session) detach(v *viewer) {
@@ -280,27 +280,27 @@ func (s *session) detach(v *viewer) {
 	v.frames.Close()
 	if s.viewer == v {
 		s.viewer = nil
-		s.left = time.AfterFunc(lingering, s.hangUp)
+		s.hangUpTimer = time.AfterFunc(detachedTimeout, s.hangUp)
 	}
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 }
 
-// dismiss sends away whoever is attached: it is not to take what becomes of the command for the command's own end.
-func (s *session) dismiss() {
+// detachViewer detaches the stream, so that hanging up is not sent to it as the command's own exit.
+func (s *session) detachViewer() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.viewer != nil {
 		s.viewer.gone = true
 		s.viewer = nil
 	}
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 }
 
-func (s *session) show(v *viewer) error {
+func (s *session) sendOutput(v *viewer) error {
 	for {
 		s.lock.Lock()
 		for v.at == s.end && s.exit == nil && !v.gone {
-			s.moved.Wait()
+			s.changed.Wait()
 		}
 		var next []chunk
 		at := s.start
@@ -326,17 +326,17 @@ func (s *session) show(v *viewer) error {
 		}
 		s.lock.Lock()
 		v.at = upTo
-		s.moved.Broadcast()
+		s.changed.Broadcast()
 		done := exit != nil && s.end == upTo
 		s.lock.Unlock()
 		if done {
 			if err := v.frames.SendJSON(wire.FrameExit, *exit); err != nil {
 				return err
 			}
-			// The machine closes the stream when it has read that.
+			// The machine closes the stream when it has read the exit status.
 			s.lock.Lock()
 			for !v.gone {
-				s.moved.Wait()
+				s.changed.Wait()
 			}
 			s.lock.Unlock()
 			return nil
@@ -344,7 +344,7 @@ func (s *session) show(v *viewer) error {
 	}
 }
 
-func (s *session) listen(v *viewer) {
+func (s *session) handleInput(v *viewer) {
 	defer s.detach(v)
 	for {
 		kind, body, err := v.frames.Read()
@@ -355,10 +355,10 @@ func (s *session) listen(v *viewer) {
 		case wire.FrameInput:
 			_, _ = s.input.Write(body)
 			s.lock.Lock()
-			s.heard += int64(len(body))
-			heard := s.heard
+			s.received += int64(len(body))
+			heard := s.received
 			s.lock.Unlock()
-			if v.frames.SendJSON(wire.FrameHeard, heard) != nil {
+			if v.frames.SendJSON(wire.FrameReceived, heard) != nil {
 				return
 			}
 		case wire.FrameInputEnd:
@@ -380,31 +380,31 @@ func (s *session) resize(rows, columns uint16) {
 	}
 }
 
-func (s *session) running() bool {
+func (s *session) isRunning() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.exit == nil
 }
 
 func (s *session) signal(number syscall.Signal) {
-	if s.running() {
+	if s.isRunning() {
 		_ = syscall.Kill(-s.pid, number)
 	}
 }
 
-// hangUp ends the command and all in its process group.
+// hangUp ends all processes in the command's process group.
 func (s *session) hangUp() {
 	s.lock.Lock()
-	again := s.closed
-	s.closed = true
+	again := s.hungUp
+	s.hungUp = true
 	s.lock.Unlock()
 	if again {
 		return
 	}
 	_ = syscall.Kill(-s.pid, syscall.SIGHUP)
 	_ = syscall.Kill(-s.pid, syscall.SIGCONT)
-	for until := time.Now().Add(grace); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		if !s.running() {
+	for until := time.Now().Add(killTimeout); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if !s.isRunning() {
 			break
 		}
 	}

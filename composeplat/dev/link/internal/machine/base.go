@@ -12,7 +12,7 @@ import (
 	"composeplat/link/internal/record"
 )
 
-// A base is what both sides last agreed upon. Without one, a sync is a first sync.
+// A base is the last state that both sides had. Without one, a sync is a first sync.
 type base struct {
 	head    baseHead
 	content *core.Entry
@@ -25,21 +25,21 @@ type baseHead struct {
 	Modes  map[string]uint32 `json:"modes"`
 }
 
-// recordOf is where something of a kind is kept for a folder or a file.
-func recordOf(kind, state string, folder FolderConfig) record.Record {
-	return record.Record(filepath.Join(state, nameFor(kind, folder)))
+// newRecord returns the record of a kind for a folder or a file.
+func newRecord(kind, state string, folder FolderConfig) record.Record {
+	return record.Record(filepath.Join(state, recordName(kind, folder)))
 }
 
-// nameFor makes a file name of a folder's two paths.
-func nameFor(kind string, folder FolderConfig) string {
+// recordName is the file name of a record, by the folder's two paths.
+func recordName(kind string, folder FolderConfig) string {
 	sum := sha256.Sum256([]byte(folder.Remote + "\x00" + folder.Local))
 	return kind + "-" + hex.EncodeToString(sum[:10])
 }
 
-// loadBase finds no base where it is damaged or of another volume: nothing is lost by a first sync.
+// loadBase returns nil if the base is damaged or of another volume: a first sync loses nothing.
 func loadBase(state string, folder FolderConfig, volume string) *base {
 	found := &base{}
-	content, has := recordOf("base", state, folder).Load(&found.head)
+	content, has := newRecord("base", state, folder).Load(&found.head)
 	if !has || found.head.Volume != volume || found.head.Remote != folder.Remote || found.head.Local != folder.Local {
 		return nil
 	}
@@ -62,12 +62,12 @@ func (b *base) save(state string, folder FolderConfig) error {
 	if err != nil {
 		return err
 	}
-	return recordOf("base", state, folder).Save(b.head, content)
+	return newRecord("base", state, folder).Save(b.head, content)
 }
 
-// The cache has the digests of files by their stamps: without it they are read again.
+// The cache has the digests of files by their timestamps: without it, files are read again.
 func loadCache(state string, folder FolderConfig) *core.Cache {
-	content, has := recordOf("cache", state, folder).Load(&struct{}{})
+	content, has := newRecord("cache", state, folder).Load(&struct{}{})
 	cache := &core.Cache{}
 	if !has || proto.Unmarshal(content, cache) != nil || cache.EnsureValid() != nil {
 		return nil
@@ -80,27 +80,27 @@ func saveCache(state string, folder FolderConfig, cache *core.Cache) error {
 	if err != nil {
 		return err
 	}
-	return recordOf("cache", state, folder).Save(struct{}{}, content)
+	return newRecord("cache", state, folder).Save(struct{}{}, content)
 }
 
-// A fileBase is what both sides of a single file last agreed upon; it holds for one life of the container.
+// A fileBase is the last state that both sides of a single file had. It is valid until the container restarts.
 type fileBase struct {
 	Boot   string `json:"boot"`
 	Digest string `json:"digest"`
 	Mode   uint32 `json:"mode"`
-	// Sent is what the container was about to be given: if it has that, it has changed nothing itself.
+	// Sent is the digest that was last sent to the container: if the file has it, the container has not changed it.
 	Sent string `json:"sent,omitempty"`
 }
 
-// loadFileBase finds a base that knows nothing where there is none, or it is damaged or of a container before this one.
+// loadFileBase returns an empty base if there is none, or if it is damaged or of an earlier start of the container.
 func loadFileBase(state string, folder FolderConfig, boot string) fileBase {
 	var found fileBase
-	if _, has := recordOf("file", state, folder).Load(&found); !has || found.Boot != boot {
+	if _, has := newRecord("file", state, folder).Load(&found); !has || found.Boot != boot {
 		return fileBase{Boot: boot}
 	}
 	return found
 }
 
 func (b fileBase) save(state string, folder FolderConfig) error {
-	return recordOf("file", state, folder).Save(b, nil)
+	return newRecord("file", state, folder).Save(b, nil)
 }

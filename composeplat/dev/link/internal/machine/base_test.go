@@ -29,14 +29,14 @@ func TestABaseThatIsNotValidIsNeitherSavedNorFound(t *testing.T) {
 	if invalid.save(state, folder) == nil {
 		t.Fatal("saved")
 	}
-	must(t, recordOf("base", state, folder).Save(invalid.head, []byte("not a tree")))
+	must(t, newRecord("base", state, folder).Save(invalid.head, []byte("not a tree")))
 	equal(t, nil, loadBase(state, folder, "one"))
 }
 
 func TestAnIntentWithOtherLengthsIsNotFound(t *testing.T) {
 	state, folder := t.TempDir(), FolderConfig{Local: "/a", Remote: "/b"}
 	for _, lengths := range [][]int{nil, {-1}, {1}, {0, 0}} {
-		must(t, recordOf("intent", state, folder).Save(intentHead{Volume: "one", Here: []string{"a"}, Bytes: lengths}, nil))
+		must(t, newRecord("intent", state, folder).Save(intentHead{Volume: "one", Here: []string{"a"}, Bytes: lengths}, nil))
 		equal(t, nil, loadIntent(state, folder, "one"))
 	}
 }
@@ -48,7 +48,7 @@ func TestACacheIsFound(t *testing.T) {
 	if loadCache(state, folder) == nil {
 		t.Fatal("no cache")
 	}
-	must(t, os.WriteFile(filepath.Join(state, nameFor("cache", folder)), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(state, recordName("cache", folder)), nil, 0o600))
 	equal(t, nil, loadCache(state, folder))
 }
 

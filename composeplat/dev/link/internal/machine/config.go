@@ -1,5 +1,7 @@
-// Package machine is the near end of a link: it finds the container, keeps the link to it, and syncs, forwards and shows
-// the terminal over it. It knows what the configuration says, and nothing of Compose.
+// Package machine is this machine's end of `platform up` and `platform exec`. It owns finding the container, keeping a link
+// to its agent, deciding what each side of a sync gets, forwarding ports, and showing the session's terminal.
+//
+// It must not know Compose: the configuration file says everything it needs, so that it can be tested without a cluster.
 package machine
 
 import (
@@ -13,7 +15,7 @@ import (
 	"composeplat/link/internal/tree"
 )
 
-// Config is the file that the command line hands over.
+// Config is the configuration file of `platform-link up`.
 type Config struct {
 	Kubeconfig   string            `json:"kubeconfig"`
 	Context      string            `json:"context"`
@@ -36,11 +38,11 @@ type Config struct {
 type FolderConfig struct {
 	Local  string `json:"local"`
 	Remote string `json:"remote"`
-	// Within is the folder below which no link is followed on the way to Local; without one, the whole path is trusted.
+	// Within is the folder below which no symbolic link in Local is followed; if empty, the whole path is trusted.
 	Within  string   `json:"within"`
 	Ignores []string `json:"ignores"`
 	File    bool     `json:"file"`
-	// OneWay is a folder or file that the container must not change: what it does there is undone.
+	// OneWay means that changes of the container are undone.
 	OneWay bool `json:"one_way"`
 }
 
@@ -54,7 +56,7 @@ type ReverseConfig struct {
 	To   string `json:"to"`
 }
 
-// ReadConfig reads and checks the file.
+// ReadConfig reads and validates the file.
 func ReadConfig(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	verifying = 60 * time.Second
-	soon      = 50 * time.Millisecond
-	later     = 500 * time.Millisecond
-	progress  = 250 * time.Millisecond
-	saving    = 60 * time.Second
+	verifyInterval   = 60 * time.Second
+	shortDelay       = 50 * time.Millisecond
+	longDelay        = 500 * time.Millisecond
+	progressInterval = 250 * time.Millisecond
+	saveInterval     = 60 * time.Second
 
-	mostHurry     = 20
-	manyDeletions = 10
+	maxQuickCycles = 20
+	manyDeletions  = 10
 )
 
-// A cycle compares both sides and makes them the same.
+// A cycle compares both sides of a folder and makes them equal.
 type cycle struct {
 	*folder
-	remote  tree.Side
-	welcome wire.Welcome
-	begun   bool
-	found   []problem
-	losing  int
-	// settled is what was found when there was nothing to do.
+	remote           tree.Side
+	welcome          wire.Welcome
+	isFirstCycle     bool
+	seen             []problem
+	pendingDeletions int
+	// settled are the views of the last cycle that had nothing to do.
 	settled views
 }
 
@@ -44,60 +44,60 @@ type views struct{ here, there *tree.View }
 
 type outcomes struct{ here, there *tree.Outcome }
 
-// turn does one cycle and says when to come again if nothing happens.
-func (c *cycle) turn(ctx context.Context, full bool) (time.Duration, error) {
+// run does one cycle and returns when to run the next one if nothing changes.
+func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 	began := time.Now()
-	c.found = nil
-	again, done, err := c.once(ctx, full)
+	c.seen = nil
+	again, done, err := c.syncOnce(ctx, full)
 	if errors.Is(err, tree.ErrLost) || ctx.Err() != nil {
 		return 0, errors.Join(err, ctx.Err())
 	}
 	if failure := (sideError{}); errors.As(err, &failure) {
-		c.problem(failure.side, "", failure.error)
+		c.addProblem(failure.side, "", failure.error)
 	} else if err != nil {
-		c.problem("local", "", err)
+		c.addProblem("local", "", err)
 	}
 	for side, watched := range map[string]tree.Side{"local": c.local, "container": c.remote} {
-		if why := watched.Trouble(); why != "" {
-			c.found = append(c.found, problem{side, "", why})
+		if why := watched.WatchError(); why != "" {
+			c.seen = append(c.seen, problem{side, "", why})
 		}
 	}
-	young := c.problems.observe(c.found)
-	if done != nil && (c.begun || done.any()) {
-		c.events.Tell("synced", Event{
+	young := c.problems.observe(c.seen)
+	if done != nil && (c.isFirstCycle || done.isAny()) {
+		c.events.Emit("synced", Event{
 			"folder": c.number, "first": done.first, "seconds": time.Since(began).Seconds(),
 			"to_container": done.there, "to_local": done.here,
 		})
-		c.begun = false
+		c.isFirstCycle = false
 	}
 	switch {
 	case err != nil:
-		return later, nil
-	case again && c.hurry < mostHurry:
-		c.hurry++
-		return soon, nil
+		return longDelay, nil
+	case again && c.quickCycles < maxQuickCycles:
+		c.quickCycles++
+		return shortDelay, nil
 	case again || young:
-		return later, nil
+		return longDelay, nil
 	}
-	c.hurry = 0
-	return verifying, nil
+	c.quickCycles = 0
+	return verifyInterval, nil
 }
 
-func (c *cycle) problem(side, path string, err error) {
-	c.found = append(c.found, problem{side, path, err.Error()})
+func (c *cycle) addProblem(side, path string, err error) {
+	c.seen = append(c.seen, problem{side, path, err.Error()})
 }
 
-// maxProblems is how many problems of one side are told: a container can make as many as it likes.
+// maxProblems is how many problems of a side are reported: a container can create any number of them.
 const maxProblems = 200
 
-func (c *cycle) problemsOf(side string, content *core.Entry) {
+func (c *cycle) addProblems(side string, content *core.Entry) {
 	all := content.Problems()
-	slices.SortFunc(all, func(one, other *core.Problem) int { return strings.Compare(one.Path, other.Path) })
-	for _, one := range all[:min(len(all), maxProblems)] {
-		c.problem(side, one.Path, errors.New(one.Error))
+	slices.SortFunc(all, func(left, right *core.Problem) int { return strings.Compare(left.Path, right.Path) })
+	for _, found := range all[:min(len(all), maxProblems)] {
+		c.addProblem(side, found.Path, errors.New(found.Error))
 	}
 	if len(all) > maxProblems {
-		c.problem(side, "", fmt.Errorf("%d more files and links can't be synced", len(all)-maxProblems))
+		c.addProblem(side, "", fmt.Errorf("%d more files and links can't be synced", len(all)-maxProblems))
 	}
 }
 
@@ -107,10 +107,10 @@ type done struct {
 	other       bool
 }
 
-func (d *done) any() bool { return d.first || d.here > 0 || d.there > 0 || d.other }
+func (d *done) isAny() bool { return d.first || d.here > 0 || d.there > 0 || d.other }
 
-// once is a whole cycle: look, decide, carry, and note what is agreed now.
-func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, err error) {
+// syncOnce is a whole cycle: scan, decide, transfer, and save the new base.
+func (c *cycle) syncOnce(ctx context.Context, full bool) (again bool, result *done, err error) {
 	seen, err := c.scan(ctx, full)
 	if err != nil {
 		return true, nil, err
@@ -120,11 +120,11 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	}
 	c.settled = views{}
 	for side, view := range map[string]*tree.View{"local": seen.here, "container": seen.there} {
-		c.problemsOf(side, view.Content)
+		c.addProblems(side, view.Content)
 	}
 	if c.intent != nil && c.base != nil {
-		content := honored(c.base.content, c.intent.there, seen.there.Content)
-		c.base = &base{head: c.base.head, content: honored(content, c.intent.here, seen.here.Content)}
+		content := applyDone(c.base.content, c.intent.there, seen.there.Content)
+		c.base = &base{head: c.base.head, content: applyDone(content, c.intent.here, seen.here.Content)}
 		c.intent = nil
 	}
 	first := c.base == nil
@@ -135,26 +135,26 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 	if made == nil {
 		return again, nil, nil
 	}
-	if again, err = c.keep(made); err != nil {
+	if again, err = c.stageCopies(made); err != nil {
 		return true, nil, err
 	}
-	left, err := c.rescue(made)
+	left, err := c.saveReplaced(made)
 	if err != nil {
 		return true, nil, err
 	}
 	again = again || left
-	c.tellConflicts(made.conflicts)
+	c.emitConflicts(made.conflicts)
 	if !first && len(made.there)+len(made.here) > 0 {
 		c.intent = &intent{here: made.here, there: made.there}
 		if err := c.intent.save(c.state, c.config, c.welcome.Volume); err != nil {
 			return true, nil, err
 		}
 	}
-	did, err := c.carryOut(ctx, made, seen)
+	did, err := c.execute(ctx, made, seen)
 	if err != nil {
 		return true, nil, err
 	}
-	next, changed, err := c.agreed(made, did)
+	next, changed, err := c.nextBase(made, did)
 	if err != nil {
 		return true, nil, err
 	}
@@ -163,18 +163,18 @@ func (c *cycle) once(ctx context.Context, full bool) (again bool, result *done, 
 		return true, nil, err
 	}
 	changed = changed || moded
-	if !changed && !again && len(c.found) == 0 {
+	if !changed && !again && len(c.seen) == 0 {
 		c.settled = seen
 	}
-	if err := c.note(next, changed || first); err != nil {
+	if err := c.saveBase(next, changed || first); err != nil {
 		return true, nil, err
 	}
 	problems := len(did.there.Problems) + len(did.here.Problems)
-	again = again || did.there.Missing || did.here.Missing || problems > 0 && c.hurry < 2
-	return again, &done{first: first, here: size(made.here), there: size(made.there), other: moded}, nil
+	again = again || did.there.Missing || did.here.Missing || problems > 0 && c.quickCycles < 2
+	return again, &done{first: first, here: countEntries(made.here), there: countEntries(made.there), other: moded}, nil
 }
 
-// ancestor is what the base holds, or nothing in a first sync.
+// ancestor is the content of the base, or nil in a first sync.
 func (c *cycle) ancestor() *core.Entry {
 	if c.base == nil {
 		return nil
@@ -182,35 +182,35 @@ func (c *cycle) ancestor() *core.Entry {
 	return c.base.content
 }
 
-// decide makes the plan of a cycle. There is none where too much would be deleted, or may yet be: then look again, or halt.
+// decide returns the plan of a cycle, or nil if too much would be deleted: then the cycle runs again, or the sync halts.
 func (c *cycle) decide(seen views) (made *plan, again bool) {
 	first, ancestor := c.base == nil, c.ancestor()
 	ours, theirs := seen.here.Content, seen.there.Content
 	if !first && isFolder(ancestor) && (!isFolder(ours) || !isFolder(theirs)) {
-		c.guard(int(ancestor.Count()), int(seen.here.Files))
+		c.halt(int(ancestor.Count()), int(seen.here.Files))
 		return nil, false
 	}
-	if c.excepts {
+	if c.hasExceptions {
 		ours, theirs, _, _ = core.ReifyPhantomDirectories(ancestor, ours, theirs)
 	}
-	made = makePlan(ancestor, ours, theirs, c.losers(first), c.config.OneWay, time.Now())
-	deletions := losses(made.here)
-	if deletions > manyDeletions && deletions != c.losing && c.hurry < mostHurry {
-		// It may still be going on, and in the end be too many.
-		c.losing = deletions
+	made = makePlan(ancestor, ours, theirs, c.chooseLoserPolicy(first), c.config.OneWay, time.Now())
+	deletions := countLosses(made.here)
+	if deletions > manyDeletions && deletions != c.pendingDeletions && c.quickCycles < maxQuickCycles {
+		// The deletions may still be going on, and be too many in the end.
+		c.pendingDeletions = deletions
 		return nil, true
 	}
-	c.losing = 0
-	if tooMany(deletions, int(seen.here.Files)) {
-		c.guard(deletions, int(seen.here.Files))
+	c.pendingDeletions = 0
+	if areTooMany(deletions, int(seen.here.Files)) {
+		c.halt(deletions, int(seen.here.Files))
 		return nil, false
 	}
 	return made, false
 }
 
-// losers says what becomes of the container's files that lose. Without a history that both share, they are whatever an
-// earlier session has left, and are not put among the files of this machine.
-func (c *cycle) losers(first bool) losing {
+// chooseLoserPolicy returns what happens to the container's file in a conflict. Without a shared base, the container has
+// the files of an earlier session, which are not put among the files of this machine.
+func (c *cycle) chooseLoserPolicy(first bool) loserPolicy {
 	switch {
 	case !first:
 		return keptBeside
@@ -220,25 +220,25 @@ func (c *cycle) losers(first bool) losing {
 	return keptElsewhere
 }
 
-// carryOut does on both sides what is planned, and notes what could not be done.
-func (c *cycle) carryOut(ctx context.Context, made *plan, seen views) (did outcomes, err error) {
-	if did.there, err = c.carry(ctx, c.local, c.remote, made.there, made.copies, c.base == nil, seen.here); err != nil {
+// execute makes the planned changes on both sides, and records problems.
+func (c *cycle) execute(ctx context.Context, made *plan, seen views) (did outcomes, err error) {
+	if did.there, err = c.transfer(ctx, c.local, c.remote, made.there, made.copies, c.base == nil, seen.here); err != nil {
 		return did, err
 	}
-	if did.here, err = c.carry(ctx, c.remote, c.local, made.here, nil, false, seen.there); err != nil {
+	if did.here, err = c.transfer(ctx, c.remote, c.local, made.here, nil, false, seen.there); err != nil {
 		return did, err
 	}
 	for _, problem := range did.there.Problems {
-		c.problem("container", problem.Path, errors.New(problem.Error))
+		c.addProblem("container", problem.Path, errors.New(problem.Error))
 	}
 	for _, problem := range did.here.Problems {
-		c.problem("local", problem.Path, errors.New(problem.Error))
+		c.addProblem("local", problem.Path, errors.New(problem.Error))
 	}
 	return did, nil
 }
 
-// agreed is the next base, still without modes, and whether anything in it is new.
-func (c *cycle) agreed(made *plan, did outcomes) (next *base, changed bool, err error) {
+// nextBase returns the next base, still without modes, and whether it differs from the base.
+func (c *cycle) nextBase(made *plan, did outcomes) (next *base, changed bool, err error) {
 	changes := made.base
 	for i, change := range made.there {
 		changes = append(changes, &core.Change{Path: change.Path, New: did.there.Results[i+len(made.copies)]})
@@ -254,8 +254,8 @@ func (c *cycle) agreed(made *plan, did outcomes) (next *base, changed bool, err 
 	return &base{content: content, head: head}, len(changes) > 0, nil
 }
 
-// note makes next the base: what was intended is then done, and the intent of no more use.
-func (c *cycle) note(next *base, changed bool) error {
+// saveBase makes next the base, and removes the intent, which is done then.
+func (c *cycle) saveBase(next *base, changed bool) error {
 	c.base = next
 	if changed {
 		if err := next.save(c.state, c.config); err != nil {
@@ -266,7 +266,7 @@ func (c *cycle) note(next *base, changed bool) error {
 		dropIntent(c.state, c.config)
 		c.intent = nil
 	}
-	if time.Since(c.saved) > saving {
+	if time.Since(c.saved) > saveInterval {
 		c.saved = time.Now()
 		_ = saveCache(c.state, c.config, c.local.Cache())
 	}
@@ -290,7 +290,7 @@ func (c *cycle) scan(ctx context.Context, full bool) (seen views, err error) {
 	return seen, nil
 }
 
-// A sideError says where something has failed that may work the next time.
+// A sideError is a failure of one side that may succeed the next time.
 type sideError struct {
 	side string
 	error
@@ -298,35 +298,35 @@ type sideError struct {
 
 func (s sideError) Unwrap() error { return s.error }
 
-func (c *cycle) guard(deletions, of int) {
+func (c *cycle) halt(deletions, of int) {
 	c.halted = true
-	c.events.Tell("sync-stopped", Event{"folder": c.number, "deletions": deletions, "total": of})
+	c.events.Emit("sync-stopped", Event{"folder": c.number, "deletions": deletions, "total": of})
 }
 
-func (c *cycle) tellConflicts(now []conflict) {
+func (c *cycle) emitConflicts(now []conflict) {
 	present := map[conflict]bool{}
-	for _, one := range now {
-		present[one] = true
-		if !c.conflicts[one] {
-			c.events.Tell("conflict", Event{"folder": c.number, "path": one.path, "kept_as": one.kept})
+	for _, found := range now {
+		present[found] = true
+		if !c.conflicts[found] {
+			c.events.Emit("conflict", Event{"folder": c.number, "path": found.path, "kept_as": found.kept})
 		}
 	}
 	c.conflicts = present
 }
 
-// keep prepares the copies of what loses. What can't be copied any more is left for the next cycle.
-func (c *cycle) keep(made *plan) (again bool, err error) {
+// stageCopies prepares the copies of conflicting files. A file that has changed meanwhile is left for the next cycle.
+func (c *cycle) stageCopies(made *plan) (again bool, err error) {
 	var paths []string
 	var digests [][]byte
-	for _, one := range made.copies {
-		if one.entry.Kind == core.EntryKind_File {
-			paths, digests = append(paths, one.to), append(digests, one.entry.Digest)
+	for _, loser := range made.copies {
+		if loser.entry.Kind == core.EntryKind_File {
+			paths, digests = append(paths, loser.to), append(digests, loser.entry.Digest)
 		}
 	}
 	if len(paths) == 0 {
 		return false, nil
 	}
-	had, err := c.remote.Keep(paths, digests)
+	had, err := c.remote.StageCopies(paths, digests)
 	if err != nil {
 		return true, err
 	}
@@ -334,16 +334,16 @@ func (c *cycle) keep(made *plan) (again bool, err error) {
 	for i, path := range paths {
 		missing[path] = !had[i]
 	}
-	var copies []copied
-	for _, one := range made.copies {
-		if !missing[one.to] {
-			copies = append(copies, one)
+	var copies []conflictCopy
+	for _, loser := range made.copies {
+		if !missing[loser.to] {
+			copies = append(copies, loser)
 			continue
 		}
 		again = true
-		made.there = without(made.there, one.winner)
-		for i, told := range made.conflicts {
-			if told.kept == one.to {
+		made.there = removeChange(made.there, loser.winner)
+		for i, conflict := range made.conflicts {
+			if conflict.kept == loser.to {
 				made.conflicts = append(made.conflicts[:i:i], made.conflicts[i+1:]...)
 				break
 			}
@@ -353,7 +353,7 @@ func (c *cycle) keep(made *plan) (again bool, err error) {
 	return again, nil
 }
 
-func without(changes []*core.Change, left *core.Change) []*core.Change {
+func removeChange(changes []*core.Change, left *core.Change) []*core.Change {
 	var result []*core.Change
 	for _, change := range changes {
 		if change != left {
@@ -363,8 +363,8 @@ func without(changes []*core.Change, left *core.Change) []*core.Change {
 	return result
 }
 
-// carry makes changes on one side with contents of the other. The copies' outcomes come first.
-func (c *cycle) carry(ctx context.Context, from, to tree.Side, changes []*core.Change, copies []copied, first bool,
+// transfer makes changes on one side with contents of the other side. The results of copies come first.
+func (c *cycle) transfer(ctx context.Context, from, to tree.Side, changes []*core.Change, copies []conflictCopy, first bool,
 	source *tree.View,
 ) (*tree.Outcome, error) {
 	if len(changes)+len(copies) == 0 {
@@ -377,7 +377,7 @@ func (c *cycle) carry(ctx context.Context, from, to tree.Side, changes []*core.C
 		}
 		if len(needed) > 0 {
 			if first {
-				receiver = c.watched(receiver, needed, signatures, source)
+				receiver = c.reportProgress(receiver, needed, signatures, source)
 			}
 			if err := from.Supply(needed, signatures, rsync.NewPreemptableReceiver(ctx, receiver)); err != nil {
 				return nil, errors.Join(tree.ErrLost, err)
@@ -385,19 +385,19 @@ func (c *cycle) carry(ctx context.Context, from, to tree.Side, changes []*core.C
 		}
 	}
 	all := make([]*core.Change, 0, len(copies)+len(changes))
-	for _, one := range copies {
-		all = append(all, &core.Change{Path: one.to, New: one.entry})
+	for _, loser := range copies {
+		all = append(all, &core.Change{Path: loser.to, New: loser.entry})
 	}
 	return to.Transition(ctx, append(all, changes...))
 }
 
-// watched tells how far a first sync is.
-func (c *cycle) watched(receiver rsync.Receiver, needed []string, signatures []*rsync.Signature, source *tree.View) rsync.Receiver {
+// reportProgress reports the progress of a first sync.
+func (c *cycle) reportProgress(receiver rsync.Receiver, needed []string, signatures []*rsync.Signature, source *tree.View) rsync.Receiver {
 	var last time.Time
 	return rsync.NewMonitoringReceiver(receiver, needed, signatures, func(state *rsync.ReceiverState) error {
-		if state != nil && time.Since(last) >= progress {
+		if state != nil && time.Since(last) >= progressInterval {
 			last = time.Now()
-			c.events.Tell("syncing", Event{
+			c.events.Emit("syncing", Event{
 				"folder": c.number, "files": len(needed), "bytes": source.Bytes, "done": state.ReceivedFiles,
 			})
 		}
@@ -405,16 +405,16 @@ func (c *cycle) watched(receiver rsync.Receiver, needed []string, signatures []*
 	})
 }
 
-// A modePlan is which modes there are to be, and which of them are to be set at each side.
+// A modePlan holds the modes that both sides should have, and which of them to set on each side.
 type modePlan struct{ agreed, here, there map[string]uint32 }
 
-// setModes carries the permissions that the engine does not. Transitions have left files with the least of them.
+// setModes sets permissions, which the engine does not sync: transitions create files with the fewest.
 func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (changed bool, err error) {
 	before := map[string]uint32{}
 	if c.base != nil {
 		before = c.base.head.Modes
 	}
-	wanted := c.wantModes(before, next.content, seen, made, did)
+	wanted := c.planModes(before, next.content, seen, made, did)
 	next.head.Modes = wanted.agreed
 	changed = !maps.Equal(wanted.agreed, before)
 	for _, to := range []struct {
@@ -433,21 +433,21 @@ func (c *cycle) setModes(next *base, seen views, made *plan, did outcomes) (chan
 			c.refused[refusal{to.name, path, to.modes[path]}] = why
 		}
 	}
-	for one, why := range c.refused {
-		if wanted.agreed[one.path] != one.mode {
-			delete(c.refused, one)
+	for attempt, why := range c.refused {
+		if wanted.agreed[attempt.path] != attempt.mode {
+			delete(c.refused, attempt)
 			continue
 		}
-		c.found = append(c.found, problem{one.side, one.path, "can't set its permissions: " + why})
+		c.seen = append(c.seen, problem{attempt.side, attempt.path, "can't set its permissions: " + why})
 	}
 	return changed, nil
 }
 
-// wantModes decides by the modes of the base: the side that has another one has changed it, and where that can't be told,
-// it is the one here.
-func (c *cycle) wantModes(before map[string]uint32, content *core.Entry, seen views, made *plan, did outcomes) modePlan {
-	newHere := renewed(made.here, did.here.Results)
-	newThere := renewed(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
+// planModes decides by the modes of the base: the side whose mode differs has changed it. Without a base, this machine's
+// mode wins.
+func (c *cycle) planModes(before map[string]uint32, content *core.Entry, seen views, made *plan, did outcomes) modePlan {
+	newHere := changedPaths(made.here, did.here.Results)
+	newThere := changedPaths(made.there, did.there.Results[min(len(made.copies), len(did.there.Results)):])
 	m := modePlan{map[string]uint32{}, map[string]uint32{}, map[string]uint32{}}
 	tree.Walk("", content, func(path string, entry *core.Entry) {
 		if path == "" || !isFolder(entry) && entry.Kind != core.EntryKind_File {
@@ -464,23 +464,23 @@ func (c *cycle) wantModes(before map[string]uint32, content *core.Entry, seen vi
 			wanted = theirs
 		}
 		m.agreed[path] = wanted
-		if (newHere[path] || hereHas && ours != wanted) && c.may("local", path, wanted) {
+		if (newHere[path] || hereHas && ours != wanted) && c.maySetMode("local", path, wanted) {
 			m.here[path] = wanted
 		}
-		if (newThere[path] || thereHas && theirs != wanted) && c.may("container", path, wanted) {
+		if (newThere[path] || thereHas && theirs != wanted) && c.maySetMode("container", path, wanted) {
 			m.there[path] = wanted
 		}
 	})
-	for _, one := range made.copies {
-		if mode, has := seen.there.Modes[one.winner.Path]; has && one.entry.Kind == core.EntryKind_File {
-			m.there[one.to] = mode
+	for _, loser := range made.copies {
+		if mode, has := seen.there.Modes[loser.winner.Path]; has && loser.entry.Kind == core.EntryKind_File {
+			m.there[loser.to] = mode
 		}
 	}
 	return m
 }
 
-// renewed are the paths that changes have really made or written.
-func renewed(changes []*core.Change, results []*core.Entry) map[string]bool {
+// changedPaths returns the paths that changes have really created or written.
+func changedPaths(changes []*core.Change, results []*core.Entry) map[string]bool {
 	paths := map[string]bool{}
 	for i, change := range changes {
 		if !results[i].Equal(change.Old, true) {
@@ -490,8 +490,8 @@ func renewed(changes []*core.Change, results []*core.Entry) map[string]bool {
 	return paths
 }
 
-// may tells whether setting a mode has not been refused before.
-func (c *cycle) may(side, path string, mode uint32) bool {
+// maySetMode reports whether setting a mode has not failed before.
+func (c *cycle) maySetMode(side, path string, mode uint32) bool {
 	_, refused := c.refused[refusal{side, path, mode}]
 	return !refused
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Events tells the parent process what happens: one JSON object a line.
+// Events reports what happens to the parent process: one JSON object per line.
 type Events struct {
 	lock sync.Mutex
 	out  io.Writer
@@ -18,12 +18,12 @@ func NewEvents(out io.Writer) *Events { return &Events{out: out} }
 // An Event has its kind under "event", and fields that belong to it.
 type Event map[string]any
 
-func (e *Events) Tell(kind string, fields Event) {
-	told := Event{"event": kind}
+func (e *Events) Emit(kind string, fields Event) {
+	event := Event{"event": kind}
 	for name, value := range fields {
-		told[name] = value
+		event[name] = value
 	}
-	line, err := json.Marshal(told)
+	line, err := json.Marshal(event)
 	if err != nil {
 		return
 	}
@@ -32,53 +32,53 @@ func (e *Events) Tell(kind string, fields Event) {
 	_, _ = e.out.Write(append(line, '\n'))
 }
 
-// lasting is how old a problem must be to be told: many pass with the next scan.
-const lasting = 1500 * time.Millisecond
+// minProblemAge is how old a problem must be to be reported: many are gone after the next scan.
+const minProblemAge = 1500 * time.Millisecond
 
-// problems tells each problem of a folder once while it lasts, and when it is solved.
+// problems reports each problem of a folder once, and again when it is solved.
 type problems struct {
 	events *Events
 	folder int
-	known  map[problem]*trouble
+	known  map[problem]*problemState
 }
 
 type problem struct{ side, path, why string }
 
-type trouble struct {
-	since time.Time
-	told  bool
+type problemState struct {
+	since   time.Time
+	emitted bool
 }
 
-// observe takes all that are there now. It says whether some are too young to be told.
+// observe compares with the problems that exist now. It returns whether some are too young to be reported.
 func (p *problems) observe(now []problem) (young bool) {
 	if p.known == nil {
-		p.known = map[problem]*trouble{}
+		p.known = map[problem]*problemState{}
 	}
 	present := map[problem]bool{}
-	for _, one := range now {
-		present[one] = true
-		known := p.known[one]
+	for _, found := range now {
+		present[found] = true
+		known := p.known[found]
 		if known == nil {
-			known = &trouble{since: time.Now()}
-			p.known[one] = known
+			known = &problemState{since: time.Now()}
+			p.known[found] = known
 		}
-		if !known.told && time.Since(known.since) >= lasting {
-			known.told = true
-			p.tell("problem", one)
+		if !known.emitted && time.Since(known.since) >= minProblemAge {
+			known.emitted = true
+			p.emit("problem", found)
 		}
-		young = young || !known.told
+		young = young || !known.emitted
 	}
-	for one, known := range p.known {
-		if !present[one] {
-			delete(p.known, one)
-			if known.told {
-				p.tell("resolved", one)
+	for gone, known := range p.known {
+		if !present[gone] {
+			delete(p.known, gone)
+			if known.emitted {
+				p.emit("resolved", gone)
 			}
 		}
 	}
 	return young
 }
 
-func (p *problems) tell(kind string, one problem) {
-	p.events.Tell(kind, Event{"folder": p.folder, "side": one.side, "path": one.path, "reason": one.why})
+func (p *problems) emit(kind string, found problem) {
+	p.events.Emit(kind, Event{"folder": p.folder, "side": found.side, "path": found.path, "reason": found.why})
 }

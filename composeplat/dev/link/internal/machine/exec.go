@@ -15,7 +15,7 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 )
 
-// ExecConfig says what is to run in which container.
+// ExecConfig is the configuration file of `platform-link exec`: what to run in which container.
 type ExecConfig struct {
 	Kubeconfig string   `json:"kubeconfig"`
 	Context    string   `json:"context"`
@@ -26,7 +26,7 @@ type ExecConfig struct {
 	Terminal   bool     `json:"terminal"`
 }
 
-// Exec runs a command in a container that is there, with this process's streams, and gives its status.
+// Exec runs a command in a running container, with the streams of this process, and returns its exit status.
 func Exec(path string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func Exec(path string) (int, error) {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return 0, err
 	}
-	client, namespace, err := reachable(config.Kubeconfig, config.Context, config.Namespace)
+	client, namespace, err := loadClusterConfig(config.Kubeconfig, config.Context, config.Namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func Exec(path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	run, err := executor(client, asked, namespace, config.Pod, &corev1.PodExecOptions{
+	run, err := newExecutor(client, asked, namespace, config.Pod, &corev1.PodExecOptions{
 		Container: config.Container, Command: config.Command,
 		Stdin: true, Stdout: true, Stderr: !config.Terminal, TTY: config.Terminal,
 	})
@@ -72,7 +72,7 @@ func Exec(path string) (int, error) {
 	return 0, err
 }
 
-// sizes are those of the terminal: the first at once, then each change.
+// sizes are the terminal's sizes: the present one, then each change.
 type sizes struct{ changed chan os.Signal }
 
 func newSizes() *sizes {

@@ -10,7 +10,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// A file is synced alone: it may be of the image's own, where nothing can be staged or renamed.
+// A file is synced by itself: its folder may belong to the image, where nothing can be staged or renamed.
 type file struct {
 	number   int
 	config   FolderConfig
@@ -20,13 +20,13 @@ type file struct {
 	place    *beneath.Place
 }
 
-// run syncs until its stream ends. Ready is called after each look at both ends.
+// run syncs until its stream ends. It calls ready after each comparison.
 func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, ready func()) error {
 	stream, err := openStream(ctx, link, "file", f.config.Remote)
 	if err != nil {
 		return err
 	}
-	far := single.NewFar(stream)
+	far := single.NewRemote(stream)
 	defer far.Close()
 	local, err := f.find()
 	if err != nil {
@@ -42,17 +42,17 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 		}
 		near <- state
 	})
-	m := &matching{file: f, far: far, local: local, base: loadFileBase(f.state, f.config, welcome.Boot), first: true}
+	m := &fileSync{file: f, remote: far, local: local, base: loadFileBase(f.state, f.config, welcome.Boot), first: true}
 	if m.here, err = next(ctx, near); err != nil {
 		return err
 	}
 	if m.there, err = next(ctx, far.States); err != nil {
 		return err
 	}
-	again := time.NewTicker(later)
+	again := time.NewTicker(longDelay)
 	defer again.Stop()
 	for {
-		if err := m.turn(); err != nil {
+		if err := m.run(); err != nil {
 			return err
 		}
 		ready()
@@ -62,7 +62,7 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 		case m.here = <-near:
 		case state, open := <-far.States:
 			if !open {
-				return errors.New("the container is lost")
+				return errors.New("the connection to the container is lost")
 			}
 			m.there = state
 		case <-again.C:
@@ -70,7 +70,7 @@ func (f *file) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, r
 	}
 }
 
-// find makes the place of the file, once: what the container changes here leads to no other.
+// find resolves the path of the file once: changes that the container makes later don't lead elsewhere.
 func (f *file) find() (beneath.Place, error) {
 	if f.place != nil {
 		return *f.place, nil
@@ -88,30 +88,30 @@ func next(ctx context.Context, states <-chan single.State) (single.State, error)
 		return single.State{}, ctx.Err()
 	case state, open := <-states:
 		if !open {
-			return state, errors.New("the container is lost")
+			return state, errors.New("the connection to the container is lost")
 		}
 		return state, nil
 	}
 }
 
-// A matching is what is known of both ends of one file.
-type matching struct {
+// A fileSync holds the states of both ends of a file.
+type fileSync struct {
 	*file
-	far         *single.Far
+	remote      *single.Remote
 	local       beneath.Place
 	base        fileBase
 	here, there single.State
 	first       bool
 }
 
-func (m *matching) turn() error {
+func (m *fileSync) run() error {
 	var found []problem
-	for _, one := range []struct {
+	for _, end := range []struct {
 		side  string
 		state single.State
 	}{{"local", m.here}, {"container", m.there}} {
-		if one.state.Problem != "" {
-			found = append(found, problem{one.side, "", one.state.Problem})
+		if end.state.Problem != "" {
+			found = append(found, problem{end.side, "", end.state.Problem})
 		}
 	}
 	var err error
@@ -125,8 +125,8 @@ func (m *matching) turn() error {
 	return err
 }
 
-// match makes both the same. Neither is ever deleted because the other is.
-func (m *matching) match() (side, why string, err error) {
+// match makes both ends equal. A deletion is never synced.
+func (m *fileSync) match() (side, why string, err error) {
 	here, there := m.here, m.there
 	if m.base.Sent != "" && there.Digest == m.base.Sent {
 		m.base.Digest, m.base.Mode = there.Digest, there.Mode
@@ -139,14 +139,14 @@ func (m *matching) match() (side, why string, err error) {
 	case !here.Exists && !there.Exists:
 		return "", "", nil
 	case here.Exists && there.Exists && same:
-		return "", "", m.agree(here)
+		return "", "", m.saveAgreed(here)
 	case m.config.OneWay && !here.Exists:
 		return "", "", nil
 	case m.config.OneWay:
 	case !here.Exists && known || !there.Exists && known && !hereNew:
 		return "", "", nil
 	case !here.Exists || there.Exists && known && !hereNew && thereNew:
-		return m.bring()
+		return m.pull()
 	}
 	lost := !m.config.OneWay && known && there.Exists && there.Digest != m.base.Digest && there.Digest != here.Digest
 	began := time.Now()
@@ -154,7 +154,7 @@ func (m *matching) match() (side, why string, err error) {
 	if err := m.base.save(m.state, m.config); err != nil {
 		return "local", err.Error(), nil
 	}
-	done, err := m.far.Order(single.Order{Had: there.Digest, Mode: here.Mode, Keep: lost, Content: here.Content})
+	done, err := m.remote.Write(single.WriteRequest{Expected: there.Digest, Mode: here.Mode, Keep: lost, Content: here.Content})
 	if err != nil || done.Stale {
 		return "", "", err
 	}
@@ -162,14 +162,14 @@ func (m *matching) match() (side, why string, err error) {
 		return "container", done.Error, nil
 	}
 	if done.Kept != "" {
-		m.events.Tell("conflict", Event{"folder": m.number, "path": "", "kept_as": done.Kept})
+		m.events.Emit("conflict", Event{"folder": m.number, "path": "", "kept_as": done.Kept})
 	}
 	m.there = here
-	m.tell(began, 1, 0)
-	return "", "", m.agree(here)
+	m.emitSynced(began, 1, 0)
+	return "", "", m.saveAgreed(here)
 }
 
-func (m *matching) bring() (side, why string, err error) {
+func (m *fileSync) pull() (side, why string, err error) {
 	began := time.Now()
 	if now := single.Read(m.local); now.Digest != m.here.Digest {
 		m.here = now
@@ -182,19 +182,19 @@ func (m *matching) bring() (side, why string, err error) {
 		return "local", err.Error(), nil
 	}
 	m.here = m.there
-	m.tell(began, 0, 1)
-	return "", "", m.agree(m.there)
+	m.emitSynced(began, 0, 1)
+	return "", "", m.saveAgreed(m.there)
 }
 
-func (m *matching) tell(began time.Time, there, here int) {
-	m.events.Tell("synced", Event{"folder": m.number, "first": m.first, "seconds": time.Since(began).Seconds(),
+func (m *fileSync) emitSynced(began time.Time, there, here int) {
+	m.events.Emit("synced", Event{"folder": m.number, "first": m.first, "seconds": time.Since(began).Seconds(),
 		"to_container": there, "to_local": here})
 	m.first = false
 }
 
-func (m *matching) agree(state single.State) error {
+func (m *fileSync) saveAgreed(state single.State) error {
 	if m.first {
-		m.tell(time.Now(), 0, 0)
+		m.emitSynced(time.Now(), 0, 0)
 	}
 	if m.base.Digest == state.Digest && m.base.Mode == state.Mode {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// A folder is synced over one link after another.
+// A folder is synced over whichever link there is.
 type folder struct {
 	number   int
 	config   FolderConfig
@@ -23,17 +23,17 @@ type folder struct {
 	problems problems
 	place    beneath.Place
 	local    *tree.Tree
-	// excepts is when an ignored folder may hold what is not ignored.
-	excepts bool
+	// hasExceptions means that an ignored folder may contain files that are not ignored.
+	hasExceptions bool
 
-	base      *base
-	intent    *intent
-	saved     time.Time
-	halted    bool
-	conflicts map[conflict]bool
-	refused   map[refusal]string
-	hurry     int
-	flushes   chan chan struct{}
+	base        *base
+	intent      *intent
+	saved       time.Time
+	halted      bool
+	conflicts   map[conflict]bool
+	refused     map[refusal]string
+	quickCycles int
+	flushes     chan chan struct{}
 }
 
 type refusal struct {
@@ -49,9 +49,9 @@ func newFolder(number int, config FolderConfig, state string, events *Events) (*
 	if err := prepare(place); err != nil {
 		return nil, fmt.Errorf("can't sync %s: %w", config.Local, err)
 	}
-	// Staged beside the state and not in the folder: editors, file watchers and version control would see it there. Where
-	// that is another filesystem, the engine copies beside the file first and renames then.
-	staging, err := beneath.Find(filepath.Join(state, "staging", nameFor("folder", config)), state)
+	// Not in the folder itself, where editors, file watchers and version control would see staged files. If the state is on
+	// another filesystem, the engine copies next to the file first, and renames then.
+	staging, err := beneath.Find(filepath.Join(state, "staging", recordName("folder", config)), state)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func newFolder(number int, config FolderConfig, state string, events *Events) (*
 		return strings.HasPrefix(strings.TrimSpace(pattern), "!")
 	})
 	return &folder{
-		excepts: excepts, number: number, config: config, state: state, events: events, place: place, local: local,
+		hasExceptions: excepts, number: number, config: config, state: state, events: events, place: place, local: local,
 		problems: problems{events: events, folder: number}, flushes: make(chan chan struct{}),
 		conflicts: map[conflict]bool{}, refused: map[refusal]string{},
 	}, nil
 }
 
-// prepare makes the folder of a place, and finds out whether it can be reached without links.
+// prepare creates the folder of a place, and checks that no link leads to it.
 func prepare(place beneath.Place) error {
 	if err := place.Make(0o777); err != nil {
 		return err
@@ -86,22 +86,22 @@ func (f *folder) close() {
 	f.local.Close()
 }
 
-// run syncs until the link is lost. Ready is called once: when both sides have been the same, or can't be. What ends the
-// link first is no reason to call it.
+// run syncs until the link is lost. It calls ready once: when both sides have been in sync, or can't be. If the link is
+// lost before, ready is not called.
 func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, ready func()) error {
 	settled := sync.OnceFunc(ready)
 	stream, err := openStream(ctx, link, "tree", wire.Folder{Root: f.config.Remote, Ignores: f.config.Ignores})
 	if err != nil {
 		return err
 	}
-	var reply wire.Attached
+	var reply wire.AttachReply
 	if err := wire.Receive(stream, &reply); err != nil {
 		stream.Close()
 		return err
 	}
 	if reply.Error != "" {
 		stream.Close()
-		f.problems.tell("problem", problem{"container", "", reply.Error})
+		f.problems.emit("problem", problem{"container", "", reply.Error})
 		settled()
 		return f.idle(ctx, link)
 	}
@@ -115,7 +115,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		f.base = loadBase(f.state, f.config, welcome.Volume)
 		f.intent = loadIntent(f.state, f.config, welcome.Volume)
 	}
-	c := &cycle{folder: f, remote: remote, welcome: welcome, begun: true}
+	c := &cycle{folder: f, remote: remote, welcome: welcome, isFirstCycle: true}
 	full := true
 	var flushed chan struct{}
 	seen := func() {
@@ -126,11 +126,11 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	}
 	defer seen()
 	for !f.halted {
-		wait, err := c.turn(ctx, full)
+		wait, err := c.run(ctx, full)
 		if err != nil {
 			return err
 		}
-		if wait == verifying {
+		if wait == verifyInterval {
 			settled()
 			seen()
 		}
@@ -142,13 +142,13 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 			return ctx.Err()
 		case <-link.Closed():
 			timer.Stop()
-			return link.Why()
+			return link.Err()
 		case <-f.local.Changed():
 		case <-remote.Changed():
 		case flushed = <-f.flushes:
 			full = true
 		case <-timer.C:
-			full = wait == verifying
+			full = wait == verifyInterval
 		}
 		timer.Stop()
 	}
@@ -157,21 +157,21 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	return f.idle(ctx, link)
 }
 
-// idle is what a folder does that is not synced.
+// idle waits until the link is lost, for a folder that is not synced.
 func (f *folder) idle(ctx context.Context, link *wire.Link) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-link.Closed():
-			return link.Why()
+			return link.Err()
 		case flushed := <-f.flushes:
 			close(flushed)
 		}
 	}
 }
 
-// flush waits for a cycle that has seen everything.
+// flush waits for a cycle with a full scan.
 func (f *folder) flush(ctx context.Context) {
 	done := make(chan struct{})
 	select {

@@ -10,7 +10,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// forwards listens here all the time, and carries connections while there is a link.
+// forwards listens on local ports all the time, and forwards connections while there is a link.
 type forwards struct {
 	lock      sync.Mutex
 	link      *wire.Link
@@ -24,7 +24,7 @@ func listen(config *Config, events *Events) (*forwards, error) {
 		if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
 			host, _, _ := net.SplitHostPort(forward.Listen)
 			if listener, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-				events.Tell("port-taken", Event{"requested": forward.Listen, "listen": listener.Addr().String()})
+				events.Emit("port-taken", Event{"requested": forward.Listen, "listen": listener.Addr().String()})
 			}
 		}
 		if err != nil {
@@ -32,7 +32,7 @@ func listen(config *Config, events *Events) (*forwards, error) {
 			return nil, err
 		}
 		f.listeners = append(f.listeners, listener)
-		events.Tell("forwarding", Event{"listen": listener.Addr().String(), "port": forward.Port})
+		events.Emit("forwarding", Event{"listen": listener.Addr().String(), "port": forward.Port})
 		go f.accept(listener, forward.Port)
 	}
 	return f, nil

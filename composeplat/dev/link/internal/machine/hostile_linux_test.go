@@ -224,7 +224,7 @@ func (h *hostile) changed(frames *wire.Frames, in *bytes.Reader) error {
 }
 
 func (h *hostile) tree(stream io.ReadWriteCloser) {
-	if wire.Send(stream, wire.Attached{}) != nil {
+	if wire.Send(stream, wire.AttachReply{}) != nil {
 		return
 	}
 	frames := wire.NewFrames(stream, anything)
@@ -246,7 +246,7 @@ func (h *hostile) file(stream io.ReadWriteCloser) {
 			if _, _, err := frames.Read(); err != nil {
 				return
 			}
-			_ = frames.SendJSON('d', single.Done{Stale: true})
+			_ = frames.SendJSON('d', single.WriteResult{Stale: true})
 		}
 	}()
 	for range 50 {
@@ -323,7 +323,7 @@ func FuzzAHostileAgent(f *testing.F) {
 			{Local: w.here("sub"), Remote: "/sub", Within: w.here(""), Ignores: ignored},
 		}
 		must(t, os.RemoveAll(w.there("")))
-		w.through = &hostile{random: rand.New(rand.NewPCG(seed, 0)), root: w.root}
+		w.dialer = &hostile{random: rand.New(rand.NewPCG(seed, 0)), root: w.root}
 		for range 2 {
 			w.agent = nil
 			w.startAgainst()
@@ -347,7 +347,7 @@ func TestHostileAgentsAreTakenSeriously(t *testing.T) {
 	made := 0
 	for seed := range uint64(6) {
 		w := newWorld(t)
-		w.through = &hostile{random: rand.New(rand.NewPCG(seed, 0)), root: w.root}
+		w.dialer = &hostile{random: rand.New(rand.NewPCG(seed, 0)), root: w.root}
 		w.startAgainst()
 		time.Sleep(300 * time.Millisecond)
 		w.stop()

@@ -9,8 +9,8 @@ import (
 	"composeplat/link/internal/tree"
 )
 
-// An intent is what a cycle was about to do when it was cut off. How much of it was done can be seen at the sides; without
-// it, what we had carried over ourselves would look like a change of the other side, and so like a conflict.
+// An intent holds the changes that a cycle is about to make. If the cycle is interrupted, the next one compares it with both
+// sides: without it, changes that were made already would look like changes of the other side, and so like conflicts.
 type intent struct {
 	here, there []*core.Change
 }
@@ -39,15 +39,15 @@ func (i *intent) save(state string, folder FolderConfig, volume string) error {
 			entries = append(entries, raw...)
 		}
 	}
-	return recordOf("intent", state, folder).Save(head, entries)
+	return newRecord("intent", state, folder).Save(head, entries)
 }
 
-func dropIntent(state string, folder FolderConfig) { recordOf("intent", state, folder).Drop() }
+func dropIntent(state string, folder FolderConfig) { newRecord("intent", state, folder).Drop() }
 
-// loadIntent finds nothing where it is damaged or of another volume: then what was done counts as changed.
+// loadIntent returns nil if there is none, or if it is damaged or of another volume.
 func loadIntent(state string, folder FolderConfig, volume string) *intent {
 	var head intentHead
-	rest, has := recordOf("intent", state, folder).Load(&head)
+	rest, has := newRecord("intent", state, folder).Load(&head)
 	if !has || head.Volume != volume || len(head.Bytes) != len(head.Here)+len(head.There) {
 		return nil
 	}
@@ -69,32 +69,32 @@ func loadIntent(state string, folder FolderConfig, volume string) *intent {
 	return found
 }
 
-// honored is the base with what was done of an intent: what a side has now just as it was to be.
-func honored(ancestor *core.Entry, changes []*core.Change, now *core.Entry) *core.Entry {
+// applyDone returns the base with those changes of an intent that a side has already.
+func applyDone(ancestor *core.Entry, changes []*core.Change, now *core.Entry) *core.Entry {
 	for _, change := range changes {
-		ancestor = honor(ancestor, change.Path, change.New, at(now, change.Path))
+		ancestor = applyDoneAt(ancestor, change.Path, change.New, findEntry(now, change.Path))
 	}
 	return ancestor
 }
 
-func honor(ancestor *core.Entry, path string, wanted, now *core.Entry) *core.Entry {
-	known := at(ancestor, path)
+func applyDoneAt(ancestor *core.Entry, path string, wanted, now *core.Entry) *core.Entry {
+	known := findEntry(ancestor, path)
 	switch {
 	case wanted == nil && now == nil && known != nil, isLeaf(wanted) && wanted.Equal(now, false):
-		return applied(ancestor, path, wanted)
+		return applyChange(ancestor, path, wanted)
 	case !isFolder(wanted) || !isFolder(now):
 		return ancestor
 	}
 	if !isFolder(known) {
-		ancestor = applied(ancestor, path, &core.Entry{Kind: core.EntryKind_Directory})
+		ancestor = applyChange(ancestor, path, &core.Entry{Kind: core.EntryKind_Directory})
 	}
 	for name, child := range wanted.Contents {
-		ancestor = honor(ancestor, tree.Join(path, name), child, now.Contents[name])
+		ancestor = applyDoneAt(ancestor, tree.Join(path, name), child, now.Contents[name])
 	}
 	return ancestor
 }
 
-func applied(ancestor *core.Entry, path string, entry *core.Entry) *core.Entry {
+func applyChange(ancestor *core.Entry, path string, entry *core.Entry) *core.Entry {
 	result, err := core.Apply(ancestor, []*core.Change{{Path: path, New: entry}})
 	if err != nil {
 		return ancestor

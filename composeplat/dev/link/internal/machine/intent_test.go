@@ -17,7 +17,7 @@ func TestAnIntentThatWasCarriedOut(t *testing.T) {
 	there := folderOf(map[string]string{"a": "2"})
 	here := folderOf(map[string]string{"a": "3"})
 	changes := []*core.Change{{Path: "a", New: fileOf("2")}, {Path: "gone"}}
-	known := honored(base, changes, there)
+	known := applyDone(base, changes, there)
 	if !known.Equal(there, true) {
 		t.Fatalf("the base is %v", known)
 	}
@@ -32,7 +32,7 @@ func TestAnIntentThatWasNotCarriedOut(t *testing.T) {
 	base := folderOf(map[string]string{"a": "1", "b": "1", "gone": "1"})
 	there := folderOf(map[string]string{"a": "1", "b": "other", "gone": "1"})
 	changes := []*core.Change{{Path: "a", New: fileOf("2")}, {Path: "b", New: fileOf("2")}, {Path: "gone"}}
-	if known := honored(base, changes, there); !known.Equal(base, true) {
+	if known := applyDone(base, changes, there); !known.Equal(base, true) {
 		t.Errorf("the base is %v", known)
 	}
 }
@@ -43,7 +43,7 @@ func TestAnIntentThatWasHalfCarriedOut(t *testing.T) {
 	wanted := folderOf(map[string]string{"x": "1", "y": "1"})
 	there := folderOf(nil)
 	there.Contents["new"] = folderOf(map[string]string{"x": "1"})
-	known := honored(base, []*core.Change{{Path: "new", New: wanted}}, there)
+	known := applyDone(base, []*core.Change{{Path: "new", New: wanted}}, there)
 	if !known.Equal(there, true) {
 		t.Errorf("the base is %v", known)
 	}

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	retryFirst = 500 * time.Millisecond
-	retryMost  = 3 * time.Second
-	flushing   = 10 * time.Second
-	interrupt  = 130
+	minRetryDelay   = 500 * time.Millisecond
+	maxRetryDelay   = 3 * time.Second
+	flushTimeout    = 10 * time.Second
+	interruptStatus = 130
 )
 
-var errTaken = errors.New("another `platform up` took over")
+var errTakenOver = errors.New("another `platform up` took over")
 
 // Up links this machine to the container until the session ends, and returns its exit status.
 func Up(config *Config, events *Events) int {
 	status, err := up(config, events)
 	if err != nil {
-		events.Tell("failed", Event{"reason": err.Error()})
+		events.Emit("failed", Event{"reason": err.Error()})
 		return 1
 	}
 	return status
 }
 
-// An upper is one run of Up, over one link after another.
-type upper struct {
+// A client is one run of Up. It makes a new link whenever one is lost.
+type client struct {
 	config  *Config
 	events  *Events
 	name    string
@@ -44,44 +44,44 @@ type upper struct {
 	folders []*folder
 	files   []*file
 	ports   *forwards
-	told    chan os.Signal
+	signals chan os.Signal
 
 	lock    sync.Mutex
 	control wire.Conn
 }
 
 func up(config *Config, events *Events) (int, error) {
-	reach, err := newReach(config)
+	reach, err := newDialer(config)
 	if err != nil {
 		return 0, err
 	}
-	u := &upper{config: config, events: events, name: rand.Text(), session: newSession(config),
-		told: make(chan os.Signal, 4)}
-	signal.Notify(u.told, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go u.orphaned(os.Getppid())
-	return u.run(reach)
+	c := &client{config: config, events: events, name: rand.Text(), session: newSession(config),
+		signals: make(chan os.Signal, 4)}
+	signal.Notify(c.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go c.watchParent(os.Getppid())
+	return c.run(reach)
 }
 
-// orphaned ends the link when the command line is gone: nobody else would, and the terminal is held by it.
-func (u *upper) orphaned(parent int) {
+// watchParent ends the session when the parent process is gone: nothing else would, and the session has the terminal.
+func (c *client) watchParent(parent int) {
 	for os.Getppid() == parent {
-		time.Sleep(10 * soon)
+		time.Sleep(10 * shortDelay)
 	}
-	// The first is the program's to hear; the second ends the link, whatever the program does.
-	u.told <- syscall.SIGHUP
-	time.Sleep(40 * soon)
-	u.told <- syscall.SIGHUP
+	// The first signal is for the program in the container; the second ends the link, whatever the program does.
+	c.signals <- syscall.SIGHUP
+	time.Sleep(40 * shortDelay)
+	c.signals <- syscall.SIGHUP
 }
 
-func (u *upper) run(reach reach) (int, error) {
-	config, events := u.config, u.events
-	defer u.session.restore()
+func (c *client) run(reach dialer) (int, error) {
+	config, events := c.config, c.events
+	defer c.session.restore()
 	if err := os.MkdirAll(config.State, 0o700); err != nil {
 		return 0, err
 	}
 	for number, folder := range config.Folders {
 		if folder.File {
-			u.files = append(u.files, &file{number: number, config: folder, state: config.State, events: events,
+			c.files = append(c.files, &file{number: number, config: folder, state: config.State, events: events,
 				problems: problems{events: events, folder: number}})
 			continue
 		}
@@ -90,19 +90,19 @@ func (u *upper) run(reach reach) (int, error) {
 			return 0, err
 		}
 		defer made.close()
-		u.folders = append(u.folders, made)
+		c.folders = append(c.folders, made)
 	}
 	ports, err := listen(config, events)
 	if err != nil {
 		return 0, err
 	}
-	u.ports = ports
-	defer u.ports.close()
-	return u.keep(reach)
+	c.ports = ports
+	defer c.ports.close()
+	return c.keepLinked(reach)
 }
 
-// keep makes one link after another until the session is over.
-func (u *upper) keep(reach reach) (int, error) {
+// keepLinked makes a new link whenever one is lost, until the session has ended.
+func (c *client) keepLinked(reach dialer) (int, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan ending, 1)
@@ -113,90 +113,90 @@ func (u *upper) keep(reach reach) (int, error) {
 		}
 		cancel()
 	}
-	go u.session.read()
-	go u.heed(ctx, finish)
-	again, pause, told := false, retryFirst, ""
+	go c.session.readInput()
+	go c.handleSignals(ctx, finish)
+	again, pause, emitted := false, minRetryDelay, ""
 	for {
 		linked := false
-		why := u.once(ctx, reach, again, func() { linked = true }, finish)
+		why := c.runLink(ctx, reach, again, func() { linked = true }, finish)
 		select {
 		case over := <-ended:
 			return over.status, over.err
 		default:
 		}
-		if errors.Is(why, errTaken) {
-			return 0, errTaken
+		if errors.Is(why, errTakenOver) {
+			return 0, errTakenOver
 		}
-		if linked || told != why.Error() {
-			told = why.Error()
-			u.events.Tell("disconnected", Event{"reason": told})
+		if linked || emitted != why.Error() {
+			emitted = why.Error()
+			c.events.Emit("disconnected", Event{"reason": emitted})
 		}
 		if linked {
-			again, pause = true, retryFirst
+			again, pause = true, minRetryDelay
 		}
 		select {
 		case over := <-ended:
 			return over.status, over.err
 		case <-time.After(pause):
 		}
-		pause = min(pause*3/2, retryMost)
+		pause = min(pause*3/2, maxRetryDelay)
 	}
 }
 
-// An ending is how the session ended, or why it can't go on.
+// An ending is the session's exit status, or the error that ended it.
 type ending struct {
 	status int
 	err    error
 }
 
-// heed does what signals and a lonely Ctrl-C ask for.
-func (u *upper) heed(ctx context.Context, finish func(ending)) {
+// handleSignals handles signals, and a Ctrl-C that is typed while there is no session.
+func (c *client) handleSignals(ctx context.Context, finish func(ending)) {
 	asked := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-u.session.interrupted:
-			finish(ending{status: interrupt})
-		case received := <-u.told:
+		case <-c.session.interrupted:
+			finish(ending{status: interruptStatus})
+		case received := <-c.signals:
 			number := received.(syscall.Signal)
-			if u.session.attached() && !asked && (!u.config.Terminal || number != syscall.SIGINT) {
+			if c.session.isAttached() && !asked && (!c.config.Terminal || number != syscall.SIGINT) {
 				asked = true
-				if u.config.Terminal {
-					u.notify(wire.Notice{End: true})
+				if c.config.Terminal {
+					c.notify(wire.Notice{End: true})
 				} else {
-					u.notify(wire.Notice{Signal: int(number)})
+					c.notify(wire.Notice{Signal: int(number)})
 				}
 				continue
 			}
-			u.notify(wire.Notice{End: true})
-			time.Sleep(soon)
+			c.notify(wire.Notice{End: true})
+			time.Sleep(shortDelay)
 			finish(ending{status: 128 + int(number)})
 		}
 	}
 }
 
-func (u *upper) notify(notice wire.Notice) {
-	u.lock.Lock()
-	defer u.lock.Unlock()
-	if u.control != nil {
-		_ = wire.Send(u.control, notice)
+func (c *client) notify(notice wire.Notice) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.control != nil {
+		_ = wire.Send(c.control, notice)
 	}
 }
 
-// once makes a link and serves it for as long as it lasts.
-func (u *upper) once(ctx context.Context, reach reach, again bool, linked func(), finish func(ending)) error {
-	link, pod, err := reached(ctx, reach)
+// runLink makes a link and serves it until it is lost.
+func (c *client) runLink(ctx context.Context, reach dialer, again bool, linked func(), finish func(ending)) error {
+	link, pod, err := dialLink(ctx, reach)
 	if err != nil {
 		return err
 	}
-	// The next link must find nothing that still works over this one.
+	// All work over this link must have ended before the next one is made.
 	var working sync.WaitGroup
 	defer working.Wait()
 	defer link.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	control, welcome, err := u.welcome(ctx, link)
+	control, welcome, err := c.greet(ctx, link)
 	if err != nil {
 		return err
 	}
@@ -205,78 +205,78 @@ func (u *upper) once(ctx context.Context, reach reach, again bool, linked func()
 	if welcome.Alive {
 		kind = "same"
 	}
-	u.events.Tell("connected", Event{"pod": pod, "reconnected": again, "session": kind})
-	return u.serve(ctx, link, control, welcome, &working, finish)
+	c.events.Emit("connected", Event{"pod": pod, "reconnected": again, "session": kind})
+	return c.serve(ctx, link, control, welcome, &working, finish)
 }
 
-// serve does over a link all that there is to do, until it is lost, or the session is over.
-func (u *upper) serve(ctx context.Context, link *wire.Link, control wire.Conn, welcome wire.Welcome,
+// serve syncs, forwards and runs the session over a link, until it is lost or the session has ended.
+func (c *client) serve(ctx context.Context, link *wire.Link, control wire.Conn, welcome wire.Welcome,
 	working *sync.WaitGroup, finish func(ending),
 ) error {
-	u.use(control)
-	defer u.use(nil)
+	c.setControl(control)
+	defer c.setControl(nil)
 	taken := make(chan struct{})
-	go u.notices(control, taken)
-	u.ports.use(link)
-	defer u.ports.use(nil)
-	go accept(ctx, link, u.config)
-	for _, reverse := range u.config.Reverse {
+	go c.readNotices(control, taken)
+	c.ports.use(link)
+	defer c.ports.use(nil)
+	go acceptReverse(ctx, link, c.config)
+	for _, reverse := range c.config.Reverse {
 		if stream, err := openStream(ctx, link, "reverse", reverse.Port); err == nil {
 			defer stream.Close()
 		}
 	}
-	failed := make(chan error, len(u.folders))
+	failed := make(chan error, len(c.folders))
 	over := make(chan ending, 1)
-	ready := u.sync(ctx, link, welcome, failed, working)
-	working.Go(func() { u.show(ctx, link, ready, over) })
+	ready := c.startSync(ctx, link, welcome, failed, working)
+	working.Go(func() { c.runSession(ctx, link, ready, over) })
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-taken:
-		return errTaken
+		return errTakenOver
 	case <-link.Closed():
-		// What the agent said last may still be on its way to be read.
+		// The agent's last notice may not have been read yet.
 		select {
 		case <-taken:
-			return errTaken
-		case <-time.After(soon):
+			return errTakenOver
+		case <-time.After(shortDelay):
 		}
-		return link.Why()
+		return link.Err()
 	case err := <-failed:
 		return err
 	case how := <-over:
-		u.session.restore()
+		c.session.restore()
 		if how.err == nil {
-			u.events.Tell("ended", Event{"status": how.status})
-			u.flush(ctx, link)
+			c.events.Emit("ended", Event{"status": how.status})
+			c.flush(ctx, link)
 		}
 		finish(how)
 		return errors.New("the session is over")
 	}
 }
 
-// reached makes a link, and names the pod where its other end is.
-func reached(ctx context.Context, reach reach) (*wire.Link, string, error) {
+// dialLink makes a link, and returns the pod where its other end is.
+func dialLink(ctx context.Context, reach dialer) (*wire.Link, string, error) {
 	carrier, pod, err := reach.open(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	// Whoever is asked to end must not wait for an agent that says nothing.
+	// An agent that does not answer must not delay the end.
 	stop := context.AfterFunc(ctx, func() { carrier.Close() })
 	defer stop()
 	link, err := wire.Start(carrier, true)
 	return link, pod, err
 }
 
-// show attaches to the session as soon as all is ready, and tells how it ends; a link that is lost ends it not.
-func (u *upper) show(ctx context.Context, link *wire.Link, ready <-chan struct{}, over chan<- ending) {
+// runSession attaches to the session when everything is ready, and sends its ending. A lost link does not end it.
+func (c *client) runSession(ctx context.Context, link *wire.Link, ready <-chan struct{}, over chan<- ending) {
 	select {
 	case <-ready:
 	case <-ctx.Done():
 		return
 	}
-	status, err := u.session.run(ctx, link)
-	var refused noSession
+	status, err := c.session.run(ctx, link)
+	var refused sessionError
 	if err == nil {
 		over <- ending{status: status}
 	} else if errors.As(err, &refused) {
@@ -284,16 +284,16 @@ func (u *upper) show(ctx context.Context, link *wire.Link, ready <-chan struct{}
 	}
 }
 
-// use sends notices over the control stream from now on, or nowhere.
-func (u *upper) use(control wire.Conn) {
-	u.lock.Lock()
-	defer u.lock.Unlock()
-	u.control = control
+// setControl sets the stream for notices; with nil, they are dropped.
+func (c *client) setControl(control wire.Conn) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.control = control
 }
 
-func (u *upper) welcome(ctx context.Context, link *wire.Link) (wire.Conn, wire.Welcome, error) {
+func (c *client) greet(ctx context.Context, link *wire.Link) (wire.Conn, wire.Welcome, error) {
 	var welcome wire.Welcome
-	limited, cancel := context.WithTimeout(ctx, wire.MostSilence)
+	limited, cancel := context.WithTimeout(ctx, wire.MaxSilence)
 	defer cancel()
 	stop := context.AfterFunc(limited, func() { link.Close() })
 	defer stop()
@@ -301,14 +301,14 @@ func (u *upper) welcome(ctx context.Context, link *wire.Link) (wire.Conn, wire.W
 	if err != nil {
 		return nil, welcome, err
 	}
-	if err := wire.Send(control, wire.Hello{Link: u.name, Session: u.session.id}); err != nil {
+	if err := wire.Send(control, wire.Hello{Link: c.name, Session: c.session.id}); err != nil {
 		return nil, welcome, err
 	}
 	if err := wire.Receive(control, &welcome); err != nil {
 		return nil, welcome, err
 	}
-	if welcome.Taken {
-		return nil, welcome, errTaken
+	if welcome.TakenOver {
+		return nil, welcome, errTakenOver
 	}
 	if welcome.Error != "" {
 		return nil, welcome, errors.New(welcome.Error)
@@ -316,39 +316,39 @@ func (u *upper) welcome(ctx context.Context, link *wire.Link) (wire.Conn, wire.W
 	return control, welcome, nil
 }
 
-func (u *upper) notices(control wire.Conn, taken chan<- struct{}) {
+func (c *client) readNotices(control wire.Conn, taken chan<- struct{}) {
 	for {
 		var notice wire.Notice
 		if err := wire.Receive(control, &notice); err != nil {
 			return
 		}
 		switch {
-		case notice.Taken:
+		case notice.TakenOver:
 			close(taken)
 			return
 		case notice.Reverse != 0:
-			u.events.Tell("problem", Event{"folder": -1, "side": "container", "path": "",
-				"reason": "can't listen at port " + strconv.Itoa(notice.Reverse) + " there: " + notice.Why})
+			c.events.Emit("problem", Event{"folder": -1, "side": "container", "path": "",
+				"reason": "can't listen on port " + strconv.Itoa(notice.Reverse) + " in the container: " + notice.Why})
 		}
 	}
 }
 
-// sync starts all folders and files. The channel is closed when each has been the same on both sides once, or can't be;
-// and at once for a session that goes on.
-func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome, failed chan<- error,
+// startSync starts the sync of all folders and files. The channel is closed when each has been in sync once, or can't be,
+// and at once for a session that was running before.
+func (c *client) startSync(ctx context.Context, link *wire.Link, welcome wire.Welcome, failed chan<- error,
 	working *sync.WaitGroup,
 ) <-chan struct{} {
-	settled := make(chan struct{}, len(u.folders)+len(u.files))
+	settled := make(chan struct{}, len(c.folders)+len(c.files))
 	settle := func() { settled <- struct{}{} }
-	for _, folder := range u.folders {
+	for _, folder := range c.folders {
 		working.Go(func() {
 			if err := folder.run(ctx, link, welcome, settle); err != nil {
 				failed <- err
 			}
 		})
 	}
-	for _, file := range u.files {
-		working.Go(func() { u.keepFile(ctx, link, file, welcome, sync.OnceFunc(settle)) })
+	for _, file := range c.files {
+		working.Go(func() { c.keepFile(ctx, link, file, welcome, sync.OnceFunc(settle)) })
 	}
 	ready := make(chan struct{})
 	if welcome.Alive {
@@ -363,7 +363,7 @@ func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 			}
 		}
 		if welcome.Fresh {
-			u.notify(wire.Notice{Used: true})
+			c.notify(wire.Notice{Synced: true})
 		}
 		if !welcome.Alive {
 			close(ready)
@@ -372,29 +372,29 @@ func (u *upper) sync(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	return ready
 }
 
-// keepFile syncs a file for as long as the link lasts: what ends only its own stream is told, and tried again.
-func (u *upper) keepFile(ctx context.Context, link *wire.Link, file *file, welcome wire.Welcome, ready func()) {
-	for told := ""; ; {
+// keepFile syncs a file until the link is lost. An error that ends only the file's own stream is reported and retried.
+func (c *client) keepFile(ctx context.Context, link *wire.Link, file *file, welcome wire.Welcome, ready func()) {
+	for emitted := ""; ; {
 		err := file.run(ctx, link, welcome, ready)
 		select {
 		case <-ctx.Done():
 			return
 		case <-link.Closed():
 			return
-		case <-time.After(later):
+		case <-time.After(longDelay):
 		}
-		// The session is not held up by a file that fails by itself.
+		// A file that fails must not delay the session.
 		ready()
-		if err != nil && err.Error() != told {
-			told = err.Error()
-			u.events.Tell("problem", Event{"folder": file.number, "side": "container", "path": "", "reason": told})
+		if err != nil && err.Error() != emitted {
+			emitted = err.Error()
+			c.events.Emit("problem", Event{"folder": file.number, "side": "container", "path": "", "reason": emitted})
 		}
 	}
 }
 
-// flush has all folders the same once more, unless the link is lost.
-func (u *upper) flush(ctx context.Context, link *wire.Link) {
-	limited, cancel := context.WithTimeout(ctx, flushing)
+// flush syncs all folders once more, unless the link is lost.
+func (c *client) flush(ctx context.Context, link *wire.Link) {
+	limited, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	go func() {
 		select {
@@ -404,13 +404,13 @@ func (u *upper) flush(ctx context.Context, link *wire.Link) {
 		}
 	}()
 	var all sync.WaitGroup
-	for _, folder := range u.folders {
+	for _, folder := range c.folders {
 		all.Go(func() { folder.flush(limited) })
 	}
 	all.Wait()
 }
 
-// openStream opens a stream that says what it is for.
+// openStream opens a stream for a purpose.
 func openStream(ctx context.Context, link *wire.Link, kind string, body any) (wire.Conn, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -427,12 +427,12 @@ func openStream(ctx context.Context, link *wire.Link, kind string, body any) (wi
 	return stream, nil
 }
 
-// maxReverse is how many connections through reverse forwards there may be at once.
-const maxReverse = 256
+// maxReverseConnections is how many connections through reverse forwards may be open at once.
+const maxReverseConnections = 256
 
-// accept takes the connections that come in through reverse forwards.
-func accept(ctx context.Context, link *wire.Link, config *Config) {
-	free := make(chan struct{}, maxReverse)
+// acceptReverse accepts the connections of reverse forwards.
+func acceptReverse(ctx context.Context, link *wire.Link, config *Config) {
+	free := make(chan struct{}, maxReverseConnections)
 	for {
 		stream, err := link.AcceptStream(ctx)
 		if err != nil {
@@ -450,7 +450,7 @@ func accept(ctx context.Context, link *wire.Link, config *Config) {
 	}
 }
 
-// joinReverse leads a connection to where its port is led, and no other.
+// joinReverse connects a stream to the local address of its port, and to no other.
 func joinReverse(stream wire.Conn, config *Config) {
 	defer stream.Close()
 	var head wire.Open
@@ -461,7 +461,7 @@ func joinReverse(stream wire.Conn, config *Config) {
 		if string(head.Body) != strconv.Itoa(reverse.Port) {
 			continue
 		}
-		if connection, err := net.DialTimeout("tcp", reverse.To, asking); err == nil {
+		if connection, err := net.DialTimeout("tcp", reverse.To, requestTimeout); err == nil {
 			wire.Join(stream, connection.(*net.TCPConn))
 			return
 		}

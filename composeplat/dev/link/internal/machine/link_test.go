@@ -27,11 +27,11 @@ func TestASilentAgentDoesNotHoldUpTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	opened := make(chan struct{})
-	w.through = silent{opened}
+	w.dialer = silent{opened}
 	w.start()
 	<-opened
 	began := time.Now()
-	w.up.told <- syscall.SIGTERM
+	w.up.signals <- syscall.SIGTERM
 	w.ends(128 + int(syscall.SIGTERM))
 	if passed := time.Since(began); passed > 5*time.Second {
 		t.Fatalf("ends after %v", passed)
@@ -69,7 +69,7 @@ func TestAFolderThatLosesItsAgentIsNotReady(t *testing.T) {
 	link := linkTo(t, func(link *wire.Link) {
 		stream, err := link.AcceptStream(context.Background())
 		var head wire.Open
-		if err != nil || wire.Receive(stream, &head) != nil || wire.Send(stream, wire.Attached{}) != nil {
+		if err != nil || wire.Receive(stream, &head) != nil || wire.Send(stream, wire.AttachReply{}) != nil {
 			return
 		}
 		frames := wire.NewFrames(stream, anything)
@@ -85,22 +85,22 @@ func TestAFolderThatLosesItsAgentIsNotReady(t *testing.T) {
 
 func TestNothingIsFlushedOverALostLink(t *testing.T) {
 	t.Parallel()
-	u := &upper{folders: []*folder{newWorld(t).folder()}}
+	u := &client{folders: []*folder{newWorld(t).folder()}}
 	link := linkTo(t, func(*wire.Link) {})
 	link.Close()
 	began := time.Now()
 	u.flush(context.Background(), link)
-	if passed := time.Since(began); passed > flushing/2 {
+	if passed := time.Since(began); passed > flushTimeout/2 {
 		t.Fatalf("waits %v", passed)
 	}
 }
 
 func TestTheEndOfAComplaintIsKept(t *testing.T) {
 	said := &tail{}
-	for _, text := range []string{strings.Repeat("a", mostSaid), strings.Repeat("b", mostSaid-1), "c\n"} {
+	for _, text := range []string{strings.Repeat("a", maxTailLength), strings.Repeat("b", maxTailLength-1), "c\n"} {
 		n, err := said.Write([]byte(text))
 		must(t, err)
 		equal(t, len(text), n)
 	}
-	equal(t, strings.Repeat("b", mostSaid-2)+"c", said.String())
+	equal(t, strings.Repeat("b", maxTailLength-2)+"c", said.String())
 }

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	guardFiles   = 50
-	guardPercent = 30
-	// fewFiles is how many may all be deleted together.
+	minGuardedDeletions = 50
+	maxDeletedPercent   = 30
+	// fewFiles is how many files may be deleted even if no other file remains.
 	fewFiles = 5
 )
 
-// A plan is what one cycle is going to do: to here, to the container, and to the base.
+// A plan holds the changes of a cycle: on this machine, in the container, and of the base.
 type plan struct {
 	here, there []*core.Change
 	base        []*core.Change
-	copies      []copied
+	copies      []conflictCopy
 	conflicts   []conflict
-	// replaced is what loses without a shared history: to be kept outside the folder.
-	replaced []copied
+	// replaced are files that lose without a shared base: they are saved outside the folder.
+	replaced []conflictCopy
 }
 
-// A copied entry is the container's loser of a conflict, to be kept beside the winner.
-type copied struct {
+// A conflictCopy is the container's file in a conflict, which is kept beside this machine's.
+type conflictCopy struct {
 	winner *core.Change
 	to     string
 	entry  *core.Entry
@@ -38,17 +38,18 @@ type copied struct {
 
 type conflict struct{ path, kept string }
 
-// What becomes of the container's entry where this machine's wins.
-type losing int
+// A loserPolicy is what happens to the container's entry where this machine's wins.
+type loserPolicy int
 
 const (
-	keptBeside losing = iota
+	keptBeside loserPolicy = iota
 	keptElsewhere
 	overwritten
 )
 
-// makePlan decides by the base, and where that can't decide: local wins, and the loser is kept, if it is worth it.
-func makePlan(ancestor, here, there *core.Entry, losers losing, oneWay bool, now time.Time) *plan {
+// makePlan decides by the base. Where both sides have changed, this machine wins, and losers says what happens to the
+// container's entry.
+func makePlan(ancestor, here, there *core.Entry, losers loserPolicy, oneWay bool, now time.Time) *plan {
 	p := &plan{}
 	var undecided []*core.Conflict
 	mode := core.SynchronizationMode_SynchronizationModeTwoWaySafe
@@ -56,33 +57,33 @@ func makePlan(ancestor, here, there *core.Entry, losers losing, oneWay bool, now
 		mode = core.SynchronizationMode_SynchronizationModeOneWayReplica
 	}
 	p.base, p.here, p.there, undecided = core.Reconcile(ancestor, here, there, mode)
-	for _, one := range undecided {
+	for _, undone := range undecided {
 		if oneWay {
-			p.conflicts = append(p.conflicts, conflict{one.Root, ""})
+			p.conflicts = append(p.conflicts, conflict{undone.Root, ""})
 			continue
 		}
-		p.settle(one.Root, at(ancestor, one.Root), at(here, one.Root), at(there, one.Root), here, there, losers, now)
+		p.resolveConflict(undone.Root, findEntry(ancestor, undone.Root), findEntry(here, undone.Root), findEntry(there, undone.Root), here, there, losers, now)
 	}
 	return p
 }
 
-func (p *plan) settle(root string, ancestor, ours, theirs, here, there *core.Entry, losers losing, now time.Time) {
+func (p *plan) resolveConflict(root string, ancestor, ours, theirs, here, there *core.Entry, losers loserPolicy, now time.Time) {
 	switch {
 	case isLeaf(ours) && isLeaf(theirs):
 		change := &core.Change{Path: root, Old: theirs, New: ours}
 		switch {
-		case tree.Same(ours, theirs):
+		case tree.HaveSameContent(ours, theirs):
 		case losers == keptElsewhere:
-			p.replaced = append(p.replaced, copied{change, root, theirs})
+			p.replaced = append(p.replaced, conflictCopy{change, root, theirs})
 		case losers == keptBeside:
-			name := p.freeName(root, here, there, now)
-			p.copies = append(p.copies, copied{change, name, theirs})
+			name := p.findFreeName(root, here, there, now)
+			p.copies = append(p.copies, conflictCopy{change, name, theirs})
 			p.conflicts = append(p.conflicts, conflict{root, name})
 		}
 		p.there = append(p.there, change)
-	case ours == nil && isFolder(theirs) && onlyLost(ancestor, theirs):
+	case ours == nil && isFolder(theirs) && hasOnlyDeletions(ancestor, theirs):
 		p.there = append(p.there, prune(root, theirs)...)
-	case theirs == nil && isFolder(ours) && onlyLost(ancestor, ours):
+	case theirs == nil && isFolder(ours) && hasOnlyDeletions(ancestor, ours):
 		p.here = append(p.here, prune(root, ours)...)
 	default:
 		p.conflicts = append(p.conflicts, conflict{root, ""})
@@ -97,11 +98,11 @@ func isFolder(entry *core.Entry) bool {
 	return entry != nil && entry.Kind == core.EntryKind_Directory
 }
 
-func (p *plan) freeName(root string, here, there *core.Entry, now time.Time) string {
+func (p *plan) findFreeName(root string, here, there *core.Entry, now time.Time) string {
 	name := single.ConflictName(root, now)
 	taken := func(candidate string) bool {
-		return at(here, candidate) != nil || at(there, candidate) != nil ||
-			slices.ContainsFunc(p.copies, func(c copied) bool { return c.to == candidate })
+		return findEntry(here, candidate) != nil || findEntry(there, candidate) != nil ||
+			slices.ContainsFunc(p.copies, func(c conflictCopy) bool { return c.to == candidate })
 	}
 	candidate := name
 	for number := 2; taken(candidate); number++ {
@@ -110,13 +111,13 @@ func (p *plan) freeName(root string, here, there *core.Entry, now time.Time) str
 	return candidate
 }
 
-// at finds the entry at a path.
-func at(entry *core.Entry, name string) *core.Entry {
+// findEntry returns the entry at a path, or nil.
+func findEntry(entry *core.Entry, name string) *core.Entry {
 	if name == "" || entry == nil {
 		return entry
 	}
 	if folder := path.Dir(name); folder != "." {
-		entry = at(entry, folder)
+		entry = findEntry(entry, folder)
 	}
 	if entry == nil {
 		return nil
@@ -124,8 +125,8 @@ func at(entry *core.Entry, name string) *core.Entry {
 	return entry.Contents[path.Base(name)]
 }
 
-// synced is the part of an entry that is synced: without what is ignored or can't be read.
-func synced(entry *core.Entry) *core.Entry {
+// syncedPart returns an entry without what is ignored or can't be read.
+func syncedPart(entry *core.Entry) *core.Entry {
 	if entry == nil || !isLeaf(entry) && !isFolder(entry) {
 		return nil
 	}
@@ -134,23 +135,23 @@ func synced(entry *core.Entry) *core.Entry {
 	}
 	result := &core.Entry{Kind: entry.Kind, Contents: make(map[string]*core.Entry, len(entry.Contents))}
 	for name, child := range entry.Contents {
-		if child = synced(child); child != nil {
+		if child = syncedPart(child); child != nil {
 			result.Contents[name] = child
 		}
 	}
 	return result
 }
 
-// onlyLost tells whether a folder has nothing new that would be synced.
-func onlyLost(ancestor, entry *core.Entry) bool {
-	return !slices.ContainsFunc(core.Diff(ancestor, synced(entry)), func(change *core.Change) bool {
+// hasOnlyDeletions reports whether a folder has no new or changed files that would be synced.
+func hasOnlyDeletions(ancestor, entry *core.Entry) bool {
+	return !slices.ContainsFunc(core.Diff(ancestor, syncedPart(entry)), func(change *core.Change) bool {
 		return change.New != nil
 	})
 }
 
-// prune deletes what is synced in a folder, and leaves the folders of what is not.
+// prune deletes the synced files in a folder, and keeps folders that contain others.
 func prune(name string, entry *core.Entry) []*core.Change {
-	if entry.Equal(synced(entry), true) {
+	if entry.Equal(syncedPart(entry), true) {
 		return []*core.Change{{Path: name, Old: entry}}
 	}
 	var changes []*core.Change
@@ -162,8 +163,8 @@ func prune(name string, entry *core.Entry) []*core.Change {
 	return changes
 }
 
-// losses counts the files that changes would delete, moved ones left out.
-func losses(changes []*core.Change) int {
+// countLosses counts the files that changes would delete, without those that are moved.
+func countLosses(changes []*core.Change) int {
 	made := map[string]int{}
 	gone := map[string]string{}
 	for _, change := range changes {
@@ -196,13 +197,13 @@ func losses(changes []*core.Change) int {
 	return lost
 }
 
-// tooMany tells whether so many deletions are rather a mishap than a wish.
-func tooMany(deletions, files int) bool {
-	return deletions > guardFiles && deletions*100 > guardPercent*files || deletions > fewFiles && deletions >= files
+// areTooMany reports whether deletions are so many that they are probably a mistake.
+func areTooMany(deletions, files int) bool {
+	return deletions > minGuardedDeletions && deletions*100 > maxDeletedPercent*files || deletions > fewFiles && deletions >= files
 }
 
-// size counts the entries that a change makes, changes or deletes.
-func size(changes []*core.Change) int {
+// countEntries counts the entries that changes create, change or delete.
+func countEntries(changes []*core.Change) int {
 	count := 0
 	for _, change := range changes {
 		count += max(1, int(max(change.Old.Count(), change.New.Count())))

@@ -24,31 +24,31 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// A reach opens a carrier to the agent, and names the pod where it is.
-type reach interface {
+// A dialer opens a carrier to the agent, and returns the pod where the agent is.
+type dialer interface {
 	open(ctx context.Context) (carrier io.ReadWriteCloser, pod string, err error)
 }
 
-const asking = 10 * time.Second
+const requestTimeout = 10 * time.Second
 
-func newReach(config *Config) (reach, error) {
+func newDialer(config *Config) (dialer, error) {
 	if len(config.AgentCommand) > 0 {
-		return local{config.AgentCommand}, nil
+		return processDialer{config.AgentCommand}, nil
 	}
-	client, namespace, err := reachable(config.Kubeconfig, config.Context, config.Namespace)
+	client, namespace, err := loadClusterConfig(config.Kubeconfig, config.Context, config.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := kubernetes.NewForConfig(client)
+	clientset, err := kubernetes.NewForConfig(client)
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{config: config, client: client, asked: asked, namespace: namespace}, nil
+	return &podDialer{config: config, client: client, asked: clientset, namespace: namespace}, nil
 }
 
-// reachable finds the cluster that is meant, and the namespace there.
-func reachable(kubeconfig, chosen, namespace string) (*rest.Config, string, error) {
-	// The client library would write about lost connections into the user's terminal.
+// loadClusterConfig returns how to reach the cluster, and the namespace.
+func loadClusterConfig(kubeconfig, chosen, namespace string) (*rest.Config, string, error) {
+	// The client library would log lost connections to the user's terminal.
 	klog.SetLogger(logr.Discard())
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -60,8 +60,8 @@ func reachable(kubeconfig, chosen, namespace string) (*rest.Config, string, erro
 	return client, namespace, err
 }
 
-// executor runs a command in a container of a pod; where WebSockets do not get through, by SPDY.
-func executor(client *rest.Config, asked *kubernetes.Clientset, namespace, pod string, options *corev1.PodExecOptions,
+// newExecutor runs a command in a container, through a WebSocket, or by SPDY where that fails.
+func newExecutor(client *rest.Config, asked *kubernetes.Clientset, namespace, pod string, options *corev1.PodExecOptions,
 ) (remotecommand.Executor, error) {
 	request := asked.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
 		VersionedParams(options, scheme.ParameterCodec)
@@ -78,32 +78,32 @@ func executor(client *rest.Config, asked *kubernetes.Clientset, namespace, pod s
 	})
 }
 
-// tail keeps the end of what a failing agent says.
+// tail keeps the last output of a failing agent.
 type tail struct {
 	lock sync.Mutex
-	said []byte
+	text []byte
 }
 
-const mostSaid = 4096
+const maxTailLength = 4096
 
 func (t *tail) Write(text []byte) (int, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.said = append(t.said, text...)
-	t.said = slices.Delete(t.said, 0, max(0, len(t.said)-mostSaid))
+	t.text = append(t.text, text...)
+	t.text = slices.Delete(t.text, 0, max(0, len(t.text)-maxTailLength))
 	return len(text), nil
 }
 
 func (t *tail) String() string {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	return strings.TrimSpace(string(t.said))
+	return strings.TrimSpace(string(t.text))
 }
 
-// local runs the agent's connection here: for trying without a cluster.
-type local struct{ command []string }
+// processDialer runs the agent's connect command on this machine: for tests without a cluster.
+type processDialer struct{ command []string }
 
-func (l local) open(context.Context) (io.ReadWriteCloser, string, error) {
+func (l processDialer) open(context.Context) (io.ReadWriteCloser, string, error) {
 	command := exec.Command(l.command[0], l.command[1:]...)
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -118,10 +118,10 @@ func (l local) open(context.Context) (io.ReadWriteCloser, string, error) {
 	if err := command.Start(); err != nil {
 		return nil, "", err
 	}
-	return &child{command: command, WriteCloser: in, out: out, said: said}, "local", nil
+	return &processCarrier{command: command, WriteCloser: in, out: out, said: said}, "local", nil
 }
 
-type child struct {
+type processCarrier struct {
 	io.WriteCloser
 	command *exec.Cmd
 	out     io.ReadCloser
@@ -129,7 +129,7 @@ type child struct {
 	once    sync.Once
 }
 
-func (c *child) Read(into []byte) (int, error) {
+func (c *processCarrier) Read(into []byte) (int, error) {
 	n, err := c.out.Read(into)
 	if said := c.said.String(); err != nil && said != "" {
 		err = errors.New(said)
@@ -137,7 +137,7 @@ func (c *child) Read(into []byte) (int, error) {
 	return n, err
 }
 
-func (c *child) Close() error {
+func (c *processCarrier) Close() error {
 	c.once.Do(func() {
 		c.WriteCloser.Close()
 		_ = c.command.Process.Kill()
@@ -147,20 +147,20 @@ func (c *child) Close() error {
 	return nil
 }
 
-// cluster finds the newest pod that is ready, and runs the agent's connection in its container.
-type cluster struct {
+// podDialer runs the agent's connect command in the newest pod that is ready.
+type podDialer struct {
 	config    *Config
 	client    *rest.Config
 	asked     *kubernetes.Clientset
 	namespace string
 }
 
-func (c *cluster) open(ctx context.Context) (io.ReadWriteCloser, string, error) {
+func (c *podDialer) open(ctx context.Context) (io.ReadWriteCloser, string, error) {
 	pod, err := c.find(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	run, err := executor(c.client, c.asked, c.namespace, pod, &corev1.PodExecOptions{
+	run, err := newExecutor(c.client, c.asked, c.namespace, pod, &corev1.PodExecOptions{
 		Container: c.config.Container,
 		Command:   []string{c.config.Agent, "connect", "--socket", c.config.Socket},
 		Stdin:     true, Stdout: true, Stderr: true,
@@ -168,15 +168,15 @@ func (c *cluster) open(ctx context.Context) (io.ReadWriteCloser, string, error) 
 	if err != nil {
 		return nil, "", err
 	}
-	carrier, err := newExecution(run)
+	carrier, err := newExecCarrier(run)
 	if err != nil {
 		return nil, "", err
 	}
 	return carrier, pod, nil
 }
 
-func (c *cluster) find(ctx context.Context) (string, error) {
-	limited, cancel := context.WithTimeout(ctx, asking)
+func (c *podDialer) find(ctx context.Context) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	pods, err := c.asked.CoreV1().Pods(c.namespace).List(limited, metav1.ListOptions{LabelSelector: c.config.Selector})
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *cluster) find(ctx context.Context) (string, error) {
 	var newest *corev1.Pod
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if serves(pod) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+		if isReady(pod) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
 			newest = pod
 		}
 	}
@@ -195,7 +195,7 @@ func (c *cluster) find(ctx context.Context) (string, error) {
 	return newest.Name, nil
 }
 
-func serves(pod *corev1.Pod) bool {
+func isReady(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
 		return false
 	}
@@ -207,16 +207,16 @@ func serves(pod *corev1.Pod) bool {
 	return false
 }
 
-// An execution is the carrier that an exec makes: its input and output.
-type execution struct {
+// An execCarrier is the input and output of an exec.
+type execCarrier struct {
 	toward *os.File
 	back   *io.PipeReader
 	cancel context.CancelFunc
 	once   sync.Once
 }
 
-func newExecution(executor remotecommand.Executor) (*execution, error) {
-	// A pipe of the kernel's has a buffer: without one each frame would wait for the one before to be on the wire.
+func newExecCarrier(executor remotecommand.Executor) (*execCarrier, error) {
+	// The kernel's pipe has a buffer: without one, each frame would wait until the one before is sent.
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -235,13 +235,13 @@ func newExecution(executor remotecommand.Executor) (*execution, error) {
 		}
 		said.CloseWithError(err)
 	}()
-	return &execution{toward: ours, back: back, cancel: cancel}, nil
+	return &execCarrier{toward: ours, back: back, cancel: cancel}, nil
 }
 
-func (e *execution) Read(into []byte) (int, error)  { return e.back.Read(into) }
-func (e *execution) Write(from []byte) (int, error) { return e.toward.Write(from) }
+func (e *execCarrier) Read(into []byte) (int, error)  { return e.back.Read(into) }
+func (e *execCarrier) Write(from []byte) (int, error) { return e.toward.Write(from) }
 
-func (e *execution) Close() error {
+func (e *execCarrier) Close() error {
 	e.once.Do(func() {
 		e.cancel()
 		e.toward.Close()

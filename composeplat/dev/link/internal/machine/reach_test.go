@@ -100,9 +100,9 @@ func TestTheNewestReadyPodIsReachedThroughTheAPI(t *testing.T) {
 	config.Agent, config.Socket = "/agent", filepath.Join(w.root, "run", "socket")
 	write(t, config.Kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c",
 		"clusters":[{"name":"c","cluster":{"server":%q}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`, server.URL))
-	cluster, err := newReach(&config)
+	cluster, err := newDialer(&config)
 	must(t, err)
-	w.through = cluster
+	w.dialer = cluster
 	write(t, w.here("file"), "content")
 	w.startSynced()
 	equal[any](t, "newest", w.all("connected")[0]["pod"])

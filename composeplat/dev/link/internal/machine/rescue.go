@@ -12,9 +12,9 @@ import (
 	"composeplat/link/internal/tree"
 )
 
-// rescue saves what the plan replaces in the container, in the data folder of this machine, and tells of it once. What can't
-// be saved is not replaced in this cycle.
-func (c *cycle) rescue(made *plan) (again bool, err error) {
+// saveReplaced saves the container's files that the plan replaces into the data folder of this machine, and reports that
+// once. A file that can't be saved is not replaced in this cycle.
+func (c *cycle) saveReplaced(made *plan) (again bool, err error) {
 	if len(made.replaced) == 0 {
 		return false, nil
 	}
@@ -36,34 +36,34 @@ func (c *cycle) rescue(made *plan) (again bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	for _, one := range made.replaced {
-		if !saved[one.to] {
+	for _, loser := range made.replaced {
+		if !saved[loser.to] {
 			again = true
-			made.there = without(made.there, one.winner)
+			made.there = removeChange(made.there, loser.winner)
 		}
 	}
 	if len(saved) > 0 {
-		c.events.Tell("replaced", Event{"folder": c.number, "files": len(saved), "kept_as": path})
+		c.events.Emit("replaced", Event{"folder": c.number, "files": len(saved), "kept_as": path})
 	}
 	return again, nil
 }
 
-// saveAll saves files with what they hold, and links as files with where they lead.
-func saveAll(from tree.Side, folder *beneath.Folder, all []copied) (saved map[string]bool, err error) {
+// saveAll saves files, and links as files that contain their target.
+func saveAll(from tree.Side, folder *beneath.Folder, all []conflictCopy) (saved map[string]bool, err error) {
 	var paths []string
 	var digests [][]byte
 	saved = map[string]bool{}
-	for _, one := range all {
-		if one.entry.Kind == core.EntryKind_File {
-			paths, digests = append(paths, one.to), append(digests, one.entry.Digest)
-		} else if saveLink(folder, one) == nil {
-			saved[one.to] = true
+	for _, loser := range all {
+		if loser.entry.Kind == core.EntryKind_File {
+			paths, digests = append(paths, loser.to), append(digests, loser.entry.Digest)
+		} else if saveLink(folder, loser) == nil {
+			saved[loser.to] = true
 		}
 	}
 	if len(paths) == 0 {
 		return saved, nil
 	}
-	had, err := tree.Rescue(from, folder, paths, digests)
+	had, err := tree.Save(from, folder, paths, digests)
 	for i, path := range paths {
 		if err == nil && had[i] {
 			saved[path] = true
@@ -72,7 +72,7 @@ func saveAll(from tree.Side, folder *beneath.Folder, all []copied) (saved map[st
 	return saved, err
 }
 
-func saveLink(folder *beneath.Folder, link copied) error {
+func saveLink(folder *beneath.Folder, link conflictCopy) error {
 	name := link.to + ".link"
 	if err := folder.MakeFolders(strings.TrimPrefix(filepath.Dir("/"+name), "/"), 0o700); err != nil {
 		return err

@@ -19,7 +19,7 @@ func (w *world) ends(status int) {
 	case actual := <-w.status:
 		w.up = nil
 		equal(w.t, status, actual)
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		w.t.Fatalf("does not end; shown: %s", w.screen())
 	}
 }
@@ -60,9 +60,9 @@ func TestACommandThatIsNotThereFails(t *testing.T) {
 	w.start()
 	select {
 	case err := <-w.failed:
-		equal(t, true, strings.Contains(err.Error(), "no-such-command is not to be found in the container"))
+		equal(t, true, strings.Contains(err.Error(), "no-such-command not found in the container"))
 		w.up = nil
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("does not fail")
 	}
 }
@@ -73,8 +73,8 @@ func TestASignalIsPassedOnOnce(t *testing.T) {
 	w.config.Command = []string{"sh", "-c", "trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
 	w.start()
 	w.eventually("ready", func() bool { return strings.Contains(w.screen(), "ready") })
-	w.eventually("attached", func() bool { return w.up.session.attached() })
-	w.up.told <- syscall.SIGINT
+	w.eventually("attached", func() bool { return w.up.session.isAttached() })
+	w.up.signals <- syscall.SIGINT
 	w.ends(5)
 	equal(t, "ready\ntold\n", w.screen())
 }
@@ -144,7 +144,7 @@ func TestCtrlCWithoutALinkEnds(t *testing.T) {
 	w := newWorld(t)
 	w.config.Terminal = true
 	w.start()
-	w.eventually("attached", func() bool { return w.up.session.attached() })
+	w.eventually("attached", func() bool { return w.up.session.isAttached() })
 	w.setBroken(true)
 	w.eventually("lost", func() bool { return w.count("disconnected") > 0 })
 	_, err := io.WriteString(w.typed, "\x03")
@@ -173,9 +173,9 @@ func TestTheNewestLinkIsServed(t *testing.T) {
 	w.start()
 	select {
 	case err := <-first:
-		equal(t, errTaken, err)
+		equal(t, errTakenOver, err)
 		<-status
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("the first link goes on")
 	}
 	write(t, w.here("after"), "x")
@@ -190,8 +190,8 @@ func TestTheSessionEndsWithItsGroup(t *testing.T) {
 	w.config.Directory = w.there("")
 	w.start()
 	w.eventually("a pid", func() bool { return strings.HasSuffix(read(w.there("pid")), "\n") })
-	w.eventually("attached", func() bool { return w.up.session.attached() })
-	w.up.told <- syscall.SIGTERM
+	w.eventually("attached", func() bool { return w.up.session.isAttached() })
+	w.up.signals <- syscall.SIGTERM
 	w.ends(128 + int(syscall.SIGHUP))
 	pid := strings.TrimSpace(read(w.there("pid")))
 	w.eventually("it is gone", func() bool {
@@ -229,7 +229,7 @@ func talk(t *testing.T, address, text string) string {
 		return err.Error()
 	}
 	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(patience))
+	_ = connection.SetDeadline(time.Now().Add(eventTimeout))
 	_, _ = io.WriteString(connection, text)
 	_ = connection.(*net.TCPConn).CloseWrite()
 	answer, _ := io.ReadAll(connection)

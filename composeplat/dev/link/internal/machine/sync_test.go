@@ -304,7 +304,7 @@ func TestEditsDuringACutArrive(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.here("one"), "1")
 	w.startSynced()
-	w.eventually("the session", func() bool { return w.up.session.attached() })
+	w.eventually("the session", func() bool { return w.up.session.isAttached() })
 	w.setBroken(true)
 	write(t, w.here("one"), "2")
 	write(t, w.there("two"), "3")

@@ -16,14 +16,14 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-const mostInput = 64 << 10
+const maxPendingInput = 64 << 10
 
-// noSession is why a session can't be had at all: another link would not help.
-type noSession string
+// sessionError is why a session can't be started: another link would not help.
+type sessionError string
 
-func (n noSession) Error() string { return string(n) }
+func (n sessionError) Error() string { return string(n) }
 
-// A session shows one command that runs in the container, over one link after another.
+// A session is this machine's side of a command that runs in the container. It survives lost links.
 type session struct {
 	id          string
 	config      *Config
@@ -32,15 +32,15 @@ type session struct {
 	errors      io.Writer
 	interrupted chan struct{}
 
-	lock    sync.Mutex
-	moved   *sync.Cond
-	before  *term.State
-	pending []byte // what is typed and not yet known to have come through
-	at      int64  // where pending begins in all that was typed
-	sent    int64
-	ended   bool
-	seen    int64
-	frames  *wire.Frames
+	lock       sync.Mutex
+	changed    *sync.Cond
+	savedState *term.State
+	pending    []byte // what is typed and not yet known to have come through
+	at         int64  // where pending begins in all that was typed
+	sent       int64
+	ended      bool
+	shown      int64
+	frames     *wire.Frames
 }
 
 func newSession(config *Config) *session {
@@ -48,41 +48,41 @@ func newSession(config *Config) *session {
 		id: rand.Text(), config: config, input: os.Stdin, output: os.Stdout, errors: os.Stderr,
 		interrupted: make(chan struct{}, 1),
 	}
-	s.moved = sync.NewCond(&s.lock)
+	s.changed = sync.NewCond(&s.lock)
 	return s
 }
 
-func (s *session) attached() bool {
+func (s *session) isAttached() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return s.frames != nil
 }
 
-// restore gives the terminal back as it was found.
+// restore resets the terminal to its state before makeRaw.
 func (s *session) restore() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.before != nil {
-		_ = term.Restore(int(os.Stdin.Fd()), s.before)
-		s.before = nil
+	if s.savedState != nil {
+		_ = term.Restore(int(os.Stdin.Fd()), s.savedState)
+		s.savedState = nil
 	}
 }
 
-func (s *session) raw() {
+func (s *session) makeRaw() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if s.config.Terminal && s.before == nil && s.input == os.Stdin && term.IsTerminal(int(os.Stdin.Fd())) {
-		s.before, _ = term.MakeRaw(int(os.Stdin.Fd()))
+	if s.config.Terminal && s.savedState == nil && s.input == os.Stdin && term.IsTerminal(int(os.Stdin.Fd())) {
+		s.savedState, _ = term.MakeRaw(int(os.Stdin.Fd()))
 	}
 }
 
-// read takes what is typed, no more than may be under way.
-func (s *session) read() {
+// readInput reads input, and waits while maxPendingInput is not acknowledged.
+func (s *session) readInput() {
 	buffer := make([]byte, 16<<10)
 	for {
 		s.lock.Lock()
-		for len(s.pending) >= mostInput && (s.frames != nil || !s.config.Terminal) {
-			s.moved.Wait()
+		for len(s.pending) >= maxPendingInput && (s.frames != nil || !s.config.Terminal) {
+			s.changed.Wait()
 		}
 		s.lock.Unlock()
 		n, err := s.input.Read(buffer)
@@ -92,11 +92,11 @@ func (s *session) read() {
 			case s.interrupted <- struct{}{}:
 			default:
 			}
-		} else if len(s.pending) < mostInput {
+		} else if len(s.pending) < maxPendingInput {
 			s.pending = append(s.pending, buffer[:n]...)
 		}
 		s.ended = s.ended || err != nil
-		s.moved.Broadcast()
+		s.changed.Broadcast()
 		s.lock.Unlock()
 		if err != nil {
 			return
@@ -113,11 +113,11 @@ func terminalSize() (rows, columns uint16) {
 	return 24, 80
 }
 
-// run attaches to the session, and returns its status, or the error that has cut it off.
+// run attaches to the session, and returns its exit status, or the error that ended the stream.
 func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 	rows, columns := terminalSize()
 	s.lock.Lock()
-	seen := s.seen
+	seen := s.shown
 	s.lock.Unlock()
 	stream, err := openStream(ctx, link, "session", wire.Session{
 		ID: s.id, Command: s.config.Command, Directory: s.config.Directory, Environment: s.config.Environment,
@@ -127,60 +127,60 @@ func (s *session) run(ctx context.Context, link *wire.Link) (int, error) {
 		return 0, err
 	}
 	defer stream.Close()
-	var reply wire.Attached
+	var reply wire.AttachReply
 	if err := wire.Receive(stream, &reply); err != nil {
 		return 0, err
 	}
 	if reply.Error != "" {
-		return 0, noSession(reply.Error)
+		return 0, sessionError(reply.Error)
 	}
-	s.raw()
-	frames := wire.NewFrames(stream, wire.SessionLimits.Of)
-	s.begin(frames, reply)
-	defer s.leave()
-	go s.send(frames)
-	go s.follow(ctx, frames)
-	return s.show(frames)
+	s.makeRaw()
+	frames := wire.NewFrames(stream, wire.SessionLimits.Lookup)
+	s.attach(frames, reply)
+	defer s.detach()
+	go s.sendInput(frames)
+	go s.followSize(ctx, frames)
+	return s.writeOutput(frames)
 }
 
-func (s *session) begin(frames *wire.Frames, reply wire.Attached) {
+func (s *session) attach(frames *wire.Frames, reply wire.AttachReply) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if reply.New {
 		s.at = 0
-		if s.seen > 0 {
+		if s.shown > 0 {
 			s.pending = nil
 		}
 	}
-	s.seen = reply.Start
-	s.forget(reply.Heard)
+	s.shown = reply.Start
+	s.dropReceived(reply.Received)
 	s.sent = s.at
 	s.frames = frames
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 }
 
-// forget drops input that has come through. It must be called with the lock held.
-func (s *session) forget(heard int64) {
+// dropReceived drops acknowledged input. The lock must be held.
+func (s *session) dropReceived(heard int64) {
 	if passed := heard - s.at; passed > 0 && passed <= int64(len(s.pending)) {
 		s.pending = append([]byte(nil), s.pending[passed:]...)
 		s.at = heard
 	}
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 }
 
-func (s *session) leave() {
+func (s *session) detach() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.frames = nil
-	s.moved.Broadcast()
+	s.changed.Broadcast()
 }
 
-func (s *session) send(frames *wire.Frames) {
+func (s *session) sendInput(frames *wire.Frames) {
 	over := false
 	for {
 		s.lock.Lock()
 		for s.frames == frames && s.sent == s.at+int64(len(s.pending)) && (!s.ended || over) {
-			s.moved.Wait()
+			s.changed.Wait()
 		}
 		if s.frames != frames {
 			s.lock.Unlock()
@@ -202,7 +202,7 @@ func (s *session) send(frames *wire.Frames) {
 	}
 }
 
-func (s *session) follow(ctx context.Context, frames *wire.Frames) {
+func (s *session) followSize(ctx context.Context, frames *wire.Frames) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)
 	defer signal.Stop(changed)
@@ -219,27 +219,27 @@ func (s *session) follow(ctx context.Context, frames *wire.Frames) {
 	}
 }
 
-func (s *session) show(frames *wire.Frames) (int, error) {
+func (s *session) writeOutput(frames *wire.Frames) (int, error) {
 	for {
 		kind, body, err := frames.Read()
 		if err != nil {
 			return 0, err
 		}
 		switch kind {
-		case wire.FrameOutput, wire.FrameErrors:
+		case wire.FrameOutput, wire.FrameStderr:
 			to := s.output
-			if kind == wire.FrameErrors {
+			if kind == wire.FrameStderr {
 				to = s.errors
 			}
 			_, _ = to.Write(body)
 			s.lock.Lock()
-			s.seen += int64(len(body))
+			s.shown += int64(len(body))
 			s.lock.Unlock()
-		case wire.FrameHeard:
+		case wire.FrameReceived:
 			var heard int64
 			if json.Unmarshal(body, &heard) == nil {
 				s.lock.Lock()
-				s.forget(heard)
+				s.dropReceived(heard)
 				s.lock.Unlock()
 			}
 		case wire.FrameExit:

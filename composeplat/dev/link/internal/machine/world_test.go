@@ -35,22 +35,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 20 * time.Second
+const eventTimeout = 20 * time.Second
 
 // A world is a machine and a container in two folders, and what happens between them.
 type world struct {
-	t      *testing.T
-	root   string
-	config *Config
-	agent  *exec.Cmd
-	uppers int
+	t       *testing.T
+	root    string
+	config  *Config
+	agent   *exec.Cmd
+	clients int
 
-	up     *upper
+	up     *client
 	typed  *io.PipeWriter
 	status chan int
-	// through is how the agent is reached, if not by its command.
-	through reach
-	failed  chan error
+	// dialer is how the agent is reached, if not by its command.
+	dialer dialer
+	failed chan error
 
 	lock    sync.Mutex
 	events  []Event
@@ -132,9 +132,9 @@ func (w *world) open(ctx context.Context) (io.ReadWriteCloser, string, error) {
 	if broken {
 		return nil, "", fmt.Errorf("no way")
 	}
-	through := w.through
+	through := w.dialer
 	if through == nil {
-		through = local{w.config.AgentCommand}
+		through = processDialer{w.config.AgentCommand}
 	}
 	carrier, pod, err := through.open(ctx)
 	w.lock.Lock()
@@ -172,10 +172,10 @@ func (w *world) start() {
 
 // startAgainst runs `up` against whatever it is reached through.
 func (w *world) startAgainst() {
-	w.uppers++
+	w.clients++
 	typed, typing := io.Pipe()
-	u := &upper{config: w.config, events: NewEvents(w), name: fmt.Sprintf("%s-%d", w.root, w.uppers),
-		session: newSession(w.config), told: make(chan os.Signal, 4)}
+	u := &client{config: w.config, events: NewEvents(w), name: fmt.Sprintf("%s-%d", w.root, w.clients),
+		session: newSession(w.config), signals: make(chan os.Signal, 4)}
 	u.session.input, u.session.output, u.session.errors = typed, screen{w}, screen{w}
 	ended, failed := make(chan int, 1), make(chan error, 1)
 	w.up, w.typed, w.status, w.failed = u, typing, ended, failed
@@ -196,7 +196,7 @@ func (w *world) stop() {
 	w.typed.Close()
 	for tries := 0; ; tries++ {
 		select {
-		case w.up.told <- syscall.SIGTERM:
+		case w.up.signals <- syscall.SIGTERM:
 		default:
 		}
 		select {
@@ -232,7 +232,7 @@ func (w *world) count(kind string) int { return len(w.all(kind)) }
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(eventTimeout); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		if holds() {
 			return
 		}

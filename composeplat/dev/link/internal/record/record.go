@@ -1,4 +1,6 @@
-// Package record is a file in which something is kept from one run of a program to the next. It does not know what.
+// Package record is a file that keeps data between runs. It owns replacing the file and detecting damage.
+//
+// It must not know what the data is.
 package record
 
 import (
@@ -9,13 +11,13 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// A Record is the path of its file. The file holds a sum of all that follows, a head as JSON, and then a body.
+// A Record is the path of its file, which holds a checksum of the rest, a head as JSON, and a body.
 //
-// It is replaced as a whole, and not synced: after a power cut it may be the old one, the new one, or neither. The sum
-// tells, and what is torn is as if it were not there. So a Record must only hold what can be done without.
+// The file is replaced as a whole, but not synced to disk: after a power failure it may be the old one, the new one, or
+// damaged. A damaged file counts as none, so a Record must only hold data that can be rebuilt.
 type Record string
 
-// Save replaces what is kept. When it fails, for a disk that is full, say, the old one stays.
+// Save replaces the record. If it fails, for example because the disk is full, the old one stays.
 func (r Record) Save(head any, body []byte) error {
 	content, err := wire.Pack(head, body)
 	if err != nil {
@@ -25,8 +27,8 @@ func (r Record) Save(head any, body []byte) error {
 	return Replace(string(r), append(sum[:], content...), 0o600)
 }
 
-// Load reads the head and gives the body. Nothing is found where there is no file, or none that can be read, or where it
-// is torn, or was not made by Save: the head may then have been written to all the same, and is not to be used.
+// Load reads the head and returns the body. It finds nothing if the file does not exist, can't be read, is damaged, or was
+// not written by Save; the head may be partly set then, and must not be used.
 func (r Record) Load(head any) (body []byte, found bool) {
 	raw, err := os.ReadFile(string(r))
 	if err != nil || len(raw) < sha256.Size {
@@ -40,10 +42,10 @@ func (r Record) Load(head any) (body []byte, found bool) {
 	return body, err == nil
 }
 
-// Drop forgets what is kept, if there is anything.
+// Drop removes the record, if there is one.
 func (r Record) Drop() { _ = os.Remove(string(r)) }
 
-// Replace puts contents at a path: whoever reads there meanwhile finds the old file or the new one, and no half of it.
+// Replace writes a file atomically: other processes read either the old contents or the new ones.
 func Replace(path string, content []byte, mode os.FileMode) error {
 	half := path + ".half"
 	err := os.WriteFile(half, content, mode)

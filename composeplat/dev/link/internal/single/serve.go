@@ -13,23 +13,23 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// What the frames of a file stream are.
+// Kinds of frames on a file stream.
 const (
-	frameState = 's'
-	frameWrite = 'w'
-	frameDone  = 'd'
+	frameState  = 's'
+	frameWrite  = 'w'
+	frameResult = 'd'
 )
 
-// An Order is to write contents, if the file is still what the machine takes it for. Keep is to save a copy of that.
-type Order struct {
-	Had     string `json:"had"`
-	Mode    uint32 `json:"mode"`
-	Keep    bool   `json:"keep"`
-	Content []byte `json:"-"`
+// A WriteRequest replaces the file if it still has the expected digest. Keep saves a copy of it first.
+type WriteRequest struct {
+	Expected string `json:"had"`
+	Mode     uint32 `json:"mode"`
+	Keep     bool   `json:"keep"`
+	Content  []byte `json:"-"`
 }
 
-// Done is what became of an Order: Stale when the file had changed, which a State is going to tell.
-type Done struct {
+// A WriteResult is the result of a WriteRequest. Stale means that the file has changed, of which a State follows.
+type WriteResult struct {
 	Stale bool   `json:"stale,omitempty"`
 	Kept  string `json:"kept,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -37,18 +37,18 @@ type Done struct {
 
 func unpack(body []byte, head any) ([]byte, error) {
 	content, err := wire.Unpack(body, head)
-	if err == nil && len(content) > Most {
-		return nil, fmt.Errorf("longer than %d MiB", Most>>20)
+	if err == nil && len(content) > MaxSize {
+		return nil, fmt.Errorf("larger than %d MiB", MaxSize>>20)
 	}
 	return content, err
 }
 
-// limits is how long the frames of a file stream may be.
-var limits = wire.Limits{frameState: Most + wire.MaxHead, frameWrite: Most + wire.MaxHead, frameDone: wire.MaxPiece}
+// limits are the maximum lengths of the frames on a file stream.
+var limits = wire.Limits{frameState: MaxSize + wire.MaxHead, frameWrite: MaxSize + wire.MaxHead, frameResult: wire.MaxChunk}
 
-// Serve tells a machine of the file, and does what it orders. Copies that fit nowhere else go to the spares.
+// Serve sends the file's states and handles requests. Copies that can't be saved beside the file go to the folder spares.
 func Serve(place beneath.Place, spares string, stream io.ReadWriteCloser) error {
-	frames := wire.NewFrames(stream, limits.Of)
+	frames := wire.NewFrames(stream, limits.Lookup)
 	done := make(chan struct{})
 	defer close(done)
 	go Follow(place, done, func(state State) {
@@ -61,37 +61,37 @@ func Serve(place beneath.Place, spares string, stream io.ReadWriteCloser) error 
 		if err != nil {
 			return err
 		}
-		var order Order
+		var order WriteRequest
 		if kind != frameWrite {
-			return fmt.Errorf("unknown request %q", kind)
+			return fmt.Errorf("unexpected frame %q", kind)
 		}
 		if order.Content, err = unpack(body, &order); err != nil {
 			return err
 		}
-		if err := frames.SendJSON(frameDone, obey(place, spares, order)); err != nil {
+		if err := frames.SendJSON(frameResult, write(place, spares, order)); err != nil {
 			return err
 		}
 	}
 }
 
-func obey(place beneath.Place, spares string, order Order) Done {
+func write(place beneath.Place, spares string, order WriteRequest) WriteResult {
 	now := Read(place)
 	if now.Problem != "" {
-		return Done{Error: now.Problem}
+		return WriteResult{Error: now.Problem}
 	}
-	if now.Digest != order.Had {
-		return Done{Stale: true}
+	if now.Digest != order.Expected {
+		return WriteResult{Stale: true}
 	}
-	var result Done
+	var result WriteResult
 	if order.Keep && now.Exists {
-		name, err := keep(place, spares, now)
+		name, err := saveCopy(place, spares, now)
 		if err != nil {
-			return Done{Error: err.Error()}
+			return WriteResult{Error: err.Error()}
 		}
 		result.Kept = name
 	}
 	if err := place.MakeFolder(0o777); err != nil {
-		return Done{Error: err.Error()}
+		return WriteResult{Error: err.Error()}
 	}
 	if err := Write(place, order.Content, order.Mode); err != nil {
 		result.Error = err.Error()
@@ -99,14 +99,14 @@ func obey(place beneath.Place, spares string, order Order) Done {
 	return result
 }
 
-// keep saves a copy of the file: beside it, or where that can't be, among the spares.
-func keep(place beneath.Place, spares string, now State) (string, error) {
+// saveCopy saves a copy of the file beside it, or else in the folder spares.
+func saveCopy(place beneath.Place, spares string, now State) (string, error) {
 	name := ConflictName(place.Name(), time.Now())
 	folder, err := place.Folder()
 	if err == nil {
 		defer folder.Close()
 		var kept string
-		if kept, err = spare(folder, name, now.Content, fs.FileMode(now.Mode)); err == nil {
+		if kept, err = createSpare(folder, name, now.Content, fs.FileMode(now.Mode)); err == nil {
 			return filepath.Join(filepath.Dir(place.String()), kept), nil
 		}
 	}
@@ -115,14 +115,14 @@ func keep(place beneath.Place, spares string, now State) (string, error) {
 		return "", err
 	}
 	defer other.Close()
-	kept, err := spare(other, name, now.Content, 0o600)
+	kept, err := createSpare(other, name, now.Content, 0o600)
 	return filepath.Join(spares, kept), err
 }
 
-// spare puts contents into a file of their own: where the name is taken, with a number after it.
-func spare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
+// createSpare creates a file with contents, with a number after its name if that exists.
+func createSpare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) (string, error) {
 	for number, free := 2, name; ; number++ {
-		err := put(folder, free, content, mode)
+		err := createFile(folder, free, content, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return free, err
 		}
@@ -130,28 +130,28 @@ func spare(folder *beneath.Folder, name string, content []byte, mode fs.FileMode
 	}
 }
 
-// ConflictName is what the copy of a file that lost is called.
+// ConflictName is the name for the copy of a file that lost a conflict.
 func ConflictName(path string, now time.Time) string {
 	return path + ".conflict-" + now.Format("20060102-150405")
 }
 
-// Far is the file at the other end of a stream.
-type Far struct {
-	frames *wire.Frames
-	States chan State
-	dones  chan Done
+// Remote is the file at the other end of a stream.
+type Remote struct {
+	frames  *wire.Frames
+	States  chan State
+	results chan WriteResult
 }
 
-// NewFar reads what the stream says until it ends: then States is closed.
-func NewFar(stream io.ReadWriteCloser) *Far {
-	f := &Far{frames: wire.NewFrames(stream, limits.Of), States: make(chan State, 1), dones: make(chan Done, 1)}
+// NewRemote reads the stream until it ends: then States is closed.
+func NewRemote(stream io.ReadWriteCloser) *Remote {
+	f := &Remote{frames: wire.NewFrames(stream, limits.Lookup), States: make(chan State, 1), results: make(chan WriteResult, 1)}
 	go f.read()
 	return f
 }
 
-func (f *Far) read() {
+func (f *Remote) read() {
 	defer close(f.States)
-	defer close(f.dones)
+	defer close(f.results)
 	for {
 		kind, body, err := f.frames.Read()
 		if err != nil {
@@ -163,7 +163,7 @@ func (f *Far) read() {
 			if state.Content, err = unpack(body, &state); err != nil {
 				return
 			}
-			// What was said of the content is not believed.
+			// The agent is not trusted: the digest is computed here.
 			state.Mode &= 0o777
 			if state.Exists && state.Problem == "" {
 				state.Digest = Digest(state.Content)
@@ -173,34 +173,34 @@ func (f *Far) read() {
 			default:
 			}
 			f.States <- state
-		case frameDone:
-			var done Done
+		case frameResult:
+			var done WriteResult
 			if err := json.Unmarshal(body, &done); err != nil {
 				return
 			}
 			select {
-			case f.dones <- done:
-			default: // nobody has asked
+			case f.results <- done:
+			default: // nothing was requested
 				return
 			}
 		}
 	}
 }
 
-// Order has the file written.
-func (f *Far) Order(order Order) (Done, error) {
+// Write sends a request and waits for its result.
+func (f *Remote) Write(order WriteRequest) (WriteResult, error) {
 	body, err := wire.Pack(order, order.Content)
 	if err != nil {
-		return Done{}, err
+		return WriteResult{}, err
 	}
 	if err := f.frames.Send(frameWrite, body); err != nil {
-		return Done{}, err
+		return WriteResult{}, err
 	}
-	done, open := <-f.dones
+	done, open := <-f.results
 	if !open {
-		return Done{}, io.ErrUnexpectedEOF
+		return WriteResult{}, io.ErrUnexpectedEOF
 	}
 	return done, nil
 }
 
-func (f *Far) Close() error { return f.frames.Close() }
+func (f *Remote) Close() error { return f.frames.Close() }

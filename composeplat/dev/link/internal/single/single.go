@@ -1,4 +1,7 @@
-// Package single is one synced file: what it holds, and how it is put in its place. Both ends use it.
+// Package single is a file that is synced by itself. It owns reading, watching and replacing the file, and the protocol by
+// which the other end does so; both ends use it.
+//
+// It must not know which end's contents win: package machine decides that.
 package single
 
 import (
@@ -19,12 +22,12 @@ import (
 )
 
 const (
-	// Most is how long a file may be.
-	Most = 64 << 20
-	look = 100 * time.Millisecond
+	// MaxSize is the maximum length of a file in bytes.
+	MaxSize      = 64 << 20
+	pollInterval = 100 * time.Millisecond
 )
 
-// A State is a file as it was found. A file that can't be synced has a problem and no content.
+// A State is a file as it was read. A file that can't be synced has a problem and no content.
 type State struct {
 	Exists  bool   `json:"exists"`
 	Digest  string `json:"digest,omitempty"`
@@ -33,7 +36,7 @@ type State struct {
 	Content []byte `json:"-"`
 }
 
-// stamp tells cheaply whether a file may have changed.
+// A stamp shows without reading whether a file may have changed.
 type stamp struct {
 	size, changed int64
 	inode         uint64
@@ -42,9 +45,9 @@ type stamp struct {
 	problem       string
 }
 
-// stampOf looks at the file itself: a link in its place is not followed, and none on the way to it.
-func stampOf(place beneath.Place) stamp {
-	status, err := statusOf(place)
+// readStamp returns the stamp of a file. It follows no symbolic link.
+func readStamp(place beneath.Place) stamp {
+	status, err := stat(place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return stamp{missing: true}
 	}
@@ -56,32 +59,32 @@ func stampOf(place beneath.Place) stamp {
 	}
 }
 
-func statusOf(place beneath.Place) (status unix.Stat_t, err error) {
+func stat(place beneath.Place) (status unix.Stat_t, err error) {
 	folder, err := place.Folder()
 	if err != nil {
 		return status, err
 	}
 	defer folder.Close()
-	return folder.Status(place.Name())
+	return folder.Stat(place.Name())
 }
 
-// Digest names contents.
+// Digest returns the SHA-256 of contents.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// Read reads the file until it stays the same meanwhile.
+// Read reads the file, again if it changes meanwhile.
 func Read(place beneath.Place) State {
 	for range 20 {
-		before := stampOf(place)
+		before := readStamp(place)
 		state := read(place, before)
-		if stampOf(place) == before {
+		if readStamp(place) == before {
 			return state
 		}
-		time.Sleep(look / 4)
+		time.Sleep(pollInterval / 4)
 	}
-	return State{Exists: true, Problem: "it changes all the time"}
+	return State{Exists: true, Problem: "the file keeps changing"}
 }
 
 func read(place beneath.Place, found stamp) State {
@@ -91,20 +94,20 @@ func read(place beneath.Place, found stamp) State {
 	case found.problem != "":
 		return State{Exists: true, Problem: found.problem}
 	case found.mode&unix.S_IFMT == unix.S_IFLNK:
-		return State{Exists: true, Problem: "it is a link, and links are not followed"}
+		return State{Exists: true, Problem: "a symbolic link, which is not followed"}
 	case found.mode&unix.S_IFMT != unix.S_IFREG:
-		return State{Exists: true, Problem: "it is not a file"}
-	case found.size > Most:
-		return State{Exists: true, Problem: fmt.Sprintf("it is longer than %d MiB", Most>>20)}
+		return State{Exists: true, Problem: "not a regular file"}
+	case found.size > MaxSize:
+		return State{Exists: true, Problem: fmt.Sprintf("larger than %d MiB", MaxSize>>20)}
 	}
-	content, err := contentOf(place)
+	content, err := readContent(place)
 	if err != nil {
 		return State{Exists: true, Problem: err.Error()}
 	}
 	return State{Exists: true, Digest: Digest(content), Mode: found.mode & 0o777, Content: content}
 }
 
-func contentOf(place beneath.Place) ([]byte, error) {
+func readContent(place beneath.Place) ([]byte, error) {
 	folder, err := place.Folder()
 	if err != nil {
 		return nil, err
@@ -116,32 +119,32 @@ func contentOf(place beneath.Place) ([]byte, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errNoFile)
+		return nil, errors.Join(err, errNotAFile)
 	}
 	var content bytes.Buffer
-	_, err = io.Copy(&content, io.LimitReader(file, Most+1))
+	_, err = io.Copy(&content, io.LimitReader(file, MaxSize+1))
 	return content.Bytes(), err
 }
 
-var errNoFile = errors.New("it is not a file")
+var errNotAFile = errors.New("not a regular file")
 
-// Follow tells the file's state, and each other state that it comes to, until done.
-func Follow(place beneath.Place, done <-chan struct{}, tell func(State)) {
-	ticker := time.NewTicker(look)
+// Follow emits the file's state, and each new state, until done is closed.
+func Follow(place beneath.Place, done <-chan struct{}, emit func(State)) {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	last, began := stamp{}, false
-	var told State
+	var emitted State
 	for {
-		now := stampOf(place)
-		// A file that was only just stamped may change again under the same stamp.
-		fresh := time.Since(time.Unix(0, now.changed)).Abs() < 2*look
+		now := readStamp(place)
+		// A file that has just been written may change again and keep its timestamp.
+		fresh := time.Since(time.Unix(0, now.changed)).Abs() < 2*pollInterval
 		if now != last || fresh || !began {
 			state := Read(place)
-			if !began || state.Digest != told.Digest || state.Mode != told.Mode || state.Exists != told.Exists ||
-				state.Problem != told.Problem {
-				tell(state)
-				told = state
-				told.Content = nil
+			if !began || state.Digest != emitted.Digest || state.Mode != emitted.Mode || state.Exists != emitted.Exists ||
+				state.Problem != emitted.Problem {
+				emit(state)
+				emitted = state
+				emitted.Content = nil
 			}
 			last, began = now, true
 		}
@@ -153,8 +156,8 @@ func Follow(place beneath.Place, done <-chan struct{}, tell func(State)) {
 	}
 }
 
-// Write puts contents in the file's place: at once where the folder allows it, and else into the file as it is. What is
-// no file there stays as it is.
+// Write replaces the file, by a rename where the folder allows it, and otherwise by writing into the file. Anything that is
+// not a regular file stays as it is.
 func Write(place beneath.Place, content []byte, mode uint32) error {
 	folder, err := place.Folder()
 	if err != nil {
@@ -162,8 +165,8 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 	}
 	defer folder.Close()
 	permissions := fs.FileMode(mode & 0o777)
-	if status, err := folder.Status(place.Name()); err == nil && status.Mode&unix.S_IFMT != unix.S_IFREG {
-		return errNoFile
+	if status, err := folder.Stat(place.Name()); err == nil && status.Mode&unix.S_IFMT != unix.S_IFREG {
+		return errNotAFile
 	}
 	if err := replace(folder, place.Name(), content, permissions); err == nil {
 		return nil
@@ -174,7 +177,7 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, errNoFile)
+		return errors.Join(err, errNotAFile)
 	}
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -188,7 +191,7 @@ func Write(place beneath.Place, content []byte, mode uint32) error {
 
 func replace(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
 	half := ".composeplat-" + rand.Text()
-	if err := put(folder, half, content, mode); err != nil {
+	if err := createFile(folder, half, content, mode); err != nil {
 		return err
 	}
 	err := folder.Rename(half, name)
@@ -198,8 +201,8 @@ func replace(folder *beneath.Folder, name string, content []byte, mode fs.FileMo
 	return err
 }
 
-// put makes a file that is not there yet, whole or not at all.
-func put(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
+// createFile creates a new file with contents; if that fails, no file is left.
+func createFile(folder *beneath.Folder, name string, content []byte, mode fs.FileMode) error {
 	file, err := folder.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

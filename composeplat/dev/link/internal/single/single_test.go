@@ -26,12 +26,12 @@ func place(t *testing.T, path, within string) beneath.Place {
 
 func TestALyingAgentsStateIsNotBelieved(t *testing.T) {
 	near, far := net.Pipe()
-	file := NewFar(near)
+	file := NewRemote(near)
 	defer file.Close()
 	go func() {
 		body, err := wire.Pack(State{Exists: true, Digest: "made up", Mode: 0o104755}, []byte("content"))
 		if err == nil {
-			_ = wire.NewFrames(far, limits.Of).Send(frameState, body)
+			_ = wire.NewFrames(far, limits.Lookup).Send(frameState, body)
 		}
 	}()
 	state := <-file.States
@@ -68,7 +68,7 @@ func TestNoCopyOfALoserTakesAnothersPlace(t *testing.T) {
 	must(t, err)
 	defer folder.Close()
 	for _, expected := range []string{name, name + "-2", name + "-3"} {
-		kept, err := spare(folder, name, []byte(expected), 0o600)
+		kept, err := createSpare(folder, name, []byte(expected), 0o600)
 		must(t, err)
 		if kept != expected {
 			t.Fatalf("%s, and not %s", kept, expected)

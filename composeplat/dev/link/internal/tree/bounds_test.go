@@ -30,7 +30,7 @@ func against(t *testing.T, agent func(io.ReadWriter)) *Remote {
 		far.Close()
 	})
 	go func() {
-		if _, _, err := wire.NewFrames(far, limits.Of).Read(); err == nil {
+		if _, _, err := wire.NewFrames(far, limits.Lookup).Read(); err == nil {
 			agent(far)
 		}
 	}()
@@ -101,7 +101,7 @@ func TestAHostileAgentDoesNotFillTheMemory(t *testing.T) {
 			pour(to, 256<<20)
 		},
 		"a trouble that is long": func(to io.ReadWriter) {
-			_, _ = to.Write(frame(frameTrouble, 1<<20))
+			_, _ = to.Write(frame(frameWatchError, 1<<20))
 			pour(to, 256<<20)
 		},
 		"a message that claims to be long": func(to io.ReadWriter) {
@@ -109,7 +109,7 @@ func TestAHostileAgentDoesNotFillTheMemory(t *testing.T) {
 			_ = wire.NewFrames(struct {
 				io.ReadWriter
 				io.Closer
-			}{to, nil}, limits.Of).Send(frameScan, body)
+			}{to, nil}, limits.Lookup).Send(frameScan, body)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestATreeOfTooManyEntriesIsNotTaken(t *testing.T) {
 	for number := range maxEntries + 1 {
 		name := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), strings.Repeat("x", number%3))
 		entry := protowire.AppendBytes(protowire.AppendTag(name, 2, protowire.BytesType), nil)
-		inside = protowire.AppendBytes(protowire.AppendTag(inside, contents, protowire.BytesType), entry)
+		inside = protowire.AppendBytes(protowire.AppendTag(inside, fieldContents, protowire.BytesType), entry)
 	}
 	change := protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), inside)
 	body, err := wire.Pack(scanAnswer{}, protowire.AppendBytes(nil, change))
@@ -152,7 +152,7 @@ func TestEntriesAreCountedBeforeTheyTakeMemory(t *testing.T) {
 	wide := &core.Entry{Kind: core.EntryKind_Directory, Contents: map[string]*core.Entry{"a": file(), "b": file(), "c": deep}}
 	raw, err := proto.Marshal(&core.Change{Path: "x", Old: nil, New: wide})
 	must(t, err)
-	if counted := weigh(&core.Change{}, raw); counted != 1+1+2+51 {
+	if counted := countEntries(&core.Change{}, raw); counted != 1+1+2+51 {
 		t.Error(counted)
 	}
 	for range 3 * maxDepth {
@@ -160,7 +160,7 @@ func TestEntriesAreCountedBeforeTheyTakeMemory(t *testing.T) {
 	}
 	raw, err = proto.Marshal(&core.Archive{Content: deep})
 	must(t, err)
-	if counted := weigh(&core.Archive{}, raw); counted <= maxEntries {
+	if counted := countEntries(&core.Archive{}, raw); counted <= maxEntries {
 		t.Error("too deep, and counted: ", counted)
 	}
 }
@@ -171,7 +171,7 @@ func TestSignaturesAndBlocksAreChecked(t *testing.T) {
 	if checkSignature(&rsync.Signature{BlockSize: 1 << 40, LastBlockSize: 1, Hashes: []*rsync.BlockHash{hash}}) == nil {
 		t.Error("blocks of a tebibyte")
 	}
-	source := &partSource{signatures: []*rsync.Signature{{}, {BlockSize: 1, LastBlockSize: 1, Hashes: []*rsync.BlockHash{hash, hash}}}}
+	source := &partDecoder{signatures: []*rsync.Signature{{}, {BlockSize: 1, LastBlockSize: 1, Hashes: []*rsync.BlockHash{hash, hash}}}}
 	operations := []struct {
 		file  int
 		start uint64

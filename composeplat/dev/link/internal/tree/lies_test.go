@@ -37,11 +37,11 @@ func scanned(t *testing.T, changes ...*core.Change) (*View, error) {
 	must(t, err)
 	t.Cleanup(func() { remote.Close() })
 	go func() {
-		frames := wire.NewFrames(far, limits.Of)
+		frames := wire.NewFrames(far, limits.Lookup)
 		if _, _, err := frames.Read(); err != nil {
 			return
 		}
-		body, err := packed(scanAnswer{Modes: map[string]uint32{"a": 0o104777}}, changes)
+		body, err := packMessages(scanAnswer{Modes: map[string]uint32{"a": 0o104777}}, changes)
 		if err == nil {
 			_ = frames.Send(frameScan, body)
 		}
@@ -83,7 +83,7 @@ func planted(t *testing.T, root string, ignores ...string) *Tree {
 	t.Helper()
 	place, err := beneath.Find(root, "")
 	must(t, err)
-	made, err := NewTree(place, ignores, place.Below(Temporary+"staging"), nil)
+	made, err := NewTree(place, ignores, place.Below(TemporaryPrefix+"staging"), nil)
 	must(t, err)
 	t.Cleanup(func() { made.Close() })
 	return made

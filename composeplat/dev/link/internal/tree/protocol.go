@@ -16,34 +16,34 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// What the frames of a tree stream are: each request has an answer of its own kind, or a failure.
+// Kinds of frames on a tree stream: a request is answered by a frame of its own kind, or by a failure.
 const (
-	frameScan    = 's'
-	frameStage   = 't'
-	framePart    = 'p'
-	framePartEnd = 'q'
-	frameSupply  = 'y'
-	frameKeep    = 'k'
-	frameChange  = 'x'
-	frameModes   = 'm'
-	frameFailure = 'f'
-	frameChanged = 'c'
-	frameTrouble = 'u'
+	frameScan       = 's'
+	frameStage      = 't'
+	framePart       = 'p'
+	framePartEnd    = 'q'
+	frameSupply     = 'y'
+	frameCopies     = 'k'
+	frameChange     = 'x'
+	frameModes      = 'm'
+	frameFailure    = 'f'
+	frameChanged    = 'c'
+	frameWatchError = 'u'
 )
 
-// limits is how long the frames of a tree stream may be.
+// limits are the maximum lengths of the frames on a tree stream.
 var limits = wire.Limits{
-	frameScan: wire.MaxBulk, frameStage: wire.MaxBulk, framePart: wire.MaxPiece, framePartEnd: 0,
-	frameSupply: wire.MaxBulk, frameKeep: wire.MaxBulk, frameChange: wire.MaxBulk, frameModes: wire.MaxBulk,
-	frameFailure: wire.MaxPiece, frameChanged: 0, frameTrouble: wire.MaxPiece,
+	frameScan: wire.MaxBulk, frameStage: wire.MaxBulk, framePart: wire.MaxChunk, framePartEnd: 0,
+	frameSupply: wire.MaxBulk, frameCopies: wire.MaxBulk, frameChange: wire.MaxBulk, frameModes: wire.MaxBulk,
+	frameFailure: wire.MaxChunk, frameChanged: 0, frameWatchError: wire.MaxChunk,
 }
 
 const (
-	// maxEntries is how many files, folders and links one message may speak of: each costs far more memory than bytes.
+	// maxEntries is how many files, folders and links one message may hold: each takes far more memory than bytes.
 	maxEntries = 1_000_000
-	// maxDepth is how deep folders may lie in each other; paths are bounded by the systems anyway.
+	// maxDepth is how deep folders may be nested; operating systems limit paths anyway.
 	maxDepth = 500
-	// maxBlock is the size of blocks that an rsync signature may have: a block is held in memory.
+	// maxBlock is the maximum block size of an rsync signature: a block is held in memory.
 	maxBlock = 64 << 10
 )
 
@@ -69,7 +69,7 @@ type stageAnswer struct {
 	Needed []int `json:"needed"`
 }
 
-type keepAnswer struct {
+type copiesAnswer struct {
 	Had []bool `json:"had"`
 }
 
@@ -88,8 +88,8 @@ type modesAnswer struct {
 	Refused map[string]string `json:"refused,omitempty"`
 }
 
-// packed writes a JSON head and then messages.
-func packed[M proto.Message](head any, messages []M) ([]byte, error) {
+// packMessages returns a JSON head followed by messages.
+func packMessages[M proto.Message](head any, messages []M) ([]byte, error) {
 	var out bytes.Buffer
 	if err := wire.Send(&out, head); err != nil {
 		return nil, err
@@ -102,11 +102,11 @@ func packed[M proto.Message](head any, messages []M) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// unpack reads what packed has written: the messages until the end, or as many as most.
-func unpack[M proto.Message](from *bytes.Reader, fresh func() M, most int) ([]M, error) {
+// unpackMessages reads what packed has written: the messages until the end, or as many as most.
+func unpackMessages[M proto.Message](from *bytes.Reader, create func() M, limit int) ([]M, error) {
 	var messages []M
 	entries := 0
-	for (most < 0 || len(messages) < most) && from.Len() > 0 {
+	for (limit < 0 || len(messages) < limit) && from.Len() > 0 {
 		length, err := binary.ReadUvarint(from)
 		if err != nil || length > uint64(from.Len()) {
 			return nil, errors.New("a message is cut off")
@@ -115,8 +115,8 @@ func unpack[M proto.Message](from *bytes.Reader, fresh func() M, most int) ([]M,
 		if _, err := io.ReadFull(from, raw); err != nil {
 			return nil, err
 		}
-		message := fresh()
-		if entries += weigh(message, raw); entries > maxEntries {
+		message := create()
+		if entries += countEntries(message, raw); entries > maxEntries {
 			return nil, fmt.Errorf("more than %d entries", maxEntries)
 		}
 		if err := proto.Unmarshal(raw, message); err != nil {
@@ -127,19 +127,20 @@ func unpack[M proto.Message](from *bytes.Reader, fresh func() M, most int) ([]M,
 	return messages, nil
 }
 
-// weigh counts the entries in a message before it takes memory. The message itself is one; too deep is too many.
-func weigh(message proto.Message, raw []byte) int {
+// countEntries counts the entries in a message before they take memory. The message itself is one; a message that is
+// nested too deep counts as too many.
+func countEntries(message proto.Message, raw []byte) int {
 	switch message.(type) {
 	case *core.Change:
-		return 1 + within(raw, 2, 3, 0)
+		return 1 + countInFields(raw, 2, 3, 0)
 	case *core.Archive:
-		return 1 + within(raw, 1, 1, 0)
+		return 1 + countInFields(raw, 1, 1, 0)
 	}
 	return 1
 }
 
-// within counts the entries in the fields from first to last of a message, which are entries, or hold such.
-func within(raw []byte, first, last protowire.Number, depth int) (entries int) {
+// countInFields counts the entries in the fields first to last of a message, whose values are entries or contain some.
+func countInFields(raw []byte, first, last protowire.Number, depth int) (entries int) {
 	if depth > 2*maxDepth {
 		return maxEntries + 1
 	}
@@ -151,7 +152,7 @@ func within(raw []byte, first, last protowire.Number, depth int) (entries int) {
 		raw = raw[length:]
 		if kind == protowire.BytesType && number >= first && number <= last {
 			if body, length := protowire.ConsumeBytes(raw); length >= 0 {
-				entries += nested(body, number, depth)
+				entries += countInField(body, number, depth)
 			}
 		}
 		if length = protowire.ConsumeFieldValue(number, kind, raw); length < 0 {
@@ -162,14 +163,14 @@ func within(raw []byte, first, last protowire.Number, depth int) (entries int) {
 	return entries
 }
 
-// contents is the field of an entry that holds its entries, each a message of a name and an entry.
-const contents, contained = 5, 2
+// fieldContents is the field of an entry that holds its entries, each a message of a name and an entry.
+const fieldContents, fieldEntry = 5, 2
 
-func nested(body []byte, number protowire.Number, depth int) int {
-	if number == contents {
-		return within(body, contained, contained, depth+1)
+func countInField(body []byte, number protowire.Number, depth int) int {
+	if number == fieldContents {
+		return countInFields(body, fieldEntry, fieldEntry, depth+1)
 	}
-	return 1 + within(body, contents, contents, depth+1)
+	return 1 + countInFields(body, fieldContents, fieldContents, depth+1)
 }
 
 func newChange() *core.Change        { return &core.Change{} }
@@ -177,10 +178,10 @@ func newArchive() *core.Archive      { return &core.Archive{} }
 func newProblem() *core.Problem      { return &core.Problem{} }
 func newSignature() *rsync.Signature { return &rsync.Signature{} }
 
-// parts carries contents over a stream.
-type parts struct{ frames *wire.Frames }
+// partEncoder sends contents over a stream.
+type partEncoder struct{ frames *wire.Frames }
 
-func (p parts) Encode(part *rsync.Transmission) error {
+func (p partEncoder) Encode(part *rsync.Transmission) error {
 	body, err := proto.Marshal(part)
 	if err != nil {
 		return err
@@ -188,16 +189,16 @@ func (p parts) Encode(part *rsync.Transmission) error {
 	return p.frames.Write(framePart, body)
 }
 
-func (p parts) Finalize() error { return p.frames.Send(framePartEnd, nil) }
+func (p partEncoder) Finalize() error { return p.frames.Send(framePartEnd, nil) }
 
-// partSource reads contents from wherever frames of parts come out. The signatures are of the files that are written anew.
-type partSource struct {
+// partDecoder reads the contents that a partEncoder sends. The signatures are those of the files that are replaced.
+type partDecoder struct {
 	next       func() (byte, []byte, error)
 	signatures []*rsync.Signature
 	file       int
 }
 
-func (p *partSource) Decode(part *rsync.Transmission) error {
+func (p *partDecoder) Decode(part *rsync.Transmission) error {
 	kind, body, err := p.next()
 	if err != nil {
 		return err
@@ -217,8 +218,8 @@ func (p *partSource) Decode(part *rsync.Transmission) error {
 	return nil
 }
 
-// check refuses blocks that the file before never had: the engine would look for each.
-func (p *partSource) check(part *rsync.Transmission) error {
+// check refuses blocks that the replaced file does not have: the engine would look for each of them.
+func (p *partDecoder) check(part *rsync.Transmission) error {
 	operation := part.Operation
 	if operation == nil || len(operation.Data) > 0 || part.Done {
 		return nil
@@ -228,14 +229,14 @@ func (p *partSource) check(part *rsync.Transmission) error {
 		blocks = uint64(len(p.signatures[p.file].Hashes))
 	}
 	if operation.Count > blocks || operation.Start > blocks-operation.Count {
-		return errors.New("contents of blocks that there are not")
+		return errors.New("contents refer to blocks that do not exist")
 	}
 	return nil
 }
 
-func (p *partSource) Finalize() error { return nil }
+func (p *partDecoder) Finalize() error { return nil }
 
-// checkSignature says what is wrong with a signature, which the sender of contents works with.
+// checkSignature returns what is wrong with a signature, by which contents are sent.
 func checkSignature(signature *rsync.Signature) error {
 	if signature.BlockSize > maxBlock || signature.LastBlockSize > maxBlock {
 		return errors.New("a signature's blocks are too large")

@@ -18,19 +18,19 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// Remote is a Side at the other end of a stream. What comes from there is believed only as far as it is valid, and only
-// what the rules of this end let through is seen.
+// Remote is a Side at the other end of a stream. That end is not trusted: its answers are validated, and the rules of this
+// end decide which entries are visible.
 type Remote struct {
 	frames *wire.Frames
 	rules  *rules
-	// asked is the kind of frame that may answer now, if any.
-	asked   atomic.Uint32
+	// pending is the kind of the request that awaits an answer, or 0.
+	pending atomic.Uint32
 	answers chan answer
 	changed chan struct{}
 	view    *View
 
-	lock    sync.Mutex
-	trouble string
+	lock       sync.Mutex
+	watchError string
 }
 
 type answer struct {
@@ -39,10 +39,11 @@ type answer struct {
 	err  error
 }
 
-// maxQueued is how many frames wait to be used: contents of files, which come one after another.
+// maxQueued is how many frames with file contents may wait to be read.
 const maxQueued = 4
 
-// NewRemote makes a Side of a stream. The ignores are the rules; what the other end knows of them does not count.
+// NewRemote returns the Side at the other end of a stream. The ignore patterns of this end apply, whatever the other end
+// knows of them.
 func NewRemote(stream io.ReadWriteCloser, ignores []string) (*Remote, error) {
 	rules, err := newRules(ignores)
 	if err != nil {
@@ -54,11 +55,11 @@ func NewRemote(stream io.ReadWriteCloser, ignores []string) (*Remote, error) {
 	return r, nil
 }
 
-// limit lets through what may come at any time, and answers to what was asked.
+// limit allows the frames that may arrive at any time, and the answers to the pending request.
 func (r *Remote) limit(kind byte) (bytes uint32, expected bool) {
-	asked := byte(r.asked.Load())
+	asked := byte(r.pending.Load())
 	switch kind {
-	case frameChanged, frameTrouble:
+	case frameChanged, frameWatchError:
 	case frameFailure:
 		expected = asked != 0
 	case framePart, framePartEnd:
@@ -66,8 +67,8 @@ func (r *Remote) limit(kind byte) (bytes uint32, expected bool) {
 	default:
 		expected = kind == asked && kind != frameSupply
 	}
-	bytes, known := limits.Of(kind)
-	return bytes, known && (expected || kind == frameChanged || kind == frameTrouble)
+	bytes, known := limits.Lookup(kind)
+	return bytes, known && (expected || kind == frameChanged || kind == frameWatchError)
 }
 
 func (r *Remote) read() {
@@ -79,13 +80,13 @@ func (r *Remote) read() {
 			case r.changed <- struct{}{}:
 			default:
 			}
-		case err == nil && kind == frameTrouble:
+		case err == nil && kind == frameWatchError:
 			r.lock.Lock()
-			r.trouble = string(body)
+			r.watchError = string(body)
 			r.lock.Unlock()
 		default:
 			if kind != framePart {
-				r.asked.Store(0)
+				r.pending.Store(0)
 			}
 			r.answers <- answer{kind, body, err}
 			if err != nil {
@@ -98,10 +99,10 @@ func (r *Remote) read() {
 
 func (r *Remote) Changed() <-chan struct{} { return r.changed }
 
-func (r *Remote) Trouble() string {
+func (r *Remote) WatchError() string {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	return r.trouble
+	return r.watchError
 }
 
 func (r *Remote) Close() error {
@@ -125,7 +126,7 @@ func (r *Remote) next() (byte, []byte, error) {
 }
 
 func (r *Remote) ask(kind byte, body []byte) (*bytes.Reader, error) {
-	r.asked.Store(uint32(kind))
+	r.pending.Store(uint32(kind))
 	if err := r.frames.Send(kind, body); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -136,14 +137,14 @@ func (r *Remote) ask(kind byte, body []byte) (*bytes.Reader, error) {
 	case got == frameFailure:
 		return nil, errors.New(string(reply))
 	case got != kind:
-		return nil, lied(fmt.Errorf("answers %q to %q", got, kind))
+		return nil, invalidAnswer(fmt.Errorf("answers %q to %q", got, kind))
 	}
 	return bytes.NewReader(reply), nil
 }
 
-// lied is for an answer that makes no sense: the link is not to be used any more.
-func lied(err error) error {
-	return fmt.Errorf("%w: its agent's answer is not valid: %w", ErrLost, err)
+// invalidAnswer is the error for an answer that is not valid: the link must not be used any more.
+func invalidAnswer(err error) error {
+	return fmt.Errorf("%w: the agent's answer is not valid: %w", ErrLost, err)
 }
 
 func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
@@ -157,27 +158,27 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	}
 	var head scanAnswer
 	if err := wire.ReceiveHead(in, &head); err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
-	changes, err := unpack(in, newChange, -1)
+	changes, err := unpackMessages(in, newChange, -1)
 	if err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
 	if len(changes) == 0 && len(head.Modes) == 0 && len(head.Gone) == 0 {
 		return r.view, nil
 	}
 	for _, change := range changes {
 		if why := checkPath(change.Path); why != nil {
-			return nil, lied(why)
+			return nil, invalidAnswer(why)
 		}
 		if err := change.New.EnsureValid(false); err != nil {
-			return nil, lied(err)
+			return nil, invalidAnswer(err)
 		}
 		change.New = r.rules.restrict(change.Path, change.New)
 	}
-	content, err := apply(r.view.Content, changes)
+	content, err := applyChanges(r.view.Content, changes)
 	if err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
 	modes := make(map[string]uint32, len(r.view.Modes)+len(head.Modes))
 	maps.Copy(modes, r.view.Modes)
@@ -191,28 +192,28 @@ func (r *Remote) Scan(_ context.Context, full bool) (*View, error) {
 	return r.view, nil
 }
 
-// checkPath says what is wrong with a path: it is names, with a slash between each, or nothing.
+// checkPath returns what is wrong with a path, which must be empty, or names separated by slashes.
 func checkPath(name string) error {
-	if len(name) > maxPath || strings.Count(name, "/") > maxDepth {
-		return errors.New("a path that is too long")
+	if len(name) > maxPathLength || strings.Count(name, "/") > maxDepth {
+		return errors.New("the path is too long")
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if name != "" && (part == "" || part == "." || part == ".." || strings.ContainsRune(part, 0)) {
-			return fmt.Errorf("a path that is none: %q", name)
+			return fmt.Errorf("not a valid path: %q", name)
 		}
 	}
 	return nil
 }
 
-// maxPath is the longest path that the systems take.
-const maxPath = 4096
+// maxPathLength is the longest path that operating systems accept.
+const maxPathLength = 4096
 
-// apply puts changes that came from outside into a tree and checks what comes of it.
-func apply(content *core.Entry, changes []*core.Change) (result *core.Entry, err error) {
+// applyChanges applies changes of the other end to a tree and validates the result.
+func applyChanges(content *core.Entry, changes []*core.Change) (result *core.Entry, err error) {
 	defer func() {
 		// The engine trusts that a change's folder is there.
 		if recover() != nil {
-			result, err = nil, errors.New("a change of what is not there")
+			result, err = nil, errors.New("a change in a folder that does not exist")
 		}
 	}()
 	if result, err = core.Apply(content, changes); err != nil {
@@ -232,61 +233,61 @@ func (r *Remote) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Sig
 	}
 	var head stageAnswer
 	if err := wire.ReceiveHead(in, &head); err != nil {
-		return nil, nil, nil, lied(err)
+		return nil, nil, nil, invalidAnswer(err)
 	}
-	signatures, err := unpack(in, newSignature, len(head.Needed))
+	signatures, err := unpackMessages(in, newSignature, len(head.Needed))
 	if err != nil {
-		return nil, nil, nil, lied(err)
+		return nil, nil, nil, invalidAnswer(err)
 	}
 	if len(head.Needed) == 0 {
 		return nil, nil, nil, nil
 	}
 	if len(signatures) != len(head.Needed) {
-		return nil, nil, nil, lied(errors.New("too few signatures"))
+		return nil, nil, nil, invalidAnswer(errors.New("too few signatures"))
 	}
 	needed := make([]string, len(head.Needed))
 	last := -1
 	for i, at := range head.Needed {
 		if at <= last || at >= len(paths) {
-			return nil, nil, nil, lied(errors.New("asks for what was not offered"))
+			return nil, nil, nil, invalidAnswer(errors.New("asks for what was not offered"))
 		}
 		if err := checkSignature(signatures[i]); err != nil {
-			return nil, nil, nil, lied(err)
+			return nil, nil, nil, invalidAnswer(err)
 		}
 		needed[i], last = paths[at], at
 	}
-	return needed, signatures, rsync.NewEncodingReceiver(parts{r.frames}), nil
+	return needed, signatures, rsync.NewEncodingReceiver(partEncoder{r.frames}), nil
 }
 
-func (r *Remote) Keep(paths []string, digests [][]byte) ([]bool, error) {
+func (r *Remote) StageCopies(paths []string, digests [][]byte) ([]bool, error) {
 	request, err := wire.Pack(stageRequest{Paths: paths, Digests: digests}, nil)
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.ask(frameKeep, request)
+	in, err := r.ask(frameCopies, request)
 	if err != nil {
 		return nil, err
 	}
-	var reply keepAnswer
+	var reply copiesAnswer
 	if err := json.NewDecoder(in).Decode(&reply); err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
 	if len(reply.Had) != len(paths) {
-		return nil, lied(errors.New("not as many answers as paths"))
+		return nil, invalidAnswer(errors.New("not as many answers as paths"))
 	}
 	return reply.Had, nil
 }
 
 func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error {
-	request, err := packed(supplyRequest{Paths: paths}, signatures)
+	request, err := packMessages(supplyRequest{Paths: paths}, signatures)
 	if err != nil {
 		return err
 	}
-	r.asked.Store(frameSupply)
+	r.pending.Store(frameSupply)
 	if err := r.frames.Send(frameSupply, request); err != nil {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
-	source := &partSource{next: r.next, signatures: signatures}
+	source := &partDecoder{next: r.next, signatures: signatures}
 	if err := rsync.DecodeToReceiver(source, uint64(len(paths)), receiver); err != nil {
 		return fmt.Errorf("%w: %w", ErrLost, err)
 	}
@@ -297,7 +298,7 @@ func (r *Remote) Supply(paths []string, signatures []*rsync.Signature, receiver 
 }
 
 func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome, error) {
-	request, err := packed(struct{}{}, changes)
+	request, err := packMessages(struct{}{}, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -307,28 +308,28 @@ func (r *Remote) Transition(_ context.Context, changes []*core.Change) (*Outcome
 	}
 	var head changeAnswer
 	if err := wire.ReceiveHead(in, &head); err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
 	if head.Results != len(changes) {
-		return nil, lied(errors.New("not as many results as changes"))
+		return nil, invalidAnswer(errors.New("not as many results as changes"))
 	}
-	results, err := unpack(in, newArchive, head.Results)
+	results, err := unpackMessages(in, newArchive, head.Results)
 	if err != nil || len(results) != head.Results {
-		return nil, lied(errors.New("not as many results as told"))
+		return nil, invalidAnswer(errors.New("fewer results than announced"))
 	}
 	outcome := &Outcome{Missing: head.Missing}
 	for _, result := range results {
 		if err := result.Content.EnsureValid(true); err != nil {
-			return nil, lied(err)
+			return nil, invalidAnswer(err)
 		}
 		outcome.Results = append(outcome.Results, result.Content)
 	}
 	var nothing struct{}
 	if err := wire.ReceiveHead(in, &nothing); err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
-	if outcome.Problems, err = unpack(in, newProblem, -1); err != nil {
-		return nil, lied(err)
+	if outcome.Problems, err = unpackMessages(in, newProblem, -1); err != nil {
+		return nil, invalidAnswer(err)
 	}
 	return outcome, nil
 }
@@ -344,7 +345,7 @@ func (r *Remote) SetModes(modes map[string]uint32) (map[string]string, error) {
 	}
 	var reply modesAnswer
 	if err := json.NewDecoder(in).Decode(&reply); err != nil {
-		return nil, lied(err)
+		return nil, invalidAnswer(err)
 	}
 	maps.DeleteFunc(reply.Refused, func(path, _ string) bool {
 		_, asked := modes[path]

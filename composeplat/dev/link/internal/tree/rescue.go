@@ -15,14 +15,14 @@ import (
 	"composeplat/link/internal/beneath"
 )
 
-// Rescue saves files of a side in a folder of their own, under the paths that they have there, and says which of them
-// really were what they were taken for.
-func Rescue(from Side, folder *beneath.Folder, paths []string, digests [][]byte) ([]bool, error) {
+// Save copies files of a side into another folder, under the same paths. It returns for each whether it had the digest;
+// a file with other contents is not kept.
+func Save(from Side, folder *beneath.Folder, paths []string, digests [][]byte) ([]bool, error) {
 	signatures := make([]*rsync.Signature, len(paths))
 	for i := range signatures {
 		signatures[i] = &rsync.Signature{}
 	}
-	saved := &rescued{folder: folder, sums: map[string][]byte{}}
+	saved := &savedFiles{folder: folder, sums: map[string][]byte{}}
 	receiver, err := rsync.NewReceiver(folder.Path(), paths, signatures, saved)
 	if err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func Rescue(from Side, folder *beneath.Folder, paths []string, digests [][]byte)
 	return had, nil
 }
 
-// rescued is a Sinker that remembers the sums of what came.
-type rescued struct {
+// savedFiles is a Sinker that records the digests of the files.
+type savedFiles struct {
 	folder *beneath.Folder
 	sums   map[string][]byte
 }
 
-func (r *rescued) Sink(name string) (io.WriteCloser, error) {
+func (r *savedFiles) Sink(name string) (io.WriteCloser, error) {
 	if err := r.folder.MakeFolders(strings.TrimPrefix(path.Dir("/"+name), "/"), 0o700); err != nil {
 		return nil, err
 	}
@@ -54,25 +54,25 @@ func (r *rescued) Sink(name string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &summed{file, sha256.New(), func(sum []byte) { r.sums[name] = sum }}, nil
+	return &hashedFile{file, sha256.New(), func(sum []byte) { r.sums[name] = sum }}, nil
 }
 
-// summed is a file that tells its sum when it is whole.
-type summed struct {
-	file *os.File
-	hash hash.Hash
-	tell func(sum []byte)
+// hashedFile calls onClose with its digest when it is complete.
+type hashedFile struct {
+	file    *os.File
+	hash    hash.Hash
+	onClose func(sum []byte)
 }
 
-func (s *summed) Write(content []byte) (int, error) {
+func (s *hashedFile) Write(content []byte) (int, error) {
 	s.hash.Write(content)
 	return s.file.Write(content)
 }
 
-func (s *summed) Close() error {
+func (s *hashedFile) Close() error {
 	err := s.file.Close()
 	if err == nil {
-		s.tell(s.hash.Sum(nil))
+		s.onClose(s.hash.Sum(nil))
 	}
 	return err
 }

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// LeadsOut is said of a link that is not carried.
-	LeadsOut = "it is a link that leads outside the synced folder, and is not carried"
-	// leadsToGit is said of a link to what version control runs programs from.
-	leadsToGit = "it is a link into .git, and is not carried"
-	// winds is said of a link whose end depends on other links.
-	winds = "it is a link whose target goes up after it went down, and is not carried: write its target without that"
-	// maxTarget is the longest target that each system takes.
-	maxTarget = 247
+	// LinkLeadsOut is the problem of a link that leads out of the synced folder.
+	LinkLeadsOut = "a link that leads outside the synced folder, which is not synced"
+	// linkLeadsToGit is the problem of a link to files from which Git runs programs.
+	linkLeadsToGit = "a link into .git, which is not synced"
+	// linkClimbsLate is the problem of a link whose end depends on other links.
+	linkClimbsLate = "a link with '..' after a folder's name, which is not synced: write its target without that"
+	// maxTargetLength is the longest target that each system takes.
+	maxTargetLength = 247
 )
 
-// whyNotCarried tells why a link is not carried, or nothing. Its target may climb only at its start, as often as there are
-// folders above it: then all that follows lies below a real folder of the tree, whatever else becomes a link later.
-func whyNotCarried(name, target string) string {
-	if target == "" || len(target) > maxTarget || strings.HasPrefix(target, "/") || strings.ContainsAny(target, "\x00\\:") {
-		return LeadsOut
+// checkTarget returns why a link is not synced, or nothing. A target may have ".." only at its start, once for each
+// folder above the link: then the rest lies below a real folder of the tree, whatever else becomes a link later.
+func checkTarget(name, target string) string {
+	if target == "" || len(target) > maxTargetLength || strings.HasPrefix(target, "/") || strings.ContainsAny(target, "\x00\\:") {
+		return LinkLeadsOut
 	}
 	up, down := 0, false
 	for part := range strings.SplitSeq(target, "/") {
@@ -33,21 +33,21 @@ func whyNotCarried(name, target string) string {
 		case part != "..":
 			down = true
 			if strings.EqualFold(part, ".git") {
-				return leadsToGit
+				return linkLeadsToGit
 			}
 		case down:
-			return winds
+			return linkClimbsLate
 		default:
 			up++
 		}
 	}
 	if up > strings.Count(name, "/") {
-		return LeadsOut
+		return LinkLeadsOut
 	}
 	return ""
 }
 
-// rules decide what of a tree is synced, on either side alike.
+// rules decide which entries of a tree are synced; both sides have the same.
 type rules struct {
 	ignorer ignore.Ignorer
 	cache   map[ignore.IgnoreCacheKey]ignore.IgnoreCacheValue
@@ -58,23 +58,23 @@ func newRules(ignores []string) (*rules, error) {
 	return &rules{ignorer, map[ignore.IgnoreCacheKey]ignore.IgnoreCacheValue{}}, err
 }
 
-// maxCached bounds what is remembered of paths: the other end names them.
-const maxCached = 1 << 20
+// The other end chooses how many paths there are: maxCachedPaths limits the memory that they take.
+const maxCachedPaths = 1 << 20
 
-func (r *rules) of(name string, folder bool) (status ignore.IgnoreStatus, inside bool) {
+func (r *rules) match(name string, folder bool) (status ignore.IgnoreStatus, inside bool) {
 	key := ignore.IgnoreCacheKey{Path: name, Directory: folder}
 	known, found := r.cache[key]
 	if !found {
 		known.Status, known.ContinueTraversal = r.ignorer.Ignore(name, folder)
-		if len(r.cache) < maxCached {
+		if len(r.cache) < maxCachedPaths {
 			r.cache[key] = known
 		}
 	}
 	return known.Status, known.ContinueTraversal
 }
 
-// restrict applies the rules to what the other end says is at a path, as if it had been found here: what is ignored is not
-// tracked, whatever it was called there.
+// restrict applies the rules to an entry that the other end reports, as if it had been found here: what is ignored is
+// untracked, whatever the other end calls it.
 func (r *rules) restrict(name string, entry *core.Entry) *core.Entry {
 	if entry == nil {
 		return nil
@@ -82,28 +82,28 @@ func (r *rules) restrict(name string, entry *core.Entry) *core.Entry {
 	masked := false
 	for at := range len(name) {
 		if name[at] == '/' {
-			above, ended := r.step(name[:at], true, masked)
+			above, ended := r.descend(name[:at], true, masked)
 			if ended {
-				return untracked()
+				return newUntracked()
 			}
 			masked = above
 		}
 	}
 	if name == "" {
-		return r.folder(name, entry, false)
+		return r.restrictFolder(name, entry, false)
 	}
-	return r.entry(name, entry, masked)
+	return r.restrictEntry(name, entry, masked)
 }
 
-func untracked() *core.Entry { return &core.Entry{Kind: core.EntryKind_Untracked} }
+func newUntracked() *core.Entry { return &core.Entry{Kind: core.EntryKind_Untracked} }
 
 func isFolder(entry *core.Entry) bool {
 	return entry.Kind == core.EntryKind_Directory || entry.Kind == core.EntryKind_PhantomDirectory
 }
 
-// step says whether what is at a path lies under an ignored folder, and whether nothing below is to be looked at.
-func (r *rules) step(name string, folder, masked bool) (below, ended bool) {
-	status, inside := r.of(name, folder)
+// descend reports whether a path is ignored together with what is below, and whether nothing below can be unignored.
+func (r *rules) descend(name string, folder, masked bool) (below, ended bool) {
+	status, inside := r.match(name, folder)
 	switch status {
 	case ignore.IgnoreStatusIgnored:
 		return true, !inside
@@ -113,24 +113,24 @@ func (r *rules) step(name string, folder, masked bool) (below, ended bool) {
 	return masked, masked && !inside
 }
 
-func (r *rules) entry(name string, entry *core.Entry, masked bool) *core.Entry {
+func (r *rules) restrictEntry(name string, entry *core.Entry, masked bool) *core.Entry {
 	switch entry.Kind {
 	case core.EntryKind_Untracked, core.EntryKind_Problematic:
-		return shortened(entry)
+		return shortenProblem(entry)
 	}
-	masked, ended := r.step(name, isFolder(entry), masked)
+	masked, ended := r.descend(name, isFolder(entry), masked)
 	switch {
 	case ended:
-		return untracked()
+		return newUntracked()
 	case isFolder(entry):
-		return r.folder(name, entry, masked)
+		return r.restrictFolder(name, entry, masked)
 	case entry.Kind == core.EntryKind_SymbolicLink:
-		return checkedLink(name, entry)
+		return checkLink(name, entry)
 	}
 	return entry
 }
 
-func (r *rules) folder(name string, entry *core.Entry, masked bool) *core.Entry {
+func (r *rules) restrictFolder(name string, entry *core.Entry, masked bool) *core.Entry {
 	if !isFolder(entry) {
 		return entry
 	}
@@ -139,42 +139,42 @@ func (r *rules) folder(name string, entry *core.Entry, masked bool) *core.Entry 
 		result.Kind = core.EntryKind_PhantomDirectory
 	}
 	for child, inside := range entry.Contents {
-		if strings.HasPrefix(child, Temporary) || strings.ContainsRune(child, 0) {
+		if strings.HasPrefix(child, TemporaryPrefix) || strings.ContainsRune(child, 0) {
 			continue
 		}
 		if result.Contents == nil {
 			result.Contents = make(map[string]*core.Entry, len(entry.Contents))
 		}
-		result.Contents[child] = r.entry(Join(name, child), inside, masked)
+		result.Contents[child] = r.restrictEntry(Join(name, child), inside, masked)
 	}
 	return result
 }
 
-// maxReason is as much as is told of a problem.
-const maxReason = 300
+// maxProblemLength is how many bytes of a problem are shown.
+const maxProblemLength = 300
 
-func shortened(entry *core.Entry) *core.Entry {
-	if len(entry.Problem) <= maxReason {
+func shortenProblem(entry *core.Entry) *core.Entry {
+	if len(entry.Problem) <= maxProblemLength {
 		return entry
 	}
-	return &core.Entry{Kind: entry.Kind, Problem: strings.ToValidUTF8(entry.Problem[:maxReason], "")}
+	return &core.Entry{Kind: entry.Kind, Problem: strings.ToValidUTF8(entry.Problem[:maxProblemLength], "")}
 }
 
-func checkedLink(name string, entry *core.Entry) *core.Entry {
-	if why := whyNotCarried(name, entry.Target); why != "" {
+func checkLink(name string, entry *core.Entry) *core.Entry {
+	if why := checkTarget(name, entry.Target); why != "" {
 		return &core.Entry{Kind: core.EntryKind_Problematic, Problem: why}
 	}
 	return entry
 }
 
-// checkedLinks is a tree in which the links that are not carried are problems. What has none is the very same.
-func checkedLinks(name string, entry *core.Entry) *core.Entry {
+// checkLinks replaces links that are not synced by problems. A tree without such links is returned as it is.
+func checkLinks(name string, entry *core.Entry) *core.Entry {
 	if entry == nil || entry.Kind == core.EntryKind_SymbolicLink {
-		return checkedOrNothing(name, entry)
+		return checkLinkOrNil(name, entry)
 	}
 	result := entry
 	for child, inside := range entry.Contents {
-		checked := checkedLinks(Join(name, child), inside)
+		checked := checkLinks(Join(name, child), inside)
 		if checked == inside {
 			continue
 		}
@@ -186,29 +186,29 @@ func checkedLinks(name string, entry *core.Entry) *core.Entry {
 	return result
 }
 
-func checkedOrNothing(name string, entry *core.Entry) *core.Entry {
+func checkLinkOrNil(name string, entry *core.Entry) *core.Entry {
 	if entry == nil {
 		return nil
 	}
-	return checkedLink(name, entry)
+	return checkLink(name, entry)
 }
 
-// staying is a change's new entry without the links that would lead out of the folder as it is on the disk now, through
-// another link there, and the paths of these.
-func (t *Tree) staying(name string, entry *core.Entry) (kept *core.Entry, out []string) {
+// removeEscapingLinks returns an entry without the links that would lead out of the folder through another link that is
+// on the disk now, and the paths of those removed.
+func (t *Tree) removeEscapingLinks(name string, entry *core.Entry) (kept *core.Entry, out []string) {
 	if entry == nil {
 		return nil, nil
 	}
 	if entry.Kind == core.EntryKind_SymbolicLink {
 		folder := strings.TrimPrefix(path.Dir("/"+name), "/")
-		if whyNotCarried(name, entry.Target) != "" || !t.root.StaysInside(folder, entry.Target) {
+		if checkTarget(name, entry.Target) != "" || !t.root.StaysInside(folder, entry.Target) {
 			return nil, []string{name}
 		}
 		return entry, nil
 	}
 	kept = entry
 	for child, inside := range entry.Contents {
-		stays, leaving := t.staying(Join(name, child), inside)
+		stays, leaving := t.removeEscapingLinks(Join(name, child), inside)
 		out = append(out, leaving...)
 		if stays == inside {
 			continue

@@ -17,15 +17,15 @@ func link(target string) *core.Entry {
 func TestLinksThatLeadOutAreNotCarried(t *testing.T) {
 	for target, why := range map[string]string{
 		"file": "", "../file": "", "../../file": "", ".././../file": "", "./folder/file": "", "..": "", "name..": "",
-		"../../../file": LeadsOut, "../..//../file": LeadsOut, "d//../../home/.bashrc": winds, "k/../outside.txt": winds,
-		"/etc/passwd": LeadsOut, "": LeadsOut, "../../.git/config": leadsToGit, ".GIT/hooks": leadsToGit, ".git": leadsToGit,
-		"C:/x": LeadsOut, "..\\..\\x": LeadsOut, "a\x00b": LeadsOut,
+		"../../../file": LinkLeadsOut, "../..//../file": LinkLeadsOut, "d//../../home/.bashrc": linkClimbsLate, "k/../outside.txt": linkClimbsLate,
+		"/etc/passwd": LinkLeadsOut, "": LinkLeadsOut, "../../.git/config": linkLeadsToGit, ".GIT/hooks": linkLeadsToGit, ".git": linkLeadsToGit,
+		"C:/x": LinkLeadsOut, "..\\..\\x": LinkLeadsOut, "a\x00b": LinkLeadsOut,
 	} {
-		if said := whyNotCarried("a/b/link", target); said != why {
+		if said := checkTarget("a/b/link", target); said != why {
 			t.Errorf("%q: %q, and not %q", target, said, why)
 		}
 	}
-	if whyNotCarried("link", "../x") != LeadsOut || whyNotCarried("link", "./x") != "" {
+	if checkTarget("link", "../x") != LinkLeadsOut || checkTarget("link", "./x") != "" {
 		t.Error("at the top")
 	}
 }
@@ -39,7 +39,7 @@ func TestRulesAreThoseOfThisEnd(t *testing.T) {
 		&core.Change{Path: "c", New: &core.Entry{Kind: core.EntryKind_Directory}},
 		&core.Change{Path: "c/out", New: link("d//../../../home/.bashrc")},
 		&core.Change{Path: "c/in", New: link("../b")},
-		&core.Change{Path: "c/" + Temporary + "x", New: file()},
+		&core.Change{Path: "c/" + TemporaryPrefix + "x", New: file()},
 	)
 	must(t, err)
 	kind := func(names ...string) string {
@@ -93,7 +93,7 @@ func TestLinksHereThatLeadOutAreProblems(t *testing.T) {
 	must(t, os.Symlink("k/../outside.txt", filepath.Join(root, "winds")))
 	view, err := planted(t, root).Scan(context.Background(), true)
 	must(t, err)
-	if view.Content.Contents["out"].Problem != winds || view.Content.Contents["winds"].Problem != winds ||
+	if view.Content.Contents["out"].Problem != linkClimbsLate || view.Content.Contents["winds"].Problem != linkClimbsLate ||
 		view.Content.Contents["k"].Target != "." {
 		t.Fatal(view.Content)
 	}

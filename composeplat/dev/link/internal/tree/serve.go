@@ -14,13 +14,13 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// Serve does with the tree what is asked over the stream, until the stream ends.
+// Serve answers the requests of a Remote from the tree, until the stream ends.
 func Serve(t *Tree, stream io.ReadWriteCloser) error {
-	s := &server{tree: t, frames: wire.NewFrames(stream, limits.Of)}
+	s := &server{tree: t, frames: wire.NewFrames(stream, limits.Lookup)}
 	ended := make(chan struct{})
 	defer close(ended)
 	defer stream.Close()
-	go s.tell(ended)
+	go s.sendChanges(ended)
 	for {
 		kind, body, err := s.frames.Read()
 		if err != nil {
@@ -38,16 +38,16 @@ type server struct {
 	sent   *View
 }
 
-func (s *server) tell(ended <-chan struct{}) {
+func (s *server) sendChanges(ended <-chan struct{}) {
 	trouble := ""
 	for {
 		select {
 		case <-ended:
 			return
 		case <-s.tree.Changed():
-			if now := s.tree.Trouble(); now != trouble {
+			if now := s.tree.WatchError(); now != trouble {
 				trouble = now
-				_ = s.frames.Send(frameTrouble, []byte(now))
+				_ = s.frames.Send(frameWatchError, []byte(now))
 			}
 			if s.frames.Send(frameChanged, nil) != nil {
 				return
@@ -56,7 +56,7 @@ func (s *server) tell(ended <-chan struct{}) {
 	}
 }
 
-// answer returns an error when the stream is of no more use; what else fails is told in a frame.
+// answer returns an error if the stream can't be used any more; other failures are sent to the Remote.
 func (s *server) answer(kind byte, body []byte) error {
 	var reply []byte
 	var err error
@@ -68,8 +68,8 @@ func (s *server) answer(kind byte, body []byte) error {
 		return s.stage(in)
 	case frameSupply:
 		return s.supply(in)
-	case frameKeep:
-		reply, err = s.keep(in)
+	case frameCopies:
+		reply, err = s.stageCopies(in)
 	case frameChange:
 		reply, err = s.change(in)
 	case frameModes:
@@ -115,7 +115,7 @@ func (s *server) scan(in *bytes.Reader) ([]byte, error) {
 		changes[i] = &core.Change{Path: change.Path, New: change.New}
 	}
 	s.sent = view
-	return packed(answer, changes)
+	return packMessages(answer, changes)
 }
 
 func (s *server) stage(in *bytes.Reader) error {
@@ -135,7 +135,7 @@ func (s *server) stage(in *bytes.Reader) error {
 			at++
 		}
 	}
-	reply, err := packed(answer, signatures)
+	reply, err := packMessages(answer, signatures)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *server) stage(in *bytes.Reader) error {
 	if len(needed) == 0 {
 		return nil
 	}
-	if err := rsync.DecodeToReceiver(&partSource{next: s.frames.Read, signatures: signatures}, uint64(len(needed)), receiver); err != nil {
+	if err := rsync.DecodeToReceiver(&partDecoder{next: s.frames.Read, signatures: signatures}, uint64(len(needed)), receiver); err != nil {
 		return err
 	}
 	if kind, _, err := s.frames.Read(); err != nil || kind != framePartEnd {
@@ -159,23 +159,23 @@ func (s *server) supply(in *bytes.Reader) error {
 	if err := wire.ReceiveHead(in, &request); err != nil {
 		return err
 	}
-	signatures, err := unpack(in, newSignature, len(request.Paths))
+	signatures, err := unpackMessages(in, newSignature, len(request.Paths))
 	if err != nil {
 		return err
 	}
-	return s.tree.Supply(request.Paths, signatures, rsync.NewEncodingReceiver(parts{s.frames}))
+	return s.tree.Supply(request.Paths, signatures, rsync.NewEncodingReceiver(partEncoder{s.frames}))
 }
 
-func (s *server) keep(in *bytes.Reader) ([]byte, error) {
+func (s *server) stageCopies(in *bytes.Reader) ([]byte, error) {
 	var request stageRequest
 	if err := wire.ReceiveHead(in, &request); err != nil {
 		return nil, err
 	}
-	had, err := s.tree.Keep(request.Paths, request.Digests)
+	had, err := s.tree.StageCopies(request.Paths, request.Digests)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(keepAnswer{Had: had})
+	return json.Marshal(copiesAnswer{Had: had})
 }
 
 func (s *server) change(in *bytes.Reader) ([]byte, error) {
@@ -183,7 +183,7 @@ func (s *server) change(in *bytes.Reader) ([]byte, error) {
 	if err := wire.ReceiveHead(in, &nothing); err != nil {
 		return nil, err
 	}
-	changes, err := unpack(in, newChange, -1)
+	changes, err := unpackMessages(in, newChange, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -200,11 +200,11 @@ func (s *server) change(in *bytes.Reader) ([]byte, error) {
 	for i, result := range outcome.Results {
 		results[i] = &core.Archive{Content: result}
 	}
-	reply, err := packed(changeAnswer{Results: len(results), Missing: outcome.Missing}, results)
+	reply, err := packMessages(changeAnswer{Results: len(results), Missing: outcome.Missing}, results)
 	if err != nil {
 		return nil, err
 	}
-	problems, err := packed(struct{}{}, outcome.Problems)
+	problems, err := packMessages(struct{}{}, outcome.Problems)
 	return append(reply, problems...), err
 }
 

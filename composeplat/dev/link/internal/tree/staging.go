@@ -13,20 +13,22 @@ import (
 	"composeplat/link/internal/beneath"
 )
 
-// staged keeps contents that are about to be put in place. They outlive a link that is cut, but not the process: then it
-// is begun again. The engine's own store would cost another rename for each file.
-type staged struct {
+// A stagingArea keeps contents until a Transition puts them in place. They survive a lost link, but not the process: the
+// next one starts with an empty folder. The engine's own store would cost another rename for each file.
+type stagingArea struct {
 	place  beneath.Place
 	lock   sync.Mutex
 	folder *beneath.Folder
 	next   int
-	have   map[string]string
+	files  map[string]string
 }
 
-func newStaged(place beneath.Place) *staged { return &staged{place: place, have: map[string]string{}} }
+func newStagingArea(place beneath.Place) *stagingArea {
+	return &stagingArea{place: place, files: map[string]string{}}
+}
 
-// begin makes the folder, without what another process has left in it.
-func (s *staged) begin() (err error) {
+// begin creates the folder, and removes what another process has left there.
+func (s *stagingArea) begin() (err error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.folder != nil {
@@ -46,7 +48,7 @@ func (s *staged) begin() (err error) {
 }
 
 // clear removes the folder: by its name in the one that holds it, so that a link there is removed and not followed.
-func (s *staged) clear() error {
+func (s *stagingArea) clear() error {
 	above, err := s.place.Folder()
 	if err != nil {
 		return err
@@ -55,35 +57,40 @@ func (s *staged) clear() error {
 	return os.RemoveAll(above.Path() + "/" + s.place.Name())
 }
 
-// end forgets everything.
-func (s *staged) end() {
+// end removes the folder and forgets its contents.
+func (s *stagingArea) end() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.folder != nil {
 		s.folder.Close()
-		s.folder, s.next, s.have = nil, 0, map[string]string{}
+		s.folder, s.next, s.files = nil, 0, map[string]string{}
 		_ = s.clear()
 	}
 }
 
-func (s *staged) contains(path string, digest []byte) bool {
+func (s *stagingArea) contains(path string, digest []byte) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.have[path+"\x00"+string(digest)] != ""
+	return s.files[path+"\x00"+string(digest)] != ""
 }
 
 // Provide implements the engine's Provider.
-func (s *staged) Provide(path string, digest []byte) (string, error) {
+func (s *stagingArea) Provide(path string, digest []byte) (string, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if file := s.have[path+"\x00"+string(digest)]; file != "" && s.folder != nil {
-		return s.folder.Path() + "/" + file, nil
+	if s.folder == nil {
+		return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	return "", &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	file := s.files[path+"\x00"+string(digest)]
+	if file == "" {
+		// The engine counts contents as missing when their path leads nowhere, and not when there is no path.
+		file = notStaged
+	}
+	return s.folder.Path() + "/" + file, nil
 }
 
 // Sink implements the engine's Sinker.
-func (s *staged) Sink(path string) (io.WriteCloser, error) {
+func (s *stagingArea) Sink(path string) (io.WriteCloser, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if s.folder == nil {
@@ -95,11 +102,14 @@ func (s *staged) Sink(path string) (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sink{staged: s, path: path, name: name, file: file, hash: sha256.New()}, nil
+	return &sink{area: s, path: path, name: name, file: file, hash: sha256.New()}, nil
 }
 
+// notStaged is a name that no staged file has: they are numbered.
+const notStaged = "missing"
+
 type sink struct {
-	staged *staged
+	area   *stagingArea
 	path   string
 	name   string
 	file   *os.File
@@ -118,14 +128,14 @@ func (s *sink) Write(content []byte) (int, error) {
 
 func (s *sink) Close() error {
 	err := errors.Join(s.failed, s.file.Close())
-	s.staged.lock.Lock()
-	defer s.staged.lock.Unlock()
-	if err != nil && s.staged.folder != nil {
-		_ = s.staged.folder.Remove(s.name)
+	s.area.lock.Lock()
+	defer s.area.lock.Unlock()
+	if err != nil && s.area.folder != nil {
+		_ = s.area.folder.Remove(s.name)
 	}
 	if err != nil {
 		return err
 	}
-	s.staged.have[s.path+"\x00"+string(s.hash.Sum(nil))] = s.name
+	s.area.files[s.path+"\x00"+string(s.hash.Sum(nil))] = s.name
 	return nil
 }

@@ -1,5 +1,7 @@
-// Package tree is one synced folder on one side: what is in it, what changes in it, and how it is changed. A Tree is the
-// folder on this machine, a Remote the one at the other end of a stream. It does not know what should be in it.
+// Package tree is one synced folder on one side. It owns scanning and watching it, staging contents and changing it: a
+// Tree does so for a folder on this machine, a Remote for the folder at the other end of a stream, which Serve answers.
+//
+// It must not know what the folder should hold: which side's change wins is decided by package machine alone.
 package tree
 
 import (
@@ -31,13 +33,14 @@ import (
 	"composeplat/link/internal/beneath"
 )
 
-// Temporary begins every name that the engine makes for its own use: never synced, never watched.
-const Temporary = filesystem.TemporaryNamePrefix
+// TemporaryPrefix is the start of the names of the engine's own files, which are neither synced nor watched.
+const TemporaryPrefix = filesystem.TemporaryNamePrefix
 
-// The kernel stamps files by a coarse clock: what was written this near a scan may change again under the same stamp.
-const clockTick = 20 * time.Millisecond
+// The kernel's timestamps are coarse: a file that was written this shortly before a scan may change again and keep its
+// timestamp.
+const clockGranularity = 20 * time.Millisecond
 
-// A View is what a scan has found. It must not be changed.
+// A View is the result of a scan. It must not be modified.
 type View struct {
 	Content *core.Entry
 	Modes   map[string]uint32
@@ -47,52 +50,52 @@ type View struct {
 
 // Side is a folder at either end. Its methods are called one after another; Changed and Trouble at any time.
 type Side interface {
-	// Scan looks at what may have changed, or, when full, at everything.
+	// Scan reads what may have changed since the last scan, or everything if full.
 	Scan(ctx context.Context, full bool) (*View, error)
-	// Stage prepares contents for Transition, and says which of them must be supplied to the receiver.
+	// Stage prepares contents for Transition, and returns the paths whose contents must be supplied to the receiver.
 	Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signature, rsync.Receiver, error)
-	// Keep prepares contents that the folder itself has, and says which it had.
-	Keep(paths []string, digests [][]byte) ([]bool, error)
+	// StageCopies prepares contents that the folder itself holds, and returns for each path whether it does.
+	StageCopies(paths []string, digests [][]byte) ([]bool, error)
 	Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error
 	Transition(ctx context.Context, changes []*core.Change) (*Outcome, error)
 	SetModes(modes map[string]uint32) (refused map[string]string, err error)
 	Changed() <-chan struct{}
-	// Trouble is what hinders the watching, or nothing.
-	Trouble() string
+	// WatchError is the reason why the folder can't be watched, or empty.
+	WatchError() string
 	Close() error
 }
 
-// An Outcome says what became of a transition: one result for each change.
+// An Outcome is the result of a Transition: one entry for each change.
 type Outcome struct {
 	Results  []*core.Entry
 	Problems []*core.Problem
 	Missing  bool
 }
 
-// ErrLost is why nothing more can be asked of a side.
-var ErrLost = errors.New("the container is lost")
+// ErrLost means that the other end can't be asked any more.
+var ErrLost = errors.New("the connection to the container is lost")
 
 // Tree is a Side on this machine.
 type Tree struct {
 	place beneath.Place
-	// root is what the place led to when it was last looked at; all that is done until then is done there.
+	// root is the folder that the last scan found at the place: Stage and Transition work in that very folder.
 	root    *beneath.Folder
 	ignorer ignore.Ignorer
-	store   *staged
+	staging *stagingArea
 	watch   *Watch
 
-	lock    sync.Mutex
-	hasher  hash.Hash
-	cache   *core.Cache
-	ignored ignore.IgnoreCache
-	last    *core.Snapshot
-	view    *View
-	recheck map[string]bool
-	racy    []string
-	full    bool
+	lock        sync.Mutex
+	hasher      hash.Hash
+	cache       *core.Cache
+	ignoreCache ignore.IgnoreCache
+	snapshot    *core.Snapshot
+	view        *View
+	recheck     map[string]bool
+	racy        []string
+	full        bool
 }
 
-// NewTree watches the folder of a place. Staging must be where files can be renamed from into it, for speed.
+// NewTree watches the folder of a place. Staging should be on the same filesystem, so that files can be renamed.
 func NewTree(place beneath.Place, ignores []string, staging beneath.Place, cache *core.Cache) (*Tree, error) {
 	ignorer, err := NewIgnorer(ignores)
 	if err != nil {
@@ -108,7 +111,7 @@ func NewTree(place beneath.Place, ignores []string, staging beneath.Place, cache
 	return &Tree{
 		place:   place,
 		ignorer: ignorer,
-		store:   newStaged(staging),
+		staging: newStagingArea(staging),
 		watch:   NewWatch(place, watched),
 		hasher:  sha256.New(),
 		cache:   cache,
@@ -117,7 +120,7 @@ func NewTree(place beneath.Place, ignores []string, staging beneath.Place, cache
 	}, nil
 }
 
-// NewIgnorer reads patterns in the syntax of .dockerignore files; empty lines and comments say nothing.
+// NewIgnorer parses patterns in the syntax of .dockerignore files, without empty lines and comments.
 func NewIgnorer(ignores []string) (ignore.Ignorer, error) {
 	var patterns []string
 	for _, pattern := range ignores {
@@ -133,13 +136,13 @@ func NewIgnorer(ignores []string) (ignore.Ignorer, error) {
 }
 
 func (t *Tree) Changed() <-chan struct{} { return t.watch.Changed() }
-func (t *Tree) Trouble() string          { return t.watch.Trouble() }
+func (t *Tree) WatchError() string       { return t.watch.Error() }
 
-// Close ends the watching and lets go of the folder. Nothing more may be asked of the Tree then.
+// Close stops watching and closes the folder. The Tree must not be used afterwards.
 func (t *Tree) Close() error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.store.end()
+	t.staging.end()
 	if t.root != nil {
 		t.root.Close()
 		t.root = nil
@@ -147,61 +150,61 @@ func (t *Tree) Close() error {
 	return t.watch.Close()
 }
 
-// Cache is what the next Tree of this folder can begin with.
+// Cache returns the digests by timestamp, with which the next Tree of this folder can start.
 func (t *Tree) Cache() *core.Cache {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	t.blur()
+	t.forgetRacy()
 	return t.cache
 }
 
 func (t *Tree) Scan(ctx context.Context, full bool) (*View, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	touched, all := t.watch.Take()
+	touched, all := t.watch.TakeTouched()
 	for path := range touched {
 		t.recheck[path] = true
 	}
 	t.full = t.full || all || full
-	t.blur()
-	if err := t.enter(); err != nil {
+	t.forgetRacy()
+	if err := t.openRoot(); err != nil {
 		t.full = true
 		return nil, err
 	}
 	var baseline *core.Snapshot
 	if !t.full {
-		baseline = t.last
+		baseline = t.snapshot
 		if baseline != nil && len(t.recheck) == 0 {
 			return t.view, nil
 		}
 	}
 	began := time.Now()
-	snapshot, cache, ignored, err := t.look(ctx, baseline)
+	snapshot, cache, ignored, err := t.scanRoot(ctx, baseline)
 	if err != nil {
 		t.full = true
 		return nil, err
 	}
 	t.full = false
 	t.recheck = map[string]bool{}
-	t.last, t.cache, t.ignored = snapshot, cache, ignored
-	// The same view as before tells the caller that nothing has changed.
+	t.snapshot, t.cache, t.ignoreCache = snapshot, cache, ignored
+	// Callers take the same pointer as before to mean that nothing has changed.
 	modes := t.modes()
-	content := checkedLinks("", snapshot.Content)
+	content := checkLinks("", snapshot.Content)
 	if t.view == nil || !content.Equal(t.view.Content, true) || !maps.Equal(modes, t.view.Modes) {
 		t.view = &View{Content: content, Modes: modes, Files: snapshot.Files, Bytes: snapshot.TotalFileSize}
 	}
 	ended := time.Now()
 	for path, entry := range cache.Entries {
 		stamp := entry.ModificationTime.AsTime()
-		if stamp.After(began.Add(-clockTick)) && stamp.Before(ended.Add(clockTick)) {
+		if stamp.After(began.Add(-clockGranularity)) && stamp.Before(ended.Add(clockGranularity)) {
 			t.racy = append(t.racy, path)
 		}
 	}
 	return t.view, nil
 }
 
-// enter finds the folder of the place anew; where another one is there now, all of it is to be looked at.
-func (t *Tree) enter() error {
+// openRoot opens the folder at the place. If it is another one than before, the next scan is a full one.
+func (t *Tree) openRoot() error {
 	root, err := t.place.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		root, err = nil, nil
@@ -219,33 +222,33 @@ func (t *Tree) enter() error {
 	return nil
 }
 
-// look reads the folder by its descriptor. One that is not there has nothing in it, which is not to be empty.
-func (t *Tree) look(ctx context.Context, baseline *core.Snapshot) (*core.Snapshot, *core.Cache, ignore.IgnoreCache, error) {
+// scanRoot scans the folder by its descriptor. A folder that does not exist has no content, which is not an empty one.
+func (t *Tree) scanRoot(ctx context.Context, baseline *core.Snapshot) (*core.Snapshot, *core.Cache, ignore.IgnoreCache, error) {
 	if t.root == nil {
 		return &core.Snapshot{}, &core.Cache{}, nil, nil
 	}
-	return core.Scan(ctx, t.root.Path(), baseline, t.recheck, t.hasher, t.cache, t.ignorer, t.ignored,
+	return core.Scan(ctx, t.root.Path(), baseline, t.recheck, t.hasher, t.cache, t.ignorer, t.ignoreCache,
 		behavior.ProbeMode_ProbeModeAssume, core.SymbolicLinkMode_SymbolicLinkModePortable,
 		core.PermissionsMode_PermissionsModePortable)
 }
 
-// errGone is why nothing can be done in a folder.
-var errGone = errors.New("the folder is not there")
+// errNoFolder is returned when there is no folder to work in.
+var errNoFolder = errors.New("the folder does not exist")
 
-// blur makes the next scan read again the files whose stamps prove nothing.
-func (t *Tree) blur() {
+// forgetRacy makes the next scan read those files again whose timestamps prove nothing.
+func (t *Tree) forgetRacy() {
 	for _, name := range t.racy {
 		if entry := t.cache.Entries[name]; entry != nil {
 			blurred := proto.Clone(entry).(*core.CacheEntry)
 			blurred.ModificationTime = &timestamppb.Timestamp{}
 			t.cache.Entries[name] = blurred
-			t.recheck[parentOf(name)] = true
+			t.recheck[parentPath(name)] = true
 		}
 	}
 	t.racy = nil
 }
 
-func parentOf(name string) string {
+func parentPath(name string) string {
 	if folder := path.Dir(name); folder != "." {
 		return folder
 	}
@@ -257,9 +260,9 @@ func (t *Tree) modes() map[string]uint32 {
 	for name, entry := range t.cache.Entries {
 		modes[name] = entry.Mode & 0o777
 	}
-	Walk("", t.last.Content, func(name string, entry *core.Entry) {
+	Walk("", t.snapshot.Content, func(name string, entry *core.Entry) {
 		if name != "" && entry.Kind == core.EntryKind_Directory {
-			if status, err := t.root.Status(name); err == nil && status.Mode&unix.S_IFMT == unix.S_IFDIR {
+			if status, err := t.root.Stat(name); err == nil && status.Mode&unix.S_IFMT == unix.S_IFDIR {
 				modes[name] = uint32(status.Mode) & 0o777
 			}
 		}
@@ -267,7 +270,7 @@ func (t *Tree) modes() map[string]uint32 {
 	return modes
 }
 
-// Walk visits an entry and all that is in it, folders before what they hold.
+// Walk visits an entry and everything in it, folders before their contents.
 func Walk(name string, entry *core.Entry, visit func(name string, entry *core.Entry)) {
 	if entry == nil {
 		return
@@ -278,7 +281,7 @@ func Walk(name string, entry *core.Entry, visit func(name string, entry *core.En
 	}
 }
 
-// Join puts a name after the path of its folder, of which the root's is empty.
+// Join returns the path of a name in a folder; the root's path is empty.
 func Join(folder, name string) string {
 	if folder == "" {
 		return name
@@ -290,9 +293,9 @@ func (t *Tree) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signa
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if len(paths) != len(digests) {
-		return nil, nil, nil, errors.New("paths and digests are not as many")
+		return nil, nil, nil, errors.New("the numbers of paths and digests differ")
 	}
-	own, opener, err := t.open()
+	own, opener, err := t.beginStaging()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -301,7 +304,7 @@ func (t *Tree) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signa
 	var signatures []*rsync.Signature
 	engine := rsync.NewEngine()
 	for i, path := range paths {
-		if t.store.contains(path, digests[i]) || t.keep(path, digests[i], own, opener) {
+		if t.staging.contains(path, digests[i]) || t.stageCopy(path, digests[i], own, opener) {
 			continue
 		}
 		signature := &rsync.Signature{}
@@ -318,43 +321,43 @@ func (t *Tree) Stage(paths []string, digests [][]byte) ([]string, []*rsync.Signa
 	if len(needed) == 0 {
 		return nil, nil, nil, nil
 	}
-	receiver, err := rsync.NewReceiver(t.root.Path(), needed, signatures, t.store)
+	receiver, err := rsync.NewReceiver(t.root.Path(), needed, signatures, t.staging)
 	return needed, signatures, receiver, err
 }
 
-func (t *Tree) Keep(paths []string, digests [][]byte) ([]bool, error) {
+func (t *Tree) StageCopies(paths []string, digests [][]byte) ([]bool, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if len(paths) != len(digests) {
-		return nil, errors.New("paths and digests are not as many")
+		return nil, errors.New("the numbers of paths and digests differ")
 	}
-	own, opener, err := t.open()
+	own, opener, err := t.beginStaging()
 	if err != nil {
 		return nil, err
 	}
 	defer opener.Close()
 	had := make([]bool, len(paths))
 	for i, path := range paths {
-		had[i] = t.keep(path, digests[i], own, opener)
+		had[i] = t.stageCopy(path, digests[i], own, opener)
 	}
 	return had, nil
 }
 
-func (t *Tree) open() (*core.ReverseLookupMap, *filesystem.Opener, error) {
+func (t *Tree) beginStaging() (*core.ReverseLookupMap, *filesystem.Opener, error) {
 	if t.root == nil {
-		return nil, nil, errGone
+		return nil, nil, errNoFolder
 	}
 	own, err := t.cache.GenerateReverseLookupMap()
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := t.store.begin(); err != nil {
+	if err := t.staging.begin(); err != nil {
 		return nil, nil, err
 	}
 	return own, filesystem.NewOpener(t.root.Path()), nil
 }
 
-func (t *Tree) keep(path string, digest []byte, own *core.ReverseLookupMap, opener *filesystem.Opener) bool {
+func (t *Tree) stageCopy(path string, digest []byte, own *core.ReverseLookupMap, opener *filesystem.Opener) bool {
 	source, found := own.Lookup(digest)
 	if !found {
 		return false
@@ -364,7 +367,7 @@ func (t *Tree) keep(path string, digest []byte, own *core.ReverseLookupMap, open
 		return false
 	}
 	defer from.Close()
-	to, err := t.store.Sink(path)
+	to, err := t.staging.Sink(path)
 	if err != nil {
 		return false
 	}
@@ -372,44 +375,44 @@ func (t *Tree) keep(path string, digest []byte, own *core.ReverseLookupMap, open
 	if closed := to.Close(); err != nil || closed != nil {
 		return false
 	}
-	return t.store.contains(path, digest)
+	return t.staging.contains(path, digest)
 }
 
 func (t *Tree) Supply(paths []string, signatures []*rsync.Signature, receiver rsync.Receiver) error {
 	if t.root == nil {
-		return errGone
+		return errNoFolder
 	}
 	return rsync.Transmit(t.root.Path(), paths, signatures, receiver)
 }
 
-// Transition makes files with the least of permissions: SetModes gives them theirs.
+// Transition creates files with the fewest permissions: SetModes sets them.
 func (t *Tree) Transition(ctx context.Context, changes []*core.Change) (*Outcome, error) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.last == nil || t.root == nil {
-		return nil, errGone
+	if t.snapshot == nil || t.root == nil {
+		return nil, errNoFolder
 	}
 	ownership, err := filesystem.NewOwnershipSpecification("", "")
 	if err != nil {
 		return nil, err
 	}
-	safe, refused := t.safe(changes)
+	safe, refused := t.withoutEscapingLinks(changes)
 	results, problems, missing := core.Transition(ctx, t.root.Path(), safe, t.cache,
-		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.last.DecomposesUnicode, t.store)
+		core.SymbolicLinkMode_SymbolicLinkModePortable, 0o600, 0o700, ownership, t.snapshot.DecomposesUnicode, t.staging)
 	for _, change := range changes {
 		t.recheck[change.Path] = true
-		t.recheck[parentOf(change.Path)] = true
+		t.recheck[parentPath(change.Path)] = true
 	}
-	t.store.end()
+	t.staging.end()
 	return &Outcome{Results: results, Problems: append(problems, refused...), Missing: missing}, nil
 }
 
-// safe leaves out of changes the links that would lead out of the folder, and says so of each.
-func (t *Tree) safe(changes []*core.Change) (safe []*core.Change, problems []*core.Problem) {
+// withoutEscapingLinks removes links that would lead out of the folder from changes, and returns a problem for each.
+func (t *Tree) withoutEscapingLinks(changes []*core.Change) (safe []*core.Change, problems []*core.Problem) {
 	for _, change := range changes {
-		kept, out := t.staying(change.Path, change.New)
+		kept, out := t.removeEscapingLinks(change.Path, change.New)
 		for _, name := range out {
-			problems = append(problems, &core.Problem{Path: name, Error: LeadsOut})
+			problems = append(problems, &core.Problem{Path: name, Error: LinkLeadsOut})
 		}
 		if len(out) > 0 {
 			change = &core.Change{Path: change.Path, Old: change.Old, New: kept}
@@ -424,7 +427,7 @@ func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 	defer t.lock.Unlock()
 	refused := map[string]string{}
 	if t.root == nil {
-		return nil, errGone
+		return nil, errNoFolder
 	}
 	for _, name := range slices.Sorted(maps.Keys(modes)) {
 		if err := t.root.SetMode(name, modes[name]&0o777); err != nil {
@@ -433,14 +436,14 @@ func (t *Tree) SetModes(modes map[string]uint32) (map[string]string, error) {
 			}
 			continue
 		}
-		t.recheck[parentOf(name)] = true
+		t.recheck[parentPath(name)] = true
 		t.recheck[name] = true
 	}
 	return refused, nil
 }
 
-// Same tells whether two files' contents are one.
-func Same(one, other *core.Entry) bool {
-	return one != nil && other != nil && one.Kind == core.EntryKind_File && other.Kind == core.EntryKind_File &&
-		bytes.Equal(one.Digest, other.Digest)
+// HaveSameContent reports whether both are files with the same contents.
+func HaveSameContent(left, right *core.Entry) bool {
+	return left != nil && right != nil && left.Kind == core.EntryKind_File && right.Kind == core.EntryKind_File &&
+		bytes.Equal(left.Digest, right.Digest)
 }

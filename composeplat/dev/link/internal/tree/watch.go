@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	quiet    = 20 * time.Millisecond
-	mostWait = 250 * time.Millisecond
-	polling  = time.Second
+	quietPeriod   = 20 * time.Millisecond
+	maxGatherTime = 250 * time.Millisecond
+	pollInterval  = time.Second
 )
 
-// A Watch gathers the folders in which something happened, and says so after a moment of quiet.
+// A Watch collects the folders in which something changed, and signals after a moment without changes.
 type Watch struct {
 	place   beneath.Place
 	ignorer ignore.Ignorer
 	changed chan struct{}
-	kick    chan struct{}
+	wakeup  chan struct{}
 	ended   chan struct{}
 	once    sync.Once
 
 	lock    sync.Mutex
 	touched map[string]bool
 	all     bool
-	trouble string
-	source
+	problem string
+	inotify
 }
 
-// NewWatch begins to watch. Where it can't, it says at each second that everything may have changed.
+// NewWatch starts watching. If that fails, it signals every second that anything may have changed.
 func NewWatch(place beneath.Place, ignorer ignore.Ignorer) *Watch {
 	w := &Watch{
 		place: place, ignorer: ignorer,
-		changed: make(chan struct{}, 1), kick: make(chan struct{}, 1), ended: make(chan struct{}),
+		changed: make(chan struct{}, 1), wakeup: make(chan struct{}, 1), ended: make(chan struct{}),
 		touched: map[string]bool{}, all: true,
 	}
 	w.begin()
@@ -47,14 +47,14 @@ func NewWatch(place beneath.Place, ignorer ignore.Ignorer) *Watch {
 
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-func (w *Watch) Trouble() string {
+func (w *Watch) Error() string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	return w.trouble
+	return w.problem
 }
 
-// Take hands over what has happened since it was last called. What it leaves out will be signaled.
-func (w *Watch) Take() (touched map[string]bool, all bool) {
+// TakeTouched returns the folders touched since the last call, and whether any other may be. Later ones are signaled.
+func (w *Watch) TakeTouched() (touched map[string]bool, all bool) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	touched, all = w.touched, w.all
@@ -70,7 +70,7 @@ func (w *Watch) Close() error {
 	return nil
 }
 
-// touch notes folders; it must be called with the lock held.
+// touch records a folder. The lock must be held.
 func (w *Watch) touch(folder string) {
 	w.touched[folder] = true
 	w.wake()
@@ -83,13 +83,13 @@ func (w *Watch) touchAll() {
 
 func (w *Watch) wake() {
 	select {
-	case w.kick <- struct{}{}:
+	case w.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 func (w *Watch) gather() {
-	poll := time.NewTicker(polling)
+	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
 		select {
@@ -97,29 +97,29 @@ func (w *Watch) gather() {
 			return
 		case <-poll.C:
 			w.lock.Lock()
-			if w.trouble != "" || w.blind() {
+			if w.problem != "" || w.isBlind() {
 				w.all = true
 				w.lock.Unlock()
 				w.signal()
 			} else {
 				w.lock.Unlock()
 			}
-		case <-w.kick:
-			w.settle()
+		case <-w.wakeup:
+			w.waitUntilQuiet()
 			w.signal()
 		}
 	}
 }
 
-func (w *Watch) settle() {
-	last := time.NewTimer(mostWait)
+func (w *Watch) waitUntilQuiet() {
+	last := time.NewTimer(maxGatherTime)
 	defer last.Stop()
 	for {
-		rest := time.NewTimer(quiet)
+		rest := time.NewTimer(quietPeriod)
 		select {
 		case <-rest.C:
 			return
-		case <-w.kick:
+		case <-w.wakeup:
 			rest.Stop()
 		case <-last.C:
 			rest.Stop()
@@ -138,7 +138,7 @@ func (w *Watch) signal() {
 	}
 }
 
-func (w *Watch) skips(name string, folder bool) bool {
+func (w *Watch) isSkipped(name string, folder bool) bool {
 	if isTemporary(name) {
 		return true
 	}
@@ -147,5 +147,5 @@ func (w *Watch) skips(name string, folder bool) bool {
 }
 
 func isTemporary(name string) bool {
-	return strings.HasPrefix(path.Base(name), Temporary)
+	return strings.HasPrefix(path.Base(name), TemporaryPrefix)
 }

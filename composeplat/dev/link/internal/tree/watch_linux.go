@@ -15,8 +15,8 @@ const inotifyMask = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_C
 	unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
 	unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW | unix.IN_EXCL_UNLINK
 
-// source is the kernel's inotify, used as it is: general libraries lose track of folders that are moved.
-type source struct {
+// inotify uses the kernel's interface directly: general libraries lose track of folders that are moved.
+type inotify struct {
 	descriptor int
 	events     *os.File
 	folders    map[int32]string
@@ -27,7 +27,7 @@ func (w *Watch) begin() {
 	w.folders, w.watches = map[int32]string{}, map[string]int32{}
 	descriptor, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
-		w.trouble = "can't watch for changes, so looks each second: raise fs.inotify.max_user_instances (" + err.Error() + ")"
+		w.problem = "can't watch for changes, scanning every second instead: raise fs.inotify.max_user_instances (" + err.Error() + ")"
 		return
 	}
 	w.descriptor = descriptor
@@ -44,8 +44,8 @@ func (w *Watch) end() {
 	}
 }
 
-// blind is when the root itself is not watched: it may have come back.
-func (w *Watch) blind() bool {
+// isBlind reports whether the root itself was not watched: it may exist again, so it is watched now.
+func (w *Watch) isBlind() bool {
 	if _, watched := w.watches[""]; watched || w.events == nil {
 		return false
 	}
@@ -53,7 +53,7 @@ func (w *Watch) blind() bool {
 	return true
 }
 
-// add watches a folder and those in it. What was made before the watch was there is found by the scan that follows.
+// add watches a folder and those in it. The scan that follows finds what was created before the watch.
 func (w *Watch) add(folder string) {
 	opened, err := w.open(folder)
 	if err != nil {
@@ -62,8 +62,8 @@ func (w *Watch) add(folder string) {
 	defer opened.Close()
 	watch, err := unix.InotifyAddWatch(w.descriptor, opened.Path(), inotifyMask)
 	if err != nil {
-		if errors.Is(err, unix.ENOSPC) && w.trouble == "" {
-			w.trouble = "too many folders to watch, so looks each second: raise fs.inotify.max_user_watches"
+		if errors.Is(err, unix.ENOSPC) && w.problem == "" {
+			w.problem = "too many folders to watch, scanning every second instead: raise fs.inotify.max_user_watches"
 			w.wake()
 		}
 		return
@@ -76,7 +76,7 @@ func (w *Watch) add(folder string) {
 		return
 	}
 	for _, entry := range entries {
-		if name := Join(folder, entry.Name()); entry.IsDir() && !w.skips(name, true) {
+		if name := Join(folder, entry.Name()); entry.IsDir() && !w.isSkipped(name, true) {
 			w.add(name)
 		}
 	}
@@ -92,7 +92,7 @@ func (w *Watch) open(folder string) (*beneath.Folder, error) {
 	return root.Folder(folder)
 }
 
-// drop forgets a folder that is gone from where it was, with all in it.
+// drop removes the watches of a folder that was moved or deleted, and of those in it.
 func (w *Watch) drop(folder string) {
 	for name, watch := range w.watches {
 		if name == folder || strings.HasPrefix(name, folder+"/") || folder == "" {
@@ -134,7 +134,7 @@ func (w *Watch) handle(watch int32, mask uint32, name string) {
 		return
 	}
 	if mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 {
-		// A folder inside is told of by the one that holds it.
+		// For a folder inside, the folder that contains it gets an event too.
 		if folder == "" {
 			w.drop("")
 			w.touchAll()
@@ -152,7 +152,7 @@ func (w *Watch) handle(watch int32, mask uint32, name string) {
 		return
 	}
 	inside := Join(folder, name)
-	if w.skips(inside, isFolder) {
+	if w.isSkipped(inside, isFolder) {
 		return
 	}
 	if isFolder {

@@ -2,9 +2,9 @@
 
 package tree
 
-// source is nothing here: the folder is looked at each second.
-type source struct{}
+// inotify does not exist here: the folder is scanned every second.
+type inotify struct{}
 
-func (w *Watch) begin()      {}
-func (w *Watch) end()        {}
-func (w *Watch) blind() bool { return true }
+func (w *Watch) begin()        {}
+func (w *Watch) end()          {}
+func (w *Watch) isBlind() bool { return true }

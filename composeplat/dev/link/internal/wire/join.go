@@ -8,43 +8,44 @@ import (
 	"time"
 )
 
-// Conn is one connection that can be ended one way at a time.
+// Conn is a connection whose two directions can be closed one at a time.
 type Conn interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 }
 
-// Join copies both ways; when one side has said all, the other is told, and may still answer.
-func Join(one, other Conn) {
-	var both sync.WaitGroup
-	carry := func(to, from Conn) {
+// Join copies in both directions until both have ended. When one side has sent everything, the other side's input is
+// closed, and it may still answer.
+func Join(left, right Conn) {
+	var copies sync.WaitGroup
+	copyTo := func(to, from Conn) {
 		if _, err := io.Copy(to, from); err != nil {
-			one.Close()
-			other.Close()
+			left.Close()
+			right.Close()
 		}
 		to.CloseWrite()
 	}
-	both.Go(func() { carry(one, other) })
-	both.Go(func() { carry(other, one) })
-	both.Wait()
-	one.Close()
-	other.Close()
+	copies.Go(func() { copyTo(left, right) })
+	copies.Go(func() { copyTo(right, left) })
+	copies.Wait()
+	left.Close()
+	right.Close()
 }
 
-// rest is how long an Accept that failed waits: there may be too many open files for now.
-const rest = 50 * time.Millisecond
+// acceptRetryDelay is the pause after an Accept that failed, for example because too many files are open.
+const acceptRetryDelay = 50 * time.Millisecond
 
-// Accept hands over one connection after another, until the listener is closed.
-func Accept(listener net.Listener, take func(net.Conn)) {
+// Accept calls handle for each connection until the listener is closed.
+func Accept(listener net.Listener, handle func(net.Conn)) {
 	for {
 		connection, err := listener.Accept()
 		switch {
 		case err == nil:
-			take(connection)
+			handle(connection)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			time.Sleep(rest)
+			time.Sleep(acceptRetryDelay)
 		}
 	}
 }

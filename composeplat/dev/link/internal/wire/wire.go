@@ -1,5 +1,7 @@
-// Package wire is what the machine and the container say to each other: one carrier, cut into streams that each
-// begin with an Open. It knows neither files nor processes.
+// Package wire is the protocol between this machine and the agent in the container. It owns the greeting, the streams
+// that one carrier is multiplexed into, the messages that open them, frames, and the limits of their sizes.
+//
+// It must not know files, processes or Kubernetes: both ends use it, and only one of them has each of these.
 package wire
 
 import (
@@ -16,39 +18,39 @@ import (
 	"github.com/mutagen-io/mutagen/pkg/multiplexing"
 )
 
-// greeting is told first by both ends: whatever else comes out of an exec is not an agent.
+// Both ends send greeting first: any other output of an exec does not come from an agent.
 const greeting = "composeplat link 1\n"
 
 const (
-	Heartbeat    = 2 * time.Second
-	MostSilence  = 6 * time.Second
-	window       = 256 << 10
-	greetingTime = 15 * time.Second
+	Heartbeat       = 2 * time.Second
+	MaxSilence      = 6 * time.Second
+	receiveWindow   = 256 << 10
+	greetingTimeout = 15 * time.Second
 )
 
-// How long messages may be, in bytes: what the other end sends takes no more memory than that, whatever it is.
+// Maximum lengths in bytes. The other end is not trusted: a message never takes more memory than its limit.
 const (
 	maxMessage = 8 << 20
-	// MaxHead is for what is read before anything is known of who sends it.
+	// MaxHead is for messages that are read before anything is known about their sender.
 	MaxHead = 4 << 10
-	// MaxPiece is for frames that come one after another, such as output and contents of files.
-	MaxPiece = 256 << 10
-	// MaxBulk is for frames that are answers: one of them is under way at a time.
+	// MaxChunk is for frames of which many follow each other, such as output and file contents.
+	MaxChunk = 256 << 10
+	// MaxBulk is for answers, of which one at a time is in flight.
 	MaxBulk = 128 << 20
 )
 
-// A Limit says how long a frame of a kind may be. A kind that is not expected ends the stream.
+// A Limit returns the maximum length of a frame of a kind. A kind that is not expected ends the stream.
 type Limit func(kind byte) (bytes uint32, expected bool)
 
-// Limits is a Limit that is always the same.
+// Limits are the maximum lengths by kind, for streams on which they never change.
 type Limits map[byte]uint32
 
-func (l Limits) Of(kind byte) (bytes uint32, expected bool) {
+func (l Limits) Lookup(kind byte) (bytes uint32, expected bool) {
 	bytes, expected = l[kind]
 	return bytes, expected
 }
 
-// An Open heads each stream and says what it is for.
+// Open is the first message of each stream and names its purpose.
 type Open struct {
 	Kind string          `json:"kind"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -60,24 +62,24 @@ type Hello struct {
 	Session string `json:"session"`
 }
 
-// Welcome answers a Hello. Fresh is a volume that no machine has synced with yet.
+// Welcome answers a Hello. Fresh means that no machine has completed a sync with the volume yet.
 type Welcome struct {
-	Boot   string `json:"boot"`
-	Volume string `json:"volume"`
-	Fresh  bool   `json:"fresh"`
-	Alive  bool   `json:"alive"`
-	Taken  bool   `json:"taken,omitempty"` // another link has been served since this one
-	Error  string `json:"error,omitempty"`
+	Boot      string `json:"boot"`
+	Volume    string `json:"volume"`
+	Fresh     bool   `json:"fresh"`
+	Alive     bool   `json:"alive"`
+	TakenOver bool   `json:"taken,omitempty"` // another machine's link has replaced this one
+	Error     string `json:"error,omitempty"`
 }
 
 // Notice is any later message of the control stream.
 type Notice struct {
-	Taken   bool   `json:"taken,omitempty"`   // to the machine: another link is served now
-	Used    bool   `json:"used,omitempty"`    // to the container: the first sync of every folder is over
-	End     bool   `json:"end,omitempty"`     // to the container: hang up on the session
-	Signal  int    `json:"signal,omitempty"`  // to the container: for the session
-	Reverse int    `json:"reverse,omitempty"` // to the machine: a port that can't be listened at, and why
-	Why     string `json:"why,omitempty"`
+	TakenOver bool   `json:"taken,omitempty"`   // to the machine: another machine's link has replaced this one
+	Synced    bool   `json:"used,omitempty"`    // to the container: the first sync of every folder is complete
+	End       bool   `json:"end,omitempty"`     // to the container: hang up the session
+	Signal    int    `json:"signal,omitempty"`  // to the container: signal number to send to the session
+	Reverse   int    `json:"reverse,omitempty"` // to the machine: a port that the container can't listen on; Why has the reason
+	Why       string `json:"why,omitempty"`
 }
 
 // Folder opens a tree stream.
@@ -86,7 +88,7 @@ type Folder struct {
 	Ignores []string `json:"ignores"`
 }
 
-// Session opens a session stream. Seen is how much of its output has come through already.
+// Session opens a session stream. Seen is how many bytes of its output the machine already has.
 type Session struct {
 	ID          string            `json:"id"`
 	Command     []string          `json:"command"`
@@ -98,39 +100,40 @@ type Session struct {
 	Seen        int64             `json:"seen"`
 }
 
-// Attached answers a Session: Heard is how much input has come through, Start where the output goes on.
-type Attached struct {
-	New   bool   `json:"new"`
-	Heard int64  `json:"heard"`
-	Start int64  `json:"start"`
-	Error string `json:"error,omitempty"`
+// AttachReply answers a Session or a Folder. Received is how many bytes of input the session has got, Start the offset
+// at which its output continues.
+type AttachReply struct {
+	New      bool   `json:"new"`
+	Received int64  `json:"heard"`
+	Start    int64  `json:"start"`
+	Error    string `json:"error,omitempty"`
 }
 
-// What the frames of a session stream are.
+// Kinds of frames on a session stream.
 const (
 	FrameInput    = 'i'
 	FrameInputEnd = 'e'
 	FrameSize     = 'w'
-	FrameHeard    = 'h'
+	FrameReceived = 'h'
 	FrameOutput   = 'o'
-	FrameErrors   = 'r'
+	FrameStderr   = 'r'
 	FrameExit     = 'x'
 )
 
-// SessionLimits is how long the frames of a session stream may be.
+// SessionLimits are the maximum lengths of the frames on a session stream.
 var SessionLimits = Limits{
-	FrameInput: MaxPiece, FrameInputEnd: 0, FrameSize: MaxHead, FrameHeard: MaxHead,
-	FrameOutput: MaxPiece, FrameErrors: MaxPiece, FrameExit: MaxHead,
+	FrameInput: MaxChunk, FrameInputEnd: 0, FrameSize: MaxHead, FrameReceived: MaxHead,
+	FrameOutput: MaxChunk, FrameStderr: MaxChunk, FrameExit: MaxHead,
 }
 
-// Link is a carrier that is cut into streams.
+// Link is a carrier that is multiplexed into streams.
 type Link struct {
 	*multiplexing.Multiplexer
 }
 
-// Start greets the other end over the carrier and makes a Link of it.
+// Start exchanges greetings over the carrier and returns the Link. It closes the carrier when that fails.
 func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
-	timer := time.AfterFunc(greetingTime, func() { carrier.Close() })
+	timer := time.AfterFunc(greetingTimeout, func() { carrier.Close() })
 	defer timer.Stop()
 	sent := make(chan error, 1)
 	go func() {
@@ -141,34 +144,34 @@ func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
 	n, err := io.ReadFull(carrier, heard)
 	if string(heard[:n]) != greeting[:n] {
 		carrier.Close()
-		return nil, fmt.Errorf("not an agent of this version answers: %q", heard[:n])
+		return nil, fmt.Errorf("the other end is not an agent of this version, it sent %q", heard[:n])
 	}
 	if err != nil {
 		carrier.Close()
-		return nil, fmt.Errorf("no agent answers: %w", err)
+		return nil, fmt.Errorf("the agent does not answer: %w", err)
 	}
 	if err := <-sent; err != nil {
 		carrier.Close()
-		return nil, fmt.Errorf("can't reach the agent: %w", err)
+		return nil, fmt.Errorf("can't send to the agent: %w", err)
 	}
 	return &Link{multiplexing.Multiplex(multiplexing.NewCarrierFromStream(carrier), machine, &multiplexing.Configuration{
-		StreamReceiveWindow:             window,
+		StreamReceiveWindow:             receiveWindow,
 		WriteBufferCount:                8,
 		AcceptBacklog:                   256,
 		HeartbeatTransmitInterval:       Heartbeat,
-		MaximumHeartbeatReceiveInterval: MostSilence,
+		MaximumHeartbeatReceiveInterval: MaxSilence,
 	})}, nil
 }
 
-// Why tells what ended a Link.
-func (l *Link) Why() error {
+// Err returns what ended a Link.
+func (l *Link) Err() error {
 	if err := l.InternalError(); err != nil {
 		return err
 	}
 	return errors.New("closed")
 }
 
-// Send writes a message with its length before it.
+// Send writes a message, preceded by its length.
 func Send(to io.Writer, message any) error {
 	body, err := json.Marshal(message)
 	if err != nil {
@@ -178,28 +181,28 @@ func Send(to io.Writer, message any) error {
 	return err
 }
 
-// Receive reads what Send has written, and not a byte more.
+// Receive reads a message that Send has written, and no byte after it.
 func Receive(from io.Reader, message any) error { return ReceiveAtMost(from, message, maxMessage) }
 
-// ReceiveAtMost reads a message of so many bytes at most.
-func ReceiveAtMost(from io.Reader, message any, most uint32) error {
-	body, err := receive(from, most)
+// ReceiveAtMost reads a message of at most limit bytes.
+func ReceiveAtMost(from io.Reader, message any, limit uint32) error {
+	body, err := receive(from, limit)
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(body, message)
 }
 
-func receive(from io.Reader, most uint32) ([]byte, error) {
+func receive(from io.Reader, limit uint32) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {
 		return nil, err
 	}
 	length := binary.BigEndian.Uint32(head[:])
-	if length > most {
-		return nil, fmt.Errorf("a message of %d bytes is too long", length)
+	if length > limit {
+		return nil, fmt.Errorf("a message of %d bytes is too long, at most %d are allowed", length, limit)
 	}
-	// The buffer grows with what comes: a length alone must not take memory.
+	// The buffer grows with the bytes that arrive: a length alone must not take memory.
 	var body bytes.Buffer
 	if n, err := io.CopyN(&body, from, int64(length)); err != nil {
 		if n > 0 && errors.Is(err, io.EOF) {
@@ -210,7 +213,7 @@ func receive(from io.Reader, most uint32) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// Pack is a message, with bytes after it.
+// Pack returns a message followed by rest.
 func Pack(message any, rest []byte) ([]byte, error) {
 	var out bytes.Buffer
 	if err := Send(&out, message); err != nil {
@@ -220,7 +223,7 @@ func Pack(message any, rest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Unpack reads what Pack has made, and gives the bytes after the message.
+// Unpack reads the message of a Pack and returns the bytes after it.
 func Unpack(packed []byte, message any) (rest []byte, err error) {
 	in := bytes.NewReader(packed)
 	if err := ReceiveHead(in, message); err != nil {
@@ -229,12 +232,12 @@ func Unpack(packed []byte, message any) (rest []byte, err error) {
 	return packed[len(packed)-in.Len():], nil
 }
 
-// ReceiveHead reads the message that a frame begins with; the frame's own length bounds it.
+// ReceiveHead reads the message at the start of a frame; its limit is the frame's length.
 func ReceiveHead(from *bytes.Reader, message any) error {
 	return ReceiveAtMost(from, message, uint32(min(from.Len(), MaxBulk)))
 }
 
-// Frames reads and writes kinds with bodies; writes may come from several goroutines.
+// Frames reads and writes frames, each a kind and a body, on a stream. Several goroutines may write.
 type Frames struct {
 	stream io.ReadWriteCloser
 	limit  Limit
@@ -247,7 +250,7 @@ func NewFrames(stream io.ReadWriteCloser, limit Limit) *Frames {
 	return &Frames{stream: stream, limit: limit, in: bufio.NewReaderSize(stream, 64<<10), out: bufio.NewWriterSize(stream, 64<<10)}
 }
 
-// Write leaves a frame in the buffer, to go out with the next Flush.
+// Write buffers a frame until the next Flush.
 func (f *Frames) Write(kind byte, body []byte) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -269,7 +272,7 @@ func (f *Frames) Flush() error {
 	return f.out.Flush()
 }
 
-// Send writes a frame and flushes.
+// Send writes a frame and flushes the buffer.
 func (f *Frames) Send(kind byte, body []byte) error {
 	if err := f.Write(kind, body); err != nil {
 		return err
@@ -277,7 +280,7 @@ func (f *Frames) Send(kind byte, body []byte) error {
 	return f.Flush()
 }
 
-// SendJSON writes a frame with a message in it and flushes.
+// SendJSON sends a frame whose body is the message as JSON.
 func (f *Frames) SendJSON(kind byte, message any) error {
 	body, err := json.Marshal(message)
 	if err != nil {
@@ -290,11 +293,11 @@ func (f *Frames) Read() (kind byte, body []byte, err error) {
 	if kind, err = f.in.ReadByte(); err != nil {
 		return 0, nil, err
 	}
-	most, expected := f.limit(kind)
+	limit, expected := f.limit(kind)
 	if !expected {
-		return 0, nil, fmt.Errorf("a frame %q is not expected", kind)
+		return 0, nil, fmt.Errorf("unexpected frame %q", kind)
 	}
-	body, err = receive(f.in, most)
+	body, err = receive(f.in, limit)
 	return kind, body, err
 }
 
