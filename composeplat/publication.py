@@ -18,7 +18,7 @@ from composeplat.compose.variables import SHELL
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.plan.images import carries_content_in_image, host_mounts
-from composeplat.registry.credentials import qualified, registry_of
+from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
 from composeplat.system.project_root import is_inside, resolve
 
@@ -146,10 +146,9 @@ def to_registries(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegist
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for image in images:
         sources = _image_sources(loaded, image)
-        for reference in (image.reference, *image.build.tags, *_caches(image)):
-            registry = registry_of(reference)
-            name = qualified(reference).partition("/")[2]
-            found.setdefault(registry, {})[name] = sources
+        for tag in (image.reference, *image.build.tags, *_caches(image)):
+            reference = ImageReference.parse(tag)
+            found.setdefault(reference.registry, {})[reference.name] = sources
     return [ToRegistry(registry=registry, images=named) for registry, named in found.items()]
 
 

@@ -96,7 +96,7 @@ def plan_for(
 
 
 def _image_users(images: Iterable[str]) -> Mapping[str, str]:
-    from composeplat.registry.exposed_ports import read_users  # noqa: PLC0415 -- few ask for it
+    from composeplat.registry.image_config import read_users  # noqa: PLC0415 -- few ask for it
 
     return read_users(images, os.environ)
 

@@ -21,7 +21,8 @@ import pulumi
 
 from composeplat.compose.model import Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
-from composeplat.registry.credentials import Login, qualified
+from composeplat.registry.credentials import Login
+from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
 from composeplat.system.atomic import replace_folder
 from composeplat.system.files import MAX_BUILD_SECRET
@@ -53,8 +54,8 @@ def build_image(
     module: Any = import_module("pulumi_docker_build")
     made: pulumi.CustomResource = module.Image(
         name,
-        # Only of a name in full the provider gives the digest.
-        tags=[qualified(image.reference), *map(qualified, build.tags)],
+        # The provider gives a digest for full references only.
+        tags=[str(ImageReference.parse(tag)) for tag in (image.reference, *build.tags)],
         push=True,
         build_on_preview=False,
         registries=[_registry(name, login) for name, login in (logins or {}).items()] or None,

@@ -17,7 +17,8 @@ from composeplat.compose.variables import Variables
 from composeplat.plan.desired import BuiltImage, DesiredObject, Manifest
 from composeplat.plan.services import with_image_ports
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import ExposedPorts, Ports
+from composeplat.registry.exposed_ports import ExposedPorts
+from composeplat.registry.image_config import Ports
 from composeplat.toolchain.cache import cache_folder
 
 #: Where it is false, no registry is asked.
@@ -34,7 +35,7 @@ class ImagePorts:
         if self._exposed:
             for desired in objects:
                 if desired.ports_of and isinstance(desired.ports_of, str):
-                    self._exposed.ask(desired.ports_of)
+                    self._exposed.request(desired.ports_of)
 
     def put_into(self, bound: Manifest, image: BuiltImage | str, built: Mapping[str, pulumi.Input[str]]) -> None:
         if self._exposed and image:
@@ -56,4 +57,4 @@ class ImagePorts:
 
 async def _wait(exposed: ExposedPorts, reference: str) -> Ports | None:
     """Wait as long as there is time; what is read is for others too, who may wait for it still."""
-    return await asyncio.shield(asyncio.wrap_future(exposed.ask(reference)))
+    return await asyncio.shield(asyncio.wrap_future(exposed.request(reference)))

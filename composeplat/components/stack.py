@@ -30,7 +30,7 @@ from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
 from composeplat.registry.credentials import Login, read_logins
-from composeplat.registry.exposed_ports import read_users
+from composeplat.registry.image_config import read_users
 from composeplat.system.deadline import Deadline
 
 _TIMEOUT = 300.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from composeplat.compose.model import Build
-from composeplat.registry.credentials import registry_of
+from composeplat.registry.image_reference import ImageReference
 
 #: So many of a step's last lines are kept.
 _LINES = 20
@@ -150,7 +150,7 @@ def _of_push(found: re.Match[str]) -> BuildFailure:
 
 def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     """What a registry, or the way to it, says no with."""
-    host = registry_of(image)
+    host = ImageReference.parse(image).registry
     origin = ("image",) if verb == "pushed to" else ("build",)
     other = "; 'image' names another registry, or --registry where there is no 'image'" if verb == "pushed to" else ""
     if _REFUSED.search(why):

@@ -33,7 +33,8 @@ from composeplat.plan.security import check_security
 from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
-from composeplat.registry.credentials import Login, registry_of
+from composeplat.registry.credentials import Login
+from composeplat.registry.image_reference import ImageReference
 
 __all__ = [
     "BuiltImage",
@@ -92,7 +93,7 @@ def _plan_service(
     name = clean(service.name)
     image = image_of(service, settings)
     storage = plan_storage(service, identity)
-    login = settings.logins.get(registry_of(str(image)))
+    login = settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
         identity=identity,
         settings=settings,

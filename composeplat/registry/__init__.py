@@ -1,4 +1,4 @@
-"""Image registries: credentials out of the Docker configuration, and what images in them say of themselves.
+"""Image registries: image references, credentials out of the Docker configuration, and the configuration of images.
 
-Must not know what these images are for.
+Must not know what the images are for: plans, builds and local clusters all use this room.
 """

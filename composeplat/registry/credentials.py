@@ -1,7 +1,7 @@
-"""Names of registries, and credentials for them, out of the user's Docker configuration: read, and never changed.
+"""Credentials for registries, from the user's Docker configuration, which is read and never changed.
 
-Owns how a registry is told from an image's name, the configuration's shape and the protocol of the credential helpers.
-Must not know what the credentials are for.
+Owns the shape of that configuration, and the protocol of the credential helpers that it names.
+Must not know what the credentials are for: pods pull with them, builds push with them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.registry.image_reference import DOCKER_HUB, registry_of_prefix
 
-DOCKER_HUB = "docker.io"
-#: Under this name Docker keeps what it knows of its own registry, and so does Kubernetes.
+#: The address under which Docker and Kubernetes both keep the login of Docker Hub.
 _HUB_ADDRESS = "https://index.docker.io/v1/"
-_HELPER_WITHIN = 30
-_NO_USER = "<token>"
+_HELPER_TIMEOUT_S = 30
+#: The user name with which a helper marks an identity token.
+_NO_ACCOUNT = "<token>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +35,9 @@ class Login:
     password: str = field(repr=False)
 
 
-def registry_of(image: str) -> str:
-    """The registry that an image comes from."""
-    host = qualified(image).partition("/")[0]
-    return DOCKER_HUB if host == "index.docker.io" else host
-
-
-def qualified(image: str) -> str:
-    """An image's name in full: what stands in front of its path is a registry only where it looks like a host."""
-    first, slash, _ = image.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
-        return image
-    return f"{DOCKER_HUB}/{image}" if slash else f"{DOCKER_HUB}/library/{image}"
-
-
 def read_logins(entries: Iterable[Mapping[str, str]]) -> dict[str, Login]:
-    """Logins as a program or Pulumi's configuration gives them, by registry."""
-    found: dict[str, Login] = {}
+    """Read the logins that a program or Pulumi's configuration gives, by registry."""
+    logins: dict[str, Login] = {}
     for entry in entries:
         missing = [key for key in ("address", "username", "password") if not entry.get(key)]
         if missing:
@@ -58,32 +45,35 @@ def read_logins(entries: Iterable[Mapping[str, str]]) -> dict[str, Login]:
                 f"an entry of 'registries' has no '{missing[0]}'", "give address, username and password of each"
             )
         host = re.sub(r"^\w+://", "", str(entry["address"])).partition("/")[0]
-        registry = registry_of(f"{host}/image") if host != "registry-1.docker.io" else DOCKER_HUB
-        address = _HUB_ADDRESS if registry == DOCKER_HUB else registry
-        found[registry] = Login(address=address, user=str(entry["username"]), password=str(entry["password"]))
-    return found
+        registry = registry_of_prefix(host)
+        user, password = str(entry["username"]), str(entry["password"])
+        logins[registry] = Login(address=_address(registry), user=user, password=password)
+    return logins
 
 
 def find_login(registry: str, environment: Mapping[str, str]) -> Login | None:
-    """What the user's ``docker login`` left for a registry; nothing where there was none."""
+    """Return the login that ``docker login`` stored for a registry; None without one."""
     folder = environment.get("DOCKER_CONFIG") or f"{environment.get('HOME', '')}/.docker"
     path = Path(folder) / "config.json"
-    config = _read(path)
-    address = _HUB_ADDRESS if registry == DOCKER_HUB else registry
-    helper = (config.get("credHelpers") or {}).get(address) or (config.get("credHelpers") or {}).get(registry)
-    helper = helper or config.get("credsStore")
-    if helper:
-        found = _ask(str(helper), address, environment)
-        if found is not None:
-            return found
+    config = _read_config(path)
+    address = _address(registry)
+    helpers = config.get("credHelpers") or {}
+    helper = helpers.get(address) or helpers.get(registry) or config.get("credsStore")
+    login = _ask_helper(str(helper), address, environment) if helper else None
+    if login is not None:
+        return login
     for name in (address, registry, f"https://{registry}", f"http://{registry}"):
         entry = (config.get("auths") or {}).get(name)
         if isinstance(entry, dict):
-            return _of_entry(entry, address, path)
+            return _parse_entry(entry, address, path)
     return None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _address(registry: str) -> str:
+    return _HUB_ADDRESS if registry == DOCKER_HUB else registry
+
+
+def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -91,12 +81,12 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not JSON"
         raise ComposeplatError(
-            f"the Docker configuration '{path}' can't be read: {reason.lower()}", "mend it, or docker login again"
-        ) from None
+            f"the Docker configuration '{path}' can't be read: {reason.lower()}", "correct it, or run docker login"
+        ) from error
     return config if isinstance(config, dict) else {}
 
 
-def _of_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | None:
+def _parse_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | None:
     if entry.get("username") and entry.get("password"):
         return Login(address=address, user=str(entry["username"]), password=str(entry["password"]))
     if not entry.get("auth"):
@@ -107,40 +97,53 @@ def _of_entry(entry: Mapping[str, Any], address: str, path: Path) -> Login | Non
         colon = ""
     if not colon:
         raise ComposeplatError(
-            f"the Docker configuration '{path}' has no sound login for {address}", f"docker login {address}"
+            f"the Docker configuration '{path}' has an invalid login for {address}", f"docker login {address}"
         )
     return Login(address=address, user=user, password=password.rstrip("\0"))
 
 
-def _ask(helper: str, address: str, environment: Mapping[str, str]) -> Login | None:
+def _ask_helper(helper: str, address: str, environment: Mapping[str, str]) -> Login | None:
     """Ask a credential helper, as Docker does: the address on its standard input, JSON on its output."""
-    import subprocess  # noqa: PLC0415 -- where no helper is asked, as mostly, nothing else needs it
-
     program = f"docker-credential-{helper}"
-    try:
-        done = subprocess.run(
-            [program, "get"], input=address, env=dict(environment), capture_output=True, text=True, check=False,
-            timeout=_HELPER_WITHIN,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise ComposeplatError(
-            f"the Docker configuration names the credential helper '{program}', which is not on PATH", "install it"
-        ) from None
-    except (OSError, subprocess.TimeoutExpired):
-        raise ComposeplatError(
-            f"the credential helper '{program}' gives no answer", f"docker login {address}"
-        ) from None
-    if done.returncode:
-        if "not found" in done.stdout.lower():
+    status, output = _run_helper(program, address, environment)
+    if status:
+        if "not found" in output.lower():
             return None
-        raise ComposeplatError(f"the credential helper '{program}' has failed", f"docker login {address}")
+        raise ComposeplatError(f"the credential helper '{program}' failed", f"docker login {address}")
     try:
-        answer = json.loads(done.stdout)
-        user, password = str(answer["Username"]), str(answer["Secret"])
-    except (ValueError, KeyError, TypeError):
-        raise ComposeplatError(f"the credential helper '{program}' gives no sound answer", "see its manual") from None
-    if user == _NO_USER:
+        response = json.loads(output)
+        user, password = str(response["Username"]), str(response["Secret"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ComposeplatError(
+            f"the credential helper '{program}' gave an invalid response", "see its manual"
+        ) from error
+    if user == _NO_ACCOUNT:
         raise ComposeplatError(
             f"for {address} Docker has a token that pods can't pull with", f"docker login {address} with a password"
         )
     return Login(address=address, user=user, password=password) if user else None
+
+
+def _run_helper(program: str, address: str, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a credential helper; return its exit status and its output."""
+    import subprocess  # noqa: PLC0415 -- slow to import, and few configurations name a helper
+
+    try:
+        ended = subprocess.run(
+            [program, "get"],
+            input=address,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_HELPER_TIMEOUT_S,
+        )
+    except FileNotFoundError as error:
+        raise ComposeplatError(
+            f"the Docker configuration names the credential helper '{program}', which is not on PATH", "install it"
+        ) from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ComposeplatError(
+            f"the credential helper '{program}' did not respond", f"docker login {address}"
+        ) from error
+    return ended.returncode, ended.stdout

@@ -10,7 +10,7 @@ import pytest
 
 from composeplat.diagnostics import Severity
 from composeplat.plan.security import check_image_users
-from composeplat.registry.exposed_ports import read_users
+from composeplat.registry.image_config import read_users
 from tests.conftest import Project, lines
 from tests.registry_server import Registry, serving
 

@@ -13,7 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from composeplat.registry.credentials import Login
-from composeplat.registry.exposed_ports import ExposedPorts, Ports, read_users
+from composeplat.registry.exposed_ports import ExposedPorts
+from composeplat.registry.image_config import Ports, read_users
 from tests.registry_server import Answer, Registry, basic, serving
 
 USER, PASSWORD = "ann", "s3cret"
@@ -26,12 +27,11 @@ def registry() -> Iterator[Registry]:
 
 
 def ports(
-    tmp_path: Path, reference: str, logins: Mapping[str, Login] | None = None, *, within: float = 10
+    tmp_path: Path, image: str, logins: Mapping[str, Login] | None = None, *, timeout: float = 10
 ) -> Ports | None:
-    """What a fresh process finds out."""
-    return (
-        ExposedPorts(tmp_path / "ports", {"HOME": str(tmp_path)}, logins or {}, within=within).ask(reference).result()
-    )
+    """Read the ports of an image as a new process does."""
+    exposed = ExposedPorts(tmp_path / "ports", {"HOME": str(tmp_path)}, logins or {}, timeout=timeout)
+    return exposed.request(image).result()
 
 
 def expire(tmp_path: Path) -> None:
@@ -233,13 +233,13 @@ def test_silence(registry: Registry, tmp_path: Path) -> None:
     registry.push("app", "80/tcp")
     goes_on = threading.Event()
     registry.gate = lambda *_: (goes_on.wait(20), None)[1]
-    exposed = ExposedPorts(tmp_path / "ports", {}, within=0.2)
+    exposed = ExposedPorts(tmp_path / "ports", {}, timeout=0.2)
     began = time.monotonic()
 
-    assert exposed.ask(f"{registry.host}/app").result() is None
+    assert exposed.request(f"{registry.host}/app").result() is None
     assert time.monotonic() - began < 5
     goes_on.set()
-    assert exposed.ask(f"{registry.host}/app").result() is None
+    assert exposed.request(f"{registry.host}/app").result() is None
     assert ports(tmp_path, f"{registry.host}/app") is None
 
 
@@ -247,9 +247,9 @@ def test_the_last_second_is_used(registry: Registry, tmp_path: Path, monkeypatch
     """A registry is asked as long as there is time left, be it less than a second."""
     registry.push("app")
     clock = itertools.chain([100.0], itertools.repeat(101.1))
-    monkeypatch.setattr("composeplat.registry.exposed_ports.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("composeplat.registry.image_config.time", SimpleNamespace(monotonic=lambda: next(clock)))
 
-    found = read_users([f"{registry.host}/app"], {"HOME": str(tmp_path)}, within=2.0)
+    found = read_users([f"{registry.host}/app"], {"HOME": str(tmp_path)}, timeout=2.0)
 
     assert found == {f"{registry.host}/app": ""}
 
@@ -261,9 +261,9 @@ def test_side_by_side(registry: Registry, tmp_path: Path) -> None:
     names = [f"app{number}" for number in range(5)]
     for name in names:
         registry.push(name, "80/tcp")
-    exposed = ExposedPorts(tmp_path / "ports", {}, within=20)
+    exposed = ExposedPorts(tmp_path / "ports", {}, timeout=20)
 
-    asked = [exposed.ask(f"{registry.host}/{name}") for name in names]
+    asked = [exposed.request(f"{registry.host}/{name}") for name in names]
 
     assert [one.result() for one in asked] == [((80, "tcp"),)] * 5
 

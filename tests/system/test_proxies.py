@@ -273,7 +273,7 @@ def test_registry_behind_a_proxy(
         "/v2/web/manifests/1": Answer(json.dumps(manifest).encode()),
         "/v2/web/blobs/sha256:1": Answer(json.dumps(config).encode()),
     }
-    exposed = ExposedPorts(tmp_path, {}, within=10.0)
+    exposed = ExposedPorts(tmp_path, {}, timeout=10.0)
 
-    assert exposed.ask(f"api.behind.invalid:{behind.port}/web:1").result() == ((80, "tcp"),)
+    assert exposed.request(f"api.behind.invalid:{behind.port}/web:1").result() == ((80, "tcp"),)
     assert set(tunnel.asked) == {f"CONNECT api.behind.invalid:{behind.port}"}

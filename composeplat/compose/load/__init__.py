@@ -29,7 +29,8 @@ from composeplat.compose.request import Request
 from composeplat.compose.settings import Settings
 from composeplat.compose.variables import Uses, Variables
 from composeplat.diagnostics import InvalidDefinition, Report
-from composeplat.registry.credentials import Login, find_login, registry_of
+from composeplat.registry.credentials import Login, find_login
+from composeplat.registry.image_reference import ImageReference, registry_of_prefix
 from composeplat.system.project_root import ProjectRoot
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def load(request: Request) -> Loaded:
 
 def _find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:
     images = [service.image for service in project.services.values() if service.image]
-    registries = {registry_of(image) for image in images}
+    registries = {ImageReference.parse(image).registry for image in images}
     if settings.registry:
-        registries.add(registry_of(f"{settings.registry}/image"))
+        registries.add(registry_of_prefix(settings.registry))
     found = {one: request.logins.get(one) or find_login(one, request.shell) for one in sorted(registries)}
     return {registry: login for registry, login in found.items() if login is not None}
 

@@ -1,0 +1,195 @@
+"""The configuration of an image, read from its registry: the ports it exposes, and the user it runs as.
+
+Owns the protocol of registries, as far as reading needs it: manifests, blobs, and both ways to log in.
+Must not know what is done with an image's configuration, nor for how long it stays known.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from email.message import Message
+from types import MappingProxyType
+from typing import Any
+
+from composeplat.diagnostics import ComposeplatError
+from composeplat.registry.credentials import Login, find_login
+from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
+from composeplat.toolchain.tools import architecture
+
+Ports = tuple[tuple[int, str], ...]
+FindLogin = Callable[[str], Login | None]
+
+#: For all images that are read at the same time, together.
+TIMEOUT_S = 2.0
+_HUB_HOST = "registry-1.docker.io"
+_MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+_MAX_PORTS = 100
+_MAX_PORT = 65535
+_PROTOCOLS = ("tcp", "udp", "sctp")
+_MANIFEST_KINDS = (
+    "oci.image.index.v1",
+    "docker.distribution.manifest.list.v2",
+    "oci.image.manifest.v1",
+    "docker.distribution.manifest.v2",
+)
+_MANIFESTS = ", ".join(f"application/vnd.{kind}+json" for kind in _MANIFEST_KINDS)
+_LOOPBACK = re.compile(r"(?:localhost|127\.[\d.]+|\[::1\])(?::\d+)?\Z")
+#: A registry that can't be reached, or whose response is not one of a registry.
+READ_ERRORS = (
+    OSError,
+    http.client.HTTPException,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ComposeplatError,
+)
+
+
+def login_finder(logins: Mapping[str, Login], environment: Mapping[str, str]) -> FindLogin:
+    """Return a function that finds the login of a registry: a given one, else the Docker configuration's."""
+    return lambda registry: logins.get(registry) or find_login(registry, environment)
+
+
+def read_users(
+    images: Iterable[str],
+    environment: Mapping[str, str],
+    logins: Mapping[str, Login] = MappingProxyType({}),
+    *,
+    timeout: float = TIMEOUT_S,
+) -> dict[str, str]:
+    """Read the users that images run as, by image. An empty user is root; an image that can't be read is left out."""
+    users: dict[str, str] = {}
+    deadline = time.monotonic() + timeout
+    login_for = login_finder(logins, environment)
+
+    def read(image: str) -> None:
+        with contextlib.suppress(*READ_ERRORS):
+            users[image] = ImageConfig(image, login_for, deadline).user()
+
+    threads = [threading.Thread(target=read, args=(image,), daemon=True) for image in images]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(users)
+
+
+class ImageConfig:
+    """The configuration of one image in its registry. Each read raises one of :data:`READ_ERRORS` on failure."""
+
+    def __init__(self, image: str, login_for: FindLogin, deadline: float) -> None:
+        self._login_for = login_for
+        self._deadline = deadline
+        self._reference = reference = ImageReference.parse(image)
+        self._is_loopback = _LOOPBACK.match(reference.registry) is not None
+        host = _HUB_HOST if reference.registry == DOCKER_HUB else reference.registry
+        scheme = "http" if self._is_loopback else "https"
+        self._base_url = f"{scheme}://{host}/v2/{reference.repository}"
+        self._authorization = ""
+        self._opener = _opener(is_direct=self._is_loopback)
+
+    def ports(self) -> Ports:
+        return _parse_ports(self._config().get("ExposedPorts") or {})
+
+    def user(self) -> str:
+        return str(self._config().get("User") or "")
+
+    def _config(self) -> dict[str, Any]:
+        manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
+        if "manifests" in manifest:
+            manifest = self._get(f"/manifests/{_choose_platform(manifest['manifests'])}", _MANIFESTS)
+        blob = self._get(f"/blobs/{manifest['config']['digest']}", "*/*")
+        config: dict[str, Any] = blob.get("config") or {}
+        return config
+
+    def _get(self, path: str, accept: str) -> dict[str, Any]:
+        url = f"{self._base_url}{path}"
+        try:
+            return self._open(url, accept, self._authorization)
+        except urllib.error.HTTPError as error:
+            if error.code != http.client.UNAUTHORIZED or self._authorization:
+                raise
+            self._authorization = self._authorize(error.headers)
+        return self._open(url, accept, self._authorization)
+
+    def _open(self, url: str, accept: str, authorization: str) -> dict[str, Any]:
+        request = urllib.request.Request(url, headers={"Accept": accept})
+        if authorization:
+            # Not redirected: a registry may store its blobs with someone else, who must not get the credentials.
+            request.add_unredirected_header("Authorization", authorization)
+        seconds_left = self._deadline - time.monotonic()
+        if seconds_left <= 0:
+            raise TimeoutError
+        with self._opener.open(request, timeout=seconds_left) as response:
+            body: dict[str, Any] = json.loads(response.read(_MAX_RESPONSE_BYTES))
+        return body
+
+    def _authorize(self, headers: Message) -> str:
+        """Answer a challenge: with the login itself, or with a token that is fetched with the login or without one."""
+        challenge = next(iter(headers.get_all("WWW-Authenticate") or ()), "")
+        scheme, _, parameters = challenge.partition(" ")
+        basic = self._basic_authorization()
+        if scheme.lower() != "bearer":
+            return basic
+        fields = dict(re.findall(r'(\w+)="([^"]*)"', parameters))
+        realm = fields["realm"]
+        if not realm.startswith("https://") and not self._is_loopback:
+            basic = ""
+        scope = f"repository:{self._reference.repository}:pull"
+        query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
+        token = self._open(f"{realm}?{query}", "application/json", basic)
+        return f"Bearer {token.get('token') or token['access_token']}"
+
+    def _basic_authorization(self) -> str:
+        try:
+            login = self._login_for(self._reference.registry)
+        except ComposeplatError:
+            login = None
+        if login is None:
+            return ""
+        return "Basic " + base64.b64encode(f"{login.user}:{login.password}".encode()).decode("ascii")
+
+
+def _opener(*, is_direct: bool) -> urllib.request.OpenerDirector:
+    """Return an opener of HTTP and HTTPS only: a registry may redirect to any URL."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler({} if is_direct else None),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def _choose_platform(manifests: list[dict[str, Any]]) -> str:
+    """Return the digest for this machine's platform, else for any Linux, else the first."""
+    platforms = [(manifest.get("platform") or {}, str(manifest["digest"])) for manifest in manifests]
+    linux = [(platform, digest) for platform, digest in platforms if platform.get("os") == "linux"]
+    same = [digest for platform, digest in linux if platform.get("architecture") == architecture()]
+    return next(iter([*same, *(digest for _, digest in linux), platforms[0][1]]))
+
+
+def _parse_ports(exposed: Mapping[str, Any]) -> Ports:
+    """Parse ports such as ``80/tcp``. More ports than an image sensibly exposes count as none."""
+    ports = set()
+    for text in exposed:
+        number, _, protocol = text.partition("/")
+        if number.isdigit() and 0 < int(number) <= _MAX_PORT and (protocol or "tcp") in _PROTOCOLS:
+            ports.add((int(number), protocol or "tcp"))
+    return tuple(sorted(ports)) if len(ports) <= _MAX_PORTS else ()
