@@ -27,7 +27,7 @@ from composeplat.cli.help_text import GUIDES, SECTIONS
 from composeplat.codes import CODES
 from composeplat.compose.keys import ROWS, Handling, Row
 from composeplat.compose.load import load
-from composeplat.compose.request import Request
+from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic
 from composeplat.plan import make_plan
 from composeplat.plan.security import check_image_users

@@ -50,66 +50,24 @@ def platform(
 
 
 @app.command()
+@choosing(*PLANNING, *READING, cluster=False)
 def render(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    allow_outside: opt.AllowOutside = False,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    ingress_class: opt.IngressClass = "",
-    gateway: opt.Gateway = "",
-    tls_secret: opt.TlsSecret = "",
-    tls_issuer: opt.TlsIssuer = "",
-    pod_security: opt.PodSecurity = "",
-    registry: opt.Registry = "",
+    choice: Choice,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder instead.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON List instead of YAML documents.")] = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
     from composeplat.cli.render import run  # noqa: PLC0415 -- commands load what they need
 
-    with funnel(as_json=json_diagnostics):
-        request = replace(
-            opt.make_request(file, env_file, local=opt.is_local(local=local)),
-            allow_outside=allow_outside,
-            name=name,
-            namespace=namespace,
-            domain=domain,
-            ingress_class=ingress_class,
-            gateway=gateway,
-            tls_secret=tls_secret,
-            tls_issuer=tls_issuer,
-            pod_security=pod_security,
-            registry=registry,
-        )
-        status = run(
-            request,
-            folder=output,
-            as_json=as_json,
-            strict=strict,
-            verbose=verbose,
-            json_diagnostics=json_diagnostics,
-        )
-    raise typer.Exit(int(status))
+    return run(choice, folder=output, as_json=as_json)
 
 
 @app.command()
+@choosing("domain", "registry", *READING, cluster=False)
 def config(
-    file: opt.Files = None,
-    env_file: opt.EnvFiles = None,
-    allow_outside: opt.AllowOutside = False,
-    name: opt.Name = "",
-    namespace: opt.Namespace = "",
-    local: opt.Local = False,
-    domain: opt.Domain = "",
-    registry: opt.Registry = "",
+    choice: Choice,
     form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="Form of the output.")] = "yaml",
     no_interpolate: Annotated[bool, typer.Option("--no-interpolate", help="Leave variables as they are.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but messages.")] = False,
@@ -119,10 +77,7 @@ def config(
     variables: Annotated[
         bool, typer.Option("--variables", help="Print each variable, its value and where that came from.")
     ] = False,
-    strict: opt.Strict = False,
-    json_diagnostics: opt.JsonDiagnostics = False,
-    verbose: opt.Verbose = False,
-) -> None:
+) -> int:
     """Check a Compose file and print it resolved: files merged, variables in."""
     from composeplat.cli.config import View, run  # noqa: PLC0415 -- commands load what they need
 
@@ -131,26 +86,8 @@ def config(
     chosen = [view for view, wanted in zip(View, (services, images, volumes, variables), strict=False) if wanted]
     if len(chosen) > 1:
         raise typer.BadParameter("give only one of --services, --images, --volumes and --variables")
-    with funnel(as_json=json_diagnostics):
-        request = replace(
-            opt.make_request(file, env_file, local=opt.is_local(local=local)),
-            allow_outside=allow_outside,
-            name=name,
-            namespace=namespace,
-            domain=domain,
-            registry=registry,
-        )
-        status = run(
-            request,
-            view=chosen[0] if chosen else View.DEFINITION,
-            as_json=form == "json",
-            substitute=not no_interpolate,
-            quiet=quiet,
-            strict=strict,
-            verbose=verbose,
-            json_diagnostics=json_diagnostics,
-        )
-    raise typer.Exit(int(status))
+    view = chosen[0] if chosen else View.DEFINITION
+    return run(choice, view=view, as_json=form == "json", substitute=not no_interpolate, quiet=quiet)
 
 
 @app.command()
@@ -181,7 +118,7 @@ def preview(
 
 
 @app.command()
-@choosing(*PLANNING, "builder", "pull_secret", *READING, *WORKING)
+@choosing(*PLANNING, "builder", "pull_secret", "timeout", *READING, *WORKING)
 def deploy(
     choice: Choice,
     services: opt.Services = None,
@@ -190,7 +127,6 @@ def deploy(
         typer.Option("--build/--no-build", show_default=False, help="Build all images, or none; else what changed."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
-    timeout: opt.Timeout = 300,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
     rerun_jobs: opt.RerunJobs = False,
     refresh_first: Annotated[
@@ -205,25 +141,16 @@ def deploy(
 ) -> int:
     """Make the cluster what the Compose file says, and print the addresses."""
     if dry_run:
-        from composeplat.cli.operations import request_for  # noqa: PLC0415 -- commands load what they need
-        from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- the same
+        from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- commands load what they need
 
-        return render_run(
-            request_for(choice),
-            folder="",
-            as_json=as_json,
-            strict=choice.strict,
-            verbose=choice.verbose,
-            json_diagnostics=choice.json_diagnostics,
-            services=services or (),
-        )
+        return render_run(choice, folder="", as_json=as_json, services=services or ())
     from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
     from composeplat.engine.outcomes import DeployOptions  # noqa: PLC0415 -- the same
 
     options = DeployOptions(
         services=tuple(services or ()),
         wait=wait,
-        timeout=timeout,
+        timeout=choice.timeout,
         rerun_jobs=rerun_jobs,
         refresh=refresh_first,
         replaced_volumes=tuple(replace_volume or ()),
@@ -243,7 +170,7 @@ def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, 
 
 
 @app.command()
-@choosing("domain", "registry", "builder", *READING, *WORKING)
+@choosing("domain", "registry", "builder", "timeout", *READING, *WORKING)
 def up(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
@@ -273,7 +200,6 @@ def up(
     volume_size: Annotated[
         str, typer.Option("--volume-size", metavar="SIZE", help="Room for what is synced, when it is made.")
     ] = "5Gi",
-    timeout: opt.Timeout = 300,
     take_over: Annotated[bool, typer.Option("--take-over", help="End another 'platform up' of this service.")] = False,
     down_on_exit: Annotated[
         bool, typer.Option("--down-on-exit", help="Give the service back when the session ends.")
@@ -292,7 +218,6 @@ def up(
         variables=tuple(env or ()),
         helper=helper_image,
         size=volume_size,
-        timeout=timeout,
         take_over=take_over,
         down_on_exit=down_on_exit,
     )
@@ -457,31 +382,29 @@ def refresh(
 
 
 @app.command()
-@choosing(*WORKING)
+@choosing("timeout", *WORKING)
 def sleep(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
-    timeout: opt.Timeout = 300,
     as_json: opt.Json = False,
 ) -> int:
     """Scale an environment to nothing, and remember what it was."""
     from composeplat.cli.sleep import sleep as run  # noqa: PLC0415 -- commands load what they need
 
-    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
+    return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
 
 
 @app.command()
-@choosing(*WORKING)
+@choosing("timeout", *WORKING)
 def wake(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
-    timeout: opt.Timeout = 300,
     as_json: opt.Json = False,
 ) -> int:
     """Give an environment that sleeps its pods back."""
     from composeplat.cli.sleep import wake as run  # noqa: PLC0415 -- commands load what they need
 
-    return run(choice, wait=wait, timeout=timeout, as_json=as_json)
+    return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
 
 
 @app.command()

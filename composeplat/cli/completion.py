@@ -278,7 +278,7 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
     """The names as a command would read them."""
     from composeplat.compose.load import read  # noqa: PLC0415 -- only where a definition is wanted
     from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
-    from composeplat.compose.request import Request  # noqa: PLC0415 -- the same
+    from composeplat.compose.options import Request  # noqa: PLC0415 -- the same
 
     request = Request(files=tuple(files), env_files=tuple(env_files), folder=Path.cwd(), shell=dict(os.environ))
     document = read(request).document

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any
 
 from composeplat.cli.console import show_report, table, write_unmasked
-from composeplat.compose.load import Loaded, Request, load, read
+from composeplat.cli.selection import Choice, request_for
+from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
 from composeplat.plan import make_plan
@@ -23,17 +24,8 @@ class View(Enum):
     DEFINITION = "definition"
 
 
-def run(
-    request: Request,
-    *,
-    view: View,
-    as_json: bool,
-    substitute: bool,
-    quiet: bool,
-    strict: bool,
-    verbose: bool,
-    json_diagnostics: bool,
-) -> Exit:
+def run(choice: Choice, *, view: View, as_json: bool, substitute: bool, quiet: bool) -> Exit:
+    request = request_for(choice)
     if substitute:
         loaded = load(request)
         report = loaded.report
@@ -42,7 +34,7 @@ def run(
         reading = read(request, substitute=False)
         report = reading.report
         content = plain_definition(reading.document)
-    failed = show_report(report, strict=strict, verbose=verbose, as_json=json_diagnostics)
+    failed = show_report(report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
     if failed:
         return Exit.INVALID
     if not quiet:

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from composeplat.cli.console import write_message, write_unmasked
-from composeplat.cli.operations import plan_for, request_for
-from composeplat.cli.selection import Choice
+from composeplat.cli.operations import plan_for
+from composeplat.cli.selection import Choice, request_for
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.eject import ejected_files

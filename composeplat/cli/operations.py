@@ -11,15 +11,14 @@ from pathlib import Path
 from composeplat import progress
 from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
-from composeplat.cli.options import make_request
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
+from composeplat.compose.options import Request
 from composeplat.compose.project_id import Machine, project_id
-from composeplat.compose.request import Request
 from composeplat.compose.variables import storable, worth_hiding
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
 from composeplat.engine.backend import find_data_folder
@@ -79,8 +78,8 @@ def plan_for(
             return None
         raise
     request = _for_target(request, target)
-    if (looking or not needs_domain) and not request.usual_domain:
-        request = replace(request, usual_domain="domain.invalid")
+    if (looking or not needs_domain) and not request.default_domain:
+        request = replace(request, default_domain="domain.invalid")
     with progress.step("reading the definition and what the namespace keeps", is_transient=True):
         stored, unreachable = _stored_variables(request, target)
         loaded, plan = _plan(replace(request, platform=storable(stored.values)))
@@ -136,32 +135,12 @@ def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables
         return StoredVariables(), MissingPiece(str(error), hint)
 
 
-def request_for(choice: Choice) -> Request:
-    request = make_request(
-        choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
-    )
-    return replace(
-        request,
-        allow_outside=choice.allow_outside,
-        name=choice.name,
-        namespace=choice.namespace,
-        domain=choice.domain,
-        registry=choice.registry,
-        ingress_class=choice.ingress_class,
-        gateway=choice.gateway,
-        tls_secret=choice.tls_secret,
-        tls_issuer=choice.tls_issuer,
-        pod_security=choice.pod_security,
-        pull_secret=choice.pull_secret,
-    )
-
-
 def _for_target(request: Request, target: Target) -> Request:
     return replace(
         request,
         context_namespace=target.namespace or request.context_namespace,
-        usual_domain=target.domain,
-        usual_registry=target.registry,
+        default_domain=target.domain,
+        default_registry=target.registry,
     )
 
 

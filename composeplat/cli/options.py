@@ -6,11 +6,11 @@ import os
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from composeplat.compose.request import Request
+from composeplat.compose.options import SETTINGS, Request
 from composeplat.compose.variables import Variables
 from composeplat.diagnostics import ComposeplatError
 
@@ -23,6 +23,13 @@ class ProgressMode(StrEnum):
     PLAIN = "plain"
     QUIET = "quiet"
     JSON = "json"
+
+
+def setting_option(name: str) -> Any:
+    """The option of a row of the table of settings."""
+    row = SETTINGS[name]
+    names = (row.option, row.short_option) if row.short_option else (row.option,)
+    return typer.Option(*names, metavar=row.metavar, min=row.minimum, help=row.help)
 
 
 Files = Annotated[
@@ -42,27 +49,8 @@ EnvFiles = Annotated[
     list[str] | None,
     typer.Option("--env-file", metavar="FILE", help="Read variables from here instead of .env; may repeat."),
 ]
-AllowOutside = Annotated[
-    bool, typer.Option("--allow-outside", help="Let the Compose file name files outside the project.")
-]
+Namespace = Annotated[str, setting_option("namespace")]
 Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the environment.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", metavar="NAME", help="Kubernetes namespace.")]
-Domain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="Domain that endpoints get their hosts under.")]
-IngressClass = Annotated[str, typer.Option("--ingress-class", metavar="NAME", help="Class of the Ingresses.")]
-Gateway = Annotated[
-    str,
-    typer.Option("--gateway", metavar="[NAMESPACE/]NAME", help="Make HTTPRoutes of this Gateway instead of Ingresses."),
-]
-TlsSecret = Annotated[str, typer.Option("--tls-secret", metavar="NAME", help="Secret with the endpoints' certificate.")]
-TlsIssuer = Annotated[
-    str,
-    typer.Option("--tls-issuer", metavar="NAME", help="cert-manager ClusterIssuer for the endpoints' certificates."),
-]
-PodSecurity = Annotated[
-    str,
-    typer.Option("--pod-security", metavar="restricted", help="Make pods that a restricted namespace admits."),
-]
-Registry = Annotated[str, typer.Option("--registry", metavar="HOST[/PATH]", help="Where built images are pushed.")]
 Kubeconfig = Annotated[
     str, typer.Option("--kubeconfig", metavar="FILE", help="Kubeconfig, else KUBECONFIG or the home folder's.")
 ]
@@ -73,17 +61,9 @@ Local = Annotated[
         "--local", help="Use the local cluster, as root on Linux; deploy starts it. PLATFORM_LOCAL=true: always."
     ),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="Give up waiting after so long.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Services = Annotated[
     list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")
-]
-PullSecret = Annotated[
-    bool,
-    typer.Option("--pull-secret", help="Let pods pull with the logins of your Docker configuration."),
-]
-Builder = Annotated[
-    str, typer.Option("--builder", metavar="NAME", help="Build with this builder of yours, as buildx names it.")
 ]
 RerunJobs = Annotated[bool, typer.Option("--rerun-jobs", help="Run jobs again that are unchanged.")]
 ReplaceVolumes = Annotated[
@@ -131,7 +111,7 @@ def _for_local_cluster(request: Request) -> Request:
     from composeplat.local.layout import DOMAIN  # noqa: PLC0415 -- the same
 
     registry = f"localhost:{local_cluster(os.environ).layout.doors.registry}"
-    return replace(request, context_namespace="", usual_domain=DOMAIN, usual_registry=registry)
+    return replace(request, context_namespace="", default_domain=DOMAIN, default_registry=registry)
 
 
 def _current_folder() -> Path:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from composeplat.cli.console import show_report, write_message, write_unmasked
-from composeplat.compose.load import Loaded, Request, load
+from composeplat.cli.selection import Choice, request_for
+from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
 from composeplat.plan import Plan, make_plan
@@ -16,22 +17,13 @@ from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 from composeplat.system import files
 
 
-def run(
-    request: Request,
-    *,
-    folder: str,
-    as_json: bool,
-    strict: bool,
-    verbose: bool,
-    json_diagnostics: bool,
-    services: Sequence[str] = (),
-) -> Exit:
+def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] = ()) -> Exit:
     """Print nothing of an invalid definition: half a result is worse than none."""
-    loaded = load(request)
+    loaded = load(request_for(choice))
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     _warn_of_images(loaded, plan)
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
-    failed = show_report(loaded.report, strict=strict, verbose=verbose, as_json=json_diagnostics)
+    failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
     if failed:
         return Exit.INVALID
     plan = plan.limited_to(services)

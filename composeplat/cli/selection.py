@@ -11,35 +11,25 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.errors import funnel
+from composeplat.compose.options import SETTINGS, Options, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The options that these commands share."""
+class Choice(Options):
+    """The options that these commands share; those of the table of settings are inherited."""
 
     file: opt.Files = None
     env_file: opt.EnvFiles = None
-    allow_outside: opt.AllowOutside = False
     name: opt.Name = ""
-    namespace: opt.Namespace = ""
     kubeconfig: opt.Kubeconfig = ""
     context: opt.Context = ""
     local: opt.Local = False
-    domain: opt.Domain = ""
-    ingress_class: opt.IngressClass = ""
-    gateway: opt.Gateway = ""
-    tls_secret: opt.TlsSecret = ""
-    tls_issuer: opt.TlsIssuer = ""
-    pod_security: opt.PodSecurity = ""
-    registry: opt.Registry = ""
-    builder: opt.Builder = ""
-    pull_secret: opt.PullSecret = False
     progress: opt.Progress = opt.ProgressMode.AUTO
     quiet: opt.Quiet = False
     strict: opt.Strict = False
@@ -51,32 +41,26 @@ class Choice:
         return opt.ProgressMode.QUIET if self.quiet else self.progress
 
 
-#: What is enough to look at an environment; each command has these.
-_LOOKING = (
-    "file",
-    "env_file",
-    "allow_outside",
-    "name",
-    "namespace",
-    "kubeconfig",
-    "context",
-    "local",
-    "json_diagnostics",
-)
-#: What settles how objects look.
-PLANNING = ("domain", "ingress_class", "gateway", "tls_secret", "tls_issuer", "pod_security", "registry")
+#: The options that choose a definition; in the help, they come first.
+_DEFINITION = ("file", "env_file", "allow_outside", "name", "namespace")
+_CLUSTER = ("kubeconfig", "context")
+_FIRST = (*_DEFINITION, *_CLUSTER, "local")
+#: The settings that change the objects of a plan.
+PLANNING = tuple(name for name, setting in SETTINGS.items() if setting.is_rendered)
 READING = ("strict", "verbose")
-#: For commands that take their time.
+#: For commands that show progress.
 WORKING = ("progress", "quiet")
-#: In the help, these stand behind a command's own options.
-_LAST = ("progress", "quiet", "strict", "json_diagnostics", "verbose")
+#: In the help, these come after a command's own options.
+_LAST = ("timeout", "progress", "quiet", "strict", "json_diagnostics", "verbose")
 
 Command = Callable[..., Any]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Command]:
-    """Give a command the options of a :class:`Choice`, those named here among them, and hand them over as ``choice``.
+def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Callable[[Command], Command]:
+    """Give a command the options of a :class:`Choice`, those named here among them, and pass them as ``choice``.
+
+    Without ``cluster`` the command asks no cluster, and has no option that names one.
 
     The command runs inside the funnel, and what it returns is the status that the process ends with.
     """
@@ -84,11 +68,13 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
     def decorate(command: Command) -> Command:
         own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "choice"]
         kinds = {**_kinds(), "file": file}
+        wanted = {*_FIRST, "json_diagnostics", *more} - set(() if cluster else _CLUSTER)
         shared = [
             inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=kinds[one.name])
             for one in fields(Choice)
-            if one.name in (*_LOOKING, *more)
+            if one.name in wanted
         ]
+        shared.sort(key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST))
         first = [one for one in own if one.default is inspect.Parameter.empty or _is_argument(one)]
         ordered = [
             *first,
@@ -116,6 +102,13 @@ def choosing(*more: str, file: object = opt.Files) -> Callable[[Command], Comman
     return decorate
 
 
+def request_for(choice: Choice) -> Request:
+    request = opt.make_request(
+        choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
+    )
+    return replace(request, name=choice.name, **choice.options())
+
+
 def _settled(choice: Choice) -> Choice:
     local = opt.is_local(local=choice.local, kubeconfig=choice.kubeconfig, context=choice.context)
     return replace(choice, local=local)
@@ -123,8 +116,9 @@ def _settled(choice: Choice) -> Choice:
 
 @functools.cache
 def _kinds() -> dict[str, Any]:
-    """The options, made once: the same for each command."""
-    return get_type_hints(Choice, include_extras=True)
+    """The types of all options, with their names and help; made once, as they are the same for each command."""
+    kinds = get_type_hints(Choice, include_extras=True)
+    return {**kinds, **{name: Annotated[kinds[name], opt.setting_option(name)] for name in SETTINGS}}
 
 
 def _screen(choice: Choice) -> AbstractContextManager[object]:

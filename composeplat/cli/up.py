@@ -39,7 +39,6 @@ class UpArguments:
     variables: tuple[str, ...] = ()
     helper: str = ""
     size: str = "5Gi"
-    timeout: float = 300.0
     take_over: bool = False
     down_on_exit: bool = False
 
@@ -63,7 +62,7 @@ def run(choice: Choice, options: UpArguments) -> int:
     sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
     tell_published(planned, [sent])
     if options.deploy or not development.is_deployed():
-        deployed = deploy(planned, choice, DeployOptions(timeout=options.timeout), as_json=False)
+        deployed = deploy(planned, choice, DeployOptions(timeout=choice.timeout), as_json=False)
         if deployed is not Exit.DONE:
             return int(deployed)
     session = Session(
@@ -78,7 +77,7 @@ def run(choice: Choice, options: UpArguments) -> int:
         helper=options.helper,
         registry=planned.loaded.settings.registry,
         size=options.size,
-        timeout=options.timeout,
+        timeout=choice.timeout,
         take_over=options.take_over,
     )
     try:

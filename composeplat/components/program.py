@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pulumi
 
@@ -17,21 +18,11 @@ from composeplat.cluster.identity import cluster_identity
 from composeplat.cluster.kubeconfig import find_access
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.stack import ComposeStack
+from composeplat.compose.options import SETTINGS, Setting, Value
 from composeplat.diagnostics import ComposeplatError
 from composeplat.plan.desired import Plan
 
 PROVIDER = "cluster"
-#: Configuration of plain Pulumi -> argument of ``ComposeStack``.
-CONFIGURATION = {
-    "domain": "endpoint_domain",
-    "registry": "registry",
-    "ingressClass": "ingress_class",
-    "gateway": "gateway",
-    "tlsSecret": "tls_secret",
-    "tlsIssuer": "tls_issuer",
-    "podSecurity": "pod_security",
-    "builder": "builder",
-}
 
 
 def declare(
@@ -53,23 +44,39 @@ def declare_configured(folder: Path) -> ComposeStack:
     Paths in the configuration are relative to the program's folder.
     """
     config = pulumi.Config("composeplat")
-    arguments = {argument: config.get(key) or "" for key, argument in CONFIGURATION.items()}
+    arguments: dict[str, Any] = read_settings()
+    arguments["namespace"] = arguments["namespace"] or pulumi.get_stack()
     written = config.get_object("files") or [config.get("file") or ""]
     stack = ComposeStack(
         pulumi.get_project(),
         file=[folder / path for path in written if path],
         environment_name=pulumi.get_project(),
-        namespace=config.get("namespace") or pulumi.get_stack(),
         registries=_registries(config),
-        pull_secret=config.get_bool("pullSecret") or False,
-        allow_outside=config.get_bool("allowOutside") or False,
         env_files=[folder / path for path in config.get_object("envFiles") or ()],
         waits=True,
         opts=_options(config.get("cluster") or _ambient_cluster()),
-        **arguments,  # type: ignore[arg-type]
+        **arguments,
     )
     pulumi.export("urls", stack.urls)
     return stack
+
+
+def read_settings() -> dict[str, Value]:
+    """Read the settings of the configuration, as arguments of ``ComposeStack``."""
+    config = pulumi.Config("composeplat")
+    return {row.argument: _configured(config, row) for row in SETTINGS.values()}
+
+
+def _configured(config: pulumi.Config, setting: Setting) -> Value:
+    """Read a setting by the type of its default."""
+    match setting.default:
+        case bool():
+            value: Value | None = config.get_bool(setting.config_key)
+        case str():
+            value = config.get(setting.config_key)
+        case _:
+            value = config.get_float(setting.config_key)
+    return setting.default if value is None else value
 
 
 def _registries(config: pulumi.Config) -> list[dict[str, str]]:

@@ -22,7 +22,7 @@ from composeplat.components.resource_names import ENDPOINTS_TYPE, SERVICE_TYPE, 
 from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
 from composeplat.compose.load.contexts import check_builds
-from composeplat.compose.request import Request
+from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import BuiltImage, DesiredObject, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
@@ -33,7 +33,6 @@ from composeplat.registry.credentials import Login, read_logins
 from composeplat.registry.image_config import read_users
 from composeplat.system.deadline import Deadline
 
-_TIMEOUT = 300.0
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
 #: Any type of the package, to ask for the provider of all of them.
 _OF_KUBERNETES = "kubernetes:core/v1:Namespace"
@@ -73,6 +72,7 @@ class ComposeStack(pulumi.ComponentResource):
         env_files: Sequence[str | Path] = (),
         variables: Mapping[str, str] | None = None,
         builder: str = "",
+        timeout: float = DEFAULT_TIMEOUT_S,
         registries: Sequence[Mapping[str, str]] = (),
         plan: Plan | None = None,
         gate: DependencyGate | None = None,
@@ -85,20 +85,36 @@ class ComposeStack(pulumi.ComponentResource):
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
             shell = dict(os.environ) if variables is None else dict(variables)
-            request = Request(
-                files=tuple(str(one) for one in written if one), folder=Path.cwd(), name=environment_name or name,
-                namespace=namespace, domain=endpoint_domain, registry=registry, ingress_class=ingress_class,
-                gateway=gateway, tls_secret=tls_secret, tls_issuer=tls_issuer, pull_secret=pull_secret, shell=shell,
+            options = Options(
+                namespace=namespace,
+                domain=endpoint_domain,
+                registry=registry,
+                ingress_class=ingress_class,
+                gateway=gateway,
+                tls_secret=tls_secret,
+                tls_issuer=tls_issuer,
                 pod_security=pod_security,
-                logins=logins, allow_outside=allow_outside, outside_option=_OUTSIDE_OPTION,
-                env_files=tuple(str(one) for one in env_files),
+                pull_secret=pull_secret,
+                allow_outside=allow_outside,
+                builder=builder,
+                timeout=timeout,
+            )
+            request = Request(
+                **options.options(),
+                files=tuple(str(path) for path in written if path),
+                folder=Path.cwd(),
+                name=environment_name or name,
+                shell=shell,
+                logins=logins,
+                outside_option=_OUTSIDE_OPTION,
+                env_files=tuple(str(path) for path in env_files),
                 context_namespace=read_kubeconfig(os.environ).namespace(),
-            )  # fmt: skip
+            )
             plan = _plan(request, self)
         if waits is None:
             waits = self.get_provider(_OF_KUBERNETES) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
-            gate = _ambient_gate(plan)
+            gate = _ambient_gate(plan, timeout)
         self._register(name, plan, gate if waits else None, builder, building, logins, awaits=not waits)
 
     def _register(
@@ -278,7 +294,7 @@ def _with_hint(told: Diagnostic | ComposeplatError) -> str:
     return f"{told}\n  hint: {told.hint}" if told.hint else str(told)
 
 
-def _ambient_gate(plan: Plan) -> DependencyGate | None:
+def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
     if not plan.edges:
         return None
     try:
@@ -286,4 +302,4 @@ def _ambient_gate(plan: Plan) -> DependencyGate | None:
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from None
     watcher = Watcher(access, plan.namespace, plan.environment)
-    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(_TIMEOUT, plan.start_delays))
+    return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(timeout, plan.start_delays))

@@ -19,6 +19,7 @@ from typing import Any
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.watching import Watcher
+from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import Object, Wanted, selector
 from composeplat.dev.helper import architectures, helper_image
 from composeplat.dev.link import Event, Link, Place, Session
@@ -46,7 +47,7 @@ class UpOptions:
     helper: str = ""
     registry: str = ""
     size: str = "5Gi"
-    timeout: float = 300.0
+    timeout: float = DEFAULT_TIMEOUT_S
     take_over: bool = False
 
 

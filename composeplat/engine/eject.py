@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from composeplat import __version__
 from composeplat.compose.load import Loaded
-from composeplat.compose.request import Request
-from composeplat.compose.settings import Settings
+from composeplat.compose.options import SETTINGS, Request, Settings
 
 PROGRAM = '''\
 """A Compose file as a Pulumi program."""
@@ -35,8 +35,6 @@ def ejected_files(
         "runtime": "python",
     }
     config = _configuration(settings, builder, cluster)
-    if loaded.root.allow_outside:
-        config["composeplat:allowOutside"] = True
     config["composeplat:files"] = [_relative(path, folder) for path in definition]
     if request.env_files:
         config["composeplat:envFiles"] = [_relative(str(request.folder / one), folder) for one in request.env_files]
@@ -50,13 +48,12 @@ def ejected_files(
 
 
 def _configuration(settings: Settings, builder: str, cluster: str) -> dict[str, object]:
-    said = {
-        "domain": settings.domain, "registry": settings.registry, "ingressClass": settings.ingress_class,
-        "gateway": settings.gateway, "tlsSecret": settings.tls_secret, "tlsIssuer": settings.tls_issuer,
-        "builder": builder, "cluster": cluster, "pullSecret": settings.pull_secret,
-        "podSecurity": settings.pod_security,
-    }  # fmt: skip
-    return {f"composeplat:{key}": value for key, value in said.items() if value}
+    """The settings that differ from their defaults; the namespace is the name of the stack."""
+    resolved = replace(settings, namespace="", builder=builder)
+    values = {row.config_key: getattr(resolved, name) for name, row in SETTINGS.items()}
+    changed = {row.config_key for name, row in SETTINGS.items() if values[row.config_key] != row.default}
+    config = {f"composeplat:{key}": value for key, value in values.items() if key in changed}
+    return config | ({"composeplat:cluster": cluster} if cluster else {})
 
 
 def _relative(path: str, folder: Path) -> str:

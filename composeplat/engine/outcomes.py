@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.diagnostics import ComposeplatError, Report
 from composeplat.engine.events import Change
 
@@ -17,7 +18,7 @@ class DeployOptions:
     services: tuple[str, ...] = ()
     """None means all."""
     wait: bool = True
-    timeout: float = 300.0
+    timeout: float = DEFAULT_TIMEOUT_S
     rerun_jobs: bool = False
     refresh: bool = False
     replaced_volumes: tuple[str, ...] = ()

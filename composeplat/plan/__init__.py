@@ -8,8 +8,8 @@ the wrong package.
 from __future__ import annotations
 
 from composeplat.compose.model import Project, Service
+from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
-from composeplat.compose.settings import Settings
 from composeplat.diagnostics import Report
 from composeplat.names import clean
 from composeplat.plan.desired import (

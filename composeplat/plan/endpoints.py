@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from composeplat.compose.model import Endpoint, Port, Route, Service
+from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
-from composeplat.compose.settings import Settings
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
+from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
-from composeplat.compose.settings import Settings
 from composeplat.names import clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from composeplat.compose.model import HealthCheck, Resources, Service
-from composeplat.compose.settings import Settings
+from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
 from composeplat.plan.desired import BuiltImage, Identity, Manifest

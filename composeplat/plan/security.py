@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from composeplat.compose.model import Project, Service
+from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
-from composeplat.compose.settings import Settings
 from composeplat.diagnostics import Report
 from composeplat.plan.desired import Manifest
 

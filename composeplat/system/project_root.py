@@ -12,9 +12,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-OPTION = "--allow-outside"
-VARIABLE = "PLATFORM_ALLOW_OUTSIDE"
-
 
 @dataclass(frozen=True, slots=True)
 class ProjectRoot:
@@ -24,8 +21,8 @@ class ProjectRoot:
     """Without links."""
     allow_outside: bool = False
     """Whether files anywhere may be named: the user has said so."""
-    option: str = OPTION
-    """How the user says so: a program has no command line."""
+    option: str = ""
+    """The option that allows them; messages name it."""
 
     def allows(self, path: str | os.PathLike[str]) -> bool:
         """Say whether a path may be opened; it need not exist, and is not opened for this."""
@@ -33,7 +30,8 @@ class ProjectRoot:
 
     @property
     def fix(self) -> str:
-        return f"the project is '{self.path}': move the file there, or allow it with {self.option}"
+        allow = f", or allow it with {self.option}" if self.option else ""
+        return f"the project is '{self.path}': move the file there{allow}"
 
 
 def is_inside(root: str, path: str) -> bool:

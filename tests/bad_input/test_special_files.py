@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.compose.load import load
-from composeplat.compose.request import Request
+from composeplat.compose.options import Request
 from composeplat.plan import make_plan
 from tests.conftest import Folder, Project, Reading
 

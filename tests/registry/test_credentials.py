@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.compose.request import Request
+from composeplat.compose.options import Request
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login, read_logins
 

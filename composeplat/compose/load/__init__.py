@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING
 
 from composeplat.compose.load.reading import NoDefinition, Reading, read
 from composeplat.compose.nodes import Node
+from composeplat.compose.options import Request, Settings
 from composeplat.compose.origins import Origins
-from composeplat.compose.request import Request
-from composeplat.compose.settings import Settings
 from composeplat.compose.variables import Uses, Variables
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login

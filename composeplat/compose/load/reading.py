@@ -15,12 +15,11 @@ from composeplat.compose.load.variables import (
     first_variables,
     project_root,
     project_variables,
-    settle_settings,
+    resolve_settings,
 )
 from composeplat.compose.merge import settle
 from composeplat.compose.nodes import Node
-from composeplat.compose.request import Request
-from composeplat.compose.settings import Settings
+from composeplat.compose.options import Request, Settings
 from composeplat.compose.variables import Uses, Variables
 from composeplat.diagnostics import Report
 from composeplat.system.project_root import ProjectRoot
@@ -61,7 +60,7 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     variables = project_variables(request, variables, folder, sources)
     texts = [(name, sources.nodes(name, folder, own_root)) for name in names]
     documents = [node for _, nodes in texts for node in nodes]
-    settings = settle_settings(request, variables, documents, folder, sources.report)
+    settings = resolve_settings(request, variables, documents, folder, sources.report)
     variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
     uses = Uses()
     document = Documents(sources, uses, root, substitute=substitute).join(texts, variables)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
 from composeplat.compose.nodes import Node, Scalar
-from composeplat.compose.request import Request
+from composeplat.compose.options import Request
 from composeplat.compose.variables import Variables
 from composeplat.compose.yaml_reader import NodeCount, StopReading, decode, read_nodes
 from composeplat.diagnostics import Report, Source, Span, quoted

@@ -6,19 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.nodes import Node, Scalar
-from composeplat.compose.request import Request
-from composeplat.compose.settings import Settings
-from composeplat.compose.values import BadValue, parse_image
+from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value
 from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, Uses, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
-from composeplat.names import is_dns_label, is_dns_name, make_label
+from composeplat.names import make_label
 from composeplat.system import files
-from composeplat.system.project_root import OPTION, VARIABLE, ProjectRoot, find_project_root
+from composeplat.system.project_root import ProjectRoot, find_project_root
 
 
 class NoDefinition(ComposeplatError):
@@ -89,9 +88,9 @@ def project_root(request: Request, folder: Path) -> ProjectRoot:
 
     Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
     """
-    allowed = request.allow_outside or Variables.of(request.shell).flag(VARIABLE, default=False)
+    allowed = SETTINGS["allow_outside"].resolve(request.allow_outside, Variables.of(request.shell))
     path = find_project_root(folder, request.shell.get("HOME", ""))
-    return ProjectRoot(path, allow_outside=allowed, option=request.outside_option or OPTION)
+    return ProjectRoot(path, allow_outside=bool(allowed), option=request.outside_option)
 
 
 def definition_root(request: Request, variables: Variables, folder: Path) -> ProjectRoot | None:
@@ -128,31 +127,35 @@ def definition_files(request: Request, variables: Variables, sources: Sources) -
 # names ----------------------------------------------------------------------------------------------------------------
 
 
-def settle_settings(
+def resolve_settings(
     request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
 ) -> Settings:
-    """Settle the names: what is asked for, then variables, then what the definition and its folder say."""
-
-    def asked(option: str, name: str) -> str:
-        return option or variables.lookup(name) or ""
-
+    """Resolve each setting, and the environment's name."""
     settings = Settings(
         environment=_environment_name(request, variables, documents, folder, report),
         name_from_folder=not any(_given_names(request, variables, documents)),
-        namespace=_namespace(request, variables),
-        domain=(asked(request.domain, "PLATFORM_DOMAIN") or request.usual_domain).lower().strip("."),
-        ingress_class=asked(request.ingress_class, "PLATFORM_INGRESS_CLASS"),
-        gateway=asked(request.gateway, "PLATFORM_GATEWAY"),
-        tls_secret=asked(request.tls_secret, "PLATFORM_TLS_SECRET"),
-        tls_issuer=asked(request.tls_issuer, "PLATFORM_TLS_ISSUER"),
-        pod_security=asked(request.pod_security, "PLATFORM_POD_SECURITY"),
-        registry=(asked(request.registry, "PLATFORM_REGISTRY") or request.usual_registry).rstrip("/"),
-        pull_secret=request.pull_secret or variables.flag("PLATFORM_PULL_SECRET", default=False),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
+        **_resolved(request, variables),
     )
     _check_settings(settings)
     return settings
+
+
+def _resolved(request: Request, variables: Variables) -> dict[str, Any]:
+    """Each setting: as given, else from its variable, else the default of the cluster."""
+    shell = Variables.of(request.shell)
+    defaults = {
+        "namespace": request.context_namespace or "default",
+        "domain": request.default_domain,
+        "registry": request.default_registry,
+    }
+    return {
+        name: setting.resolve(
+            getattr(request, name), shell if setting.is_shell_only else variables, defaults.get(name, "")
+        )
+        for name, setting in SETTINGS.items()
+    }
 
 
 def namespace_of(request: Request) -> str:
@@ -170,12 +173,7 @@ def namespace_of(request: Request) -> str:
     else:
         folder = request.folder if names[0] == "-" else Path(os.path.dirname(names[0]))
         variables = project_variables(request, variables, folder, sources)
-    return _namespace(request, variables)
-
-
-def _namespace(request: Request, variables: Variables) -> str:
-    named = request.namespace or variables.lookup("PLATFORM_NAMESPACE")
-    return named or request.context_namespace or "default"
+    return str(_resolved(request, variables)["namespace"])
 
 
 def _environment_name(
@@ -215,38 +213,16 @@ def _name_of(document: Node) -> Scalar | None:
 
 def _check_settings(settings: Settings) -> None:
     """Refuse what could never be a name in a cluster; the text itself may be a variable's value and is not shown."""
-    gateway = settings.gateway.rpartition("/")
-    rules = (
-        ("--namespace", "PLATFORM_NAMESPACE", is_dns_label(settings.namespace), "letters, digits and '-'"),
-        ("--domain", "PLATFORM_DOMAIN", _absent_or_name(settings.domain), "a DNS name such as apps.example.com"),
-        ("--ingress-class", "PLATFORM_INGRESS_CLASS", _absent_or_name(settings.ingress_class), "the class's name"),
-        (
-            "--gateway",
-            "PLATFORM_GATEWAY",
-            _absent_or_name(gateway[2]) and _absent_or_name(gateway[0]),
-            "NAMESPACE/NAME",
-        ),
-        ("--tls-secret", "PLATFORM_TLS_SECRET", _absent_or_name(settings.tls_secret), "the secret's name"),
-        ("--tls-issuer", "PLATFORM_TLS_ISSUER", _absent_or_name(settings.tls_issuer), "the issuer's name"),
-        ("--pod-security", "PLATFORM_POD_SECURITY", settings.pod_security in ("", "restricted"), "'restricted'"),
-        ("--registry", "PLATFORM_REGISTRY", _is_registry(settings.registry), "HOST or HOST/PATH, without a scheme"),
-    )
     if settings.gateway and (settings.tls_secret or settings.tls_issuer):
         raise BadSetting(
             "--tls-secret and --tls-issuer are for Ingresses; with --gateway its listener has the certificate",
             "leave them out, PLATFORM_TLS_SECRET and PLATFORM_TLS_ISSUER too",
         )
-    wrong = [f"{option} (or {variable}) must be {want}" for option, variable, right, want in rules if not right]
+    wrong = [setting for name, setting in SETTINGS.items() if _is_wrong(setting, getattr(settings, name))]
     if wrong:
-        raise BadSetting("; ".join(wrong))
+        names = ((f"{setting.option} (or {setting.variable})", setting.requirement) for setting in wrong)
+        raise BadSetting("; ".join(f"{name} must be {requirement}" for name, requirement in names))
 
 
-def _absent_or_name(text: str) -> bool:
-    return not text or is_dns_name(text)
-
-
-def _is_registry(text: str) -> bool:
-    try:
-        return not text or bool(parse_image(f"{text}/image"))
-    except BadValue:
-        return False
+def _is_wrong(setting: Setting, value: Value) -> bool:
+    return isinstance(value, str) and value != "" and not setting.is_valid(value)

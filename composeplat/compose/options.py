@@ -1,0 +1,248 @@
+"""The settings of a deployment, as one table that every entry point reads.
+
+Owns a row for each setting: its type and default, its command-line option, environment variable, Pulumi configuration
+key and ``ComposeStack`` argument, its help text, and the check of its value.
+Must not know which entry point gave a value, or read the environment: variables come in with a :class:`Request`.
+
+It is apart so that a setting is added in one place: the command line, plain Pulumi and ``platform eject`` go through
+the table, and a test compares the signature of ``ComposeStack`` and the pages with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from composeplat.compose.values import BadValue, parse_image
+from composeplat.compose.variables import Variables
+from composeplat.names import is_dns_label, is_dns_name
+from composeplat.registry.credentials import Login
+
+DEFAULT_TIMEOUT_S = 300.0
+
+Value = str | bool | float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A row of the table: where a setting can be given, and which values are valid."""
+
+    name: str = ""
+    default: Value
+    help: str
+    metavar: str | None = None
+    short_option: str = ""
+    minimum: float | None = None
+    is_rendered: bool = False
+    """Whether it changes the objects that ``platform render`` prints."""
+    variable: str = ""
+    is_shell_only: bool = False
+    """Whether the variable counts from the shell alone: an env file comes with the project."""
+    config_key: str = ""
+    """In Pulumi's configuration, after ``composeplat:``."""
+    argument: str = ""
+    """Of ``ComposeStack``; the name of the setting unless given."""
+    is_valid: Callable[[str], bool] = lambda _: True
+    requirement: str = ""
+    """What a valid value is: a message says "must be" before it."""
+    normalize: Callable[[str], str] = str
+
+    @property
+    def option(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def resolve(self, given: Value, variables: Variables, fallback: str = "") -> Value:
+        """Return the given value, else the variable's, else the fallback."""
+        if isinstance(self.default, bool):
+            return given or variables.flag(self.variable, default=self.default)
+        if isinstance(self.default, str):
+            from_variable = variables.lookup(self.variable) if self.variable else ""
+            return self.normalize(str(given) or from_variable or fallback)
+        return given
+
+
+def _setting(*, default: Value, **row: Any) -> Any:
+    return field(default=default, metadata={"setting": Setting(default=default, **row)})
+
+
+def _is_gateway(text: str) -> bool:
+    namespace, _, name = text.rpartition("/")
+    return is_dns_name(name) and (not namespace or is_dns_name(namespace))
+
+
+def _is_registry(text: str) -> bool:
+    try:
+        return bool(parse_image(f"{text}/image"))
+    except BadValue:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The settings as they are given; each field is a row of the table."""
+
+    allow_outside: bool = _setting(
+        default=False,
+        help="Let the Compose file name files outside the project.",
+        variable="PLATFORM_ALLOW_OUTSIDE",
+        is_shell_only=True,
+        config_key="allowOutside",
+    )
+    namespace: str = _setting(
+        default="",
+        help="Kubernetes namespace.",
+        metavar="NAME",
+        short_option="-n",
+        variable="PLATFORM_NAMESPACE",
+        config_key="namespace",
+        is_valid=is_dns_label,
+        requirement="letters, digits and '-'",
+    )
+    domain: str = _setting(
+        default="",
+        help="Domain of the endpoints' hosts.",
+        metavar="DOMAIN",
+        is_rendered=True,
+        variable="PLATFORM_DOMAIN",
+        config_key="domain",
+        argument="endpoint_domain",
+        is_valid=is_dns_name,
+        requirement="a DNS name such as apps.example.com",
+        normalize=lambda text: text.lower().strip("."),
+    )
+    ingress_class: str = _setting(
+        default="",
+        help="Class of the Ingresses.",
+        metavar="NAME",
+        is_rendered=True,
+        variable="PLATFORM_INGRESS_CLASS",
+        config_key="ingressClass",
+        is_valid=is_dns_name,
+        requirement="the class's name",
+    )
+    gateway: str = _setting(
+        default="",
+        help="Make HTTPRoutes of this Gateway instead of Ingresses.",
+        metavar="[NAMESPACE/]NAME",
+        is_rendered=True,
+        variable="PLATFORM_GATEWAY",
+        config_key="gateway",
+        is_valid=_is_gateway,
+        requirement="NAMESPACE/NAME",
+    )
+    tls_secret: str = _setting(
+        default="",
+        help="Secret with the endpoints' certificate.",
+        metavar="NAME",
+        is_rendered=True,
+        variable="PLATFORM_TLS_SECRET",
+        config_key="tlsSecret",
+        is_valid=is_dns_name,
+        requirement="the secret's name",
+    )
+    tls_issuer: str = _setting(
+        default="",
+        help="cert-manager ClusterIssuer for the endpoints' certificates.",
+        metavar="NAME",
+        is_rendered=True,
+        variable="PLATFORM_TLS_ISSUER",
+        config_key="tlsIssuer",
+        is_valid=is_dns_name,
+        requirement="the issuer's name",
+    )
+    pod_security: str = _setting(
+        default="",
+        help="Make pods that a restricted namespace admits.",
+        metavar="restricted",
+        is_rendered=True,
+        variable="PLATFORM_POD_SECURITY",
+        config_key="podSecurity",
+        is_valid=lambda text: text == "restricted",
+        requirement="'restricted'",
+    )
+    registry: str = _setting(
+        default="",
+        help="Registry that built images are pushed to.",
+        metavar="HOST[/PATH]",
+        is_rendered=True,
+        variable="PLATFORM_REGISTRY",
+        config_key="registry",
+        is_valid=_is_registry,
+        requirement="HOST or HOST/PATH, without a scheme",
+        normalize=lambda text: text.rstrip("/"),
+    )
+    builder: str = _setting(
+        default="", help="Build images with this builder of buildx.", metavar="NAME", config_key="builder"
+    )
+    pull_secret: bool = _setting(
+        default=False,
+        help="Let pods pull with the logins of your Docker configuration.",
+        variable="PLATFORM_PULL_SECRET",
+        config_key="pullSecret",
+    )
+    timeout: float = _setting(
+        default=DEFAULT_TIMEOUT_S,
+        help="Stop waiting after this many seconds.",
+        metavar="SECONDS",
+        minimum=1,
+        config_key="timeout",
+    )
+
+    def options(self) -> dict[str, Any]:
+        """Return the settings by name, to make another value of them."""
+        return {name: getattr(self, name) for name in SETTINGS}
+
+
+def _table() -> dict[str, Setting]:
+    rows: dict[str, Setting] = {f.name: f.metadata["setting"] for f in fields(Options)}
+    return {name: replace(row, name=name, argument=row.argument or name) for name, row in rows.items()}
+
+
+SETTINGS = _table()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Options):
+    """Everything that one reading of a definition takes, as plain values; nothing else is read from the process."""
+
+    files: tuple[str, ...] = ()
+    """The files of ``-f``; ``-`` is standard input; if empty, a file of a default name is looked for."""
+    folder: Path
+    """The folder that the command runs in."""
+    env_files: tuple[str, ...] = ()
+    name: str = ""
+    """The environment's name."""
+    shell: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the process."""
+    platform: Mapping[str, str] = field(default_factory=dict)
+    """The variables that the namespace keeps."""
+    outside_option: str = SETTINGS["allow_outside"].option
+    """How the user can allow files outside the project; messages name it."""
+    context_namespace: str = ""
+    """The namespace of the kubeconfig's current context: the default."""
+    default_domain: str = ""
+    """The cluster's own domain."""
+    default_registry: str = ""
+    """The cluster's own registry."""
+    publishes: bool = True
+    """Whether content of host volumes and env files may be published; if not, unreadable content is no error."""
+    logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
+    """Logins by registry; they win over those of the Docker configuration."""
+    standard_input: bytes | None = None
+    """The content of ``-``, where that is not the process's standard input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(Options):
+    """The settings after variables and defaults are applied and every value is checked: what the plan is made with."""
+
+    environment: str
+    """The environment's name, a DNS label."""
+    name_from_folder: bool = False
+    """Whether the name is the folder's: another project's folder may have the same name."""
+    logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
+    """Logins for pulling, by registry."""
+    volume_affinity: bool = True
+    wake_in_order: bool = False
