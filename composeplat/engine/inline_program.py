@@ -1,8 +1,8 @@
 """Serve a program of this process to Pulumi, as the Automation API does for its inline programs.
 
-The Automation API's own ``Stack.up`` starts the command line three times more than is needed, to read back what its
-events have told already; so its server is used here, and its command line is run by
-:mod:`composeplat.engine.pulumi_process`.
+Owns the server's lifetime and what it suppresses of the SDK's own output.
+Must not run the command line: :mod:`~composeplat.engine.pulumi_process` does. The Automation API's ``Stack.up`` would
+start it three more times, to read again what the events have reported.
 """
 
 from __future__ import annotations
@@ -11,15 +11,12 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent import futures
-from typing import Any
 
 import grpc
-import pulumi.log
-import pulumi.runtime.resource
-from pulumi.automation._server import LanguageServer
-from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
-from pulumi.runtime.proto import language_pb2_grpc, source_pb2
-from pulumi.runtime.settings import SETTINGS
+
+from composeplat.engine import pulumi_sdk
+
+_MAX_WORKERS = 4
 
 
 @contextlib.contextmanager
@@ -28,53 +25,50 @@ def serve(program: Callable[[], None]) -> Iterator[str]:
 
     def run() -> Awaitable[None]:
         program()
-        return _until_settled()
+        return _wait_for_outputs()
 
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=4), options=_GRPC_CHANNEL_OPTIONS)
-    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(LanguageServer(run), server)
+    executor = futures.ThreadPoolExecutor(max_workers=_MAX_WORKERS)
+    server = grpc.server(executor, options=pulumi_sdk.CHANNEL_OPTIONS.find())
+    pulumi_sdk.ADD_LANGUAGE_SERVER.find()(pulumi_sdk.LANGUAGE_SERVER.find()(run), server)
     port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    with _without_stack_traces(), _without_debugging():
+    with _without_stack_traces(), _without_debug_log():
+        server.start()
         try:
             yield f"127.0.0.1:{port}"
         finally:
             server.stop(0)
 
 
-async def _until_settled() -> None:
+async def _wait_for_outputs() -> None:
     """Wait for all outputs at once.
 
-    The SDK does so too, but turns to all of them again after each: with a thousand objects, half of the time.
-    An output that fails is left to it.
+    The SDK does so too, but visits all of them again after each: with a thousand objects, half of the time.
+    An output that fails is left to the SDK.
     """
-    while outputs := [task for task in SETTINGS.outputs if not task.done()]:
+    while outputs := pulumi_sdk.pending_outputs():
         done, _ = await asyncio.wait(outputs, return_when=asyncio.FIRST_EXCEPTION)
         if any(task.cancelled() or task.exception() for task in done):
             return
 
 
-@contextlib.contextmanager
-def _without_stack_traces() -> Iterator[None]:
-    """Keep where our own code lies on this machine out of the state: it would be half of it, and differ by machine."""
-    module: Any = pulumi.runtime.resource
-    before = module._get_stack_trace  # noqa: SLF001 -- there is no setting for it
-    module._get_stack_trace = source_pb2.StackTrace  # noqa: SLF001
-    try:
-        yield
-    finally:
-        module._get_stack_trace = before  # noqa: SLF001
+def _without_stack_traces() -> contextlib.AbstractContextManager[None]:
+    """Keep the paths of our own code out of the state: they would be half of it, and differ by machine."""
+    return _replaced(pulumi_sdk.GET_STACK_TRACE, pulumi_sdk.STACK_TRACE.find())
+
+
+def _without_debug_log() -> contextlib.AbstractContextManager[None]:
+    """Suppress the SDK's debug log: five calls to the engine for each resource, a third of a preview."""
+    return _replaced(pulumi_sdk.LOG_DEBUG, _ignore)
 
 
 @contextlib.contextmanager
-def _without_debugging() -> Iterator[None]:
-    """Spare the engine what the SDK says of its own doings: five calls for each resource, a third of a preview."""
-    before = pulumi.log.debug
-    pulumi.log.debug = _say_nothing
+def _replaced(name: pulumi_sdk.SdkName, value: object) -> Iterator[None]:
+    before = name.replace(value)
     try:
         yield
     finally:
-        pulumi.log.debug = before
+        name.replace(before)
 
 
-def _say_nothing(*_: object, **__: object) -> None:
+def _ignore(*_: object, **__: object) -> None:
     """Stand in for a log that nobody reads."""
