@@ -33,6 +33,19 @@ def test_the_front_door() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    "package",
+    [LINK.module / "internal" / "wire", LINK.module / "internal" / "tree", FRONTDOOR.module],
+    ids=lambda path: path.name,
+)
+def test_a_line_of_test_for_a_line_of_code(package: Path) -> None:
+    """Where other machines and users are not trusted, there is at least as much test as there is code."""
+    lines = {path.name: len(path.read_text().splitlines()) for path in package.glob("*.go")}
+    tested = sum(count for name, count in lines.items() if name.endswith("_test.go"))
+
+    assert tested >= sum(lines.values()) - tested
+
+
 @pytest.mark.endurance
 @pytest.mark.timeout(900)
 def test_hostile_agents_for_long() -> None:

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// builder is what runs an image builder that is not root of this machine: as root of a user namespace, whose users are
-// nobody here. Its steps get a network of their own, which this machine's loopback is not part of.
+// A builder runs an image builder that is not root of this machine, but of a user namespace whose users have no rights here.
+// Its steps get a network of their own, without this machine's loopback.
 //
-// It has two processes. The one outside keeps the machine's root, for slirp4netns. The one inside is the first of a
-// process namespace, so that with it the kernel ends the builder and every step.
+// It has two processes. The one outside stays root, for slirp4netns. The one inside is process 1 of a PID namespace: when it
+// exits, the kernel ends the builder and every step.
 type builder struct {
 	folder  string
 	user    int
@@ -27,9 +27,9 @@ type builder struct {
 }
 
 const (
-	// idCount is how many users and groups there are inside.
+	// idCount is the number of users and groups in the namespace.
 	idCount = 65536
-	// socketDescriptor is where the process inside finds the socket that leads to the one outside.
+	// socketDescriptor is the socket to the process outside, in the process inside.
 	socketDescriptor = 3
 	// restartPause keeps slirp4netns from being started in a loop.
 	restartPause = 2 * time.Second
@@ -47,7 +47,7 @@ func parseBuilder(arguments []string) (builder, error) {
 	return builder{folder: arguments[0], user: user, network: arguments[2], command: arguments[3:]}, nil
 }
 
-// runBuilder starts the process inside and ends with its status.
+// runBuilder starts the process inside, and exits with its status.
 func runBuilder(arguments []string) {
 	settings, err := parseBuilder(arguments)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b builder) inside(socket *os.File) *exec.Cmd {
 	return inside
 }
 
-// giveWayOut runs slirp4netns for the network that the process inside has made, for as long as this process lives.
+// giveWayOut runs slirp4netns for the network of the process inside, until this process exits.
 func (b builder) giveWayOut(socket *net.UnixConn) {
 	network, err := receiveFile(socket)
 	if err != nil {
@@ -110,8 +110,8 @@ func (b builder) giveWayOut(socket *net.UnixConn) {
 	}
 }
 
-// slirp4netns leads a network out by this machine's own, but for its loopback. It ends with this process, which holds
-// the file that is returned.
+// slirp4netns connects a network with this machine's, except its loopback. It exits with this process, which holds the file
+// that is returned.
 func slirp4netns(path string, network *os.File) (*exec.Cmd, *os.File) {
 	exitRead, exitWrite, err := os.Pipe()
 	if err != nil {
@@ -121,13 +121,13 @@ func slirp4netns(path string, network *os.File) (*exec.Cmd, *os.File) {
 		"--enable-sandbox", "--enable-seccomp", "--netns-type=path", "--exit-fd=4", "/proc/self/fd/3", uplink)
 	slirp.Stdout, slirp.Stderr = os.Stdout, os.Stderr
 	slirp.ExtraFiles = []*os.File{network, exitRead}
-	// Its sandbox takes mounts away, which in a namespace that it shared would be the cluster's own.
+	// Its sandbox unmounts filesystems, which in a shared namespace would be the cluster's.
 	slirp.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: syscall.CLONE_NEWNS}
 	return slirp, exitWrite
 }
 
-// leaveEndingToBuilder has this process outlive a request to end. The supervisor asks every process, the builder too,
-// and one that is asked twice ends without tidying up. Signals that are ignored would stay so in the steps.
+// leaveEndingToBuilder makes this process survive SIGTERM. The supervisor signals every process, the builder too, which
+// exits without cleaning up if it gets a second signal. Ignored signals would be inherited by the steps.
 func leaveEndingToBuilder() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT)
 }

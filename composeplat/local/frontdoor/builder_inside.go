@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// runBuilderInside is the first process of the builder's namespaces: it makes the network of the steps, starts the
-// builder, and reaps what is left to it.
+// runBuilderInside is process 1 of the builder's namespaces: it creates the network of the steps, starts the builder, and
+// reaps orphaned processes.
 func runBuilderInside(arguments []string) {
 	folder, network, command := arguments[0], arguments[1], arguments[2:]
 	if err := prepareMounts(); err != nil {
@@ -24,10 +24,10 @@ func runBuilderInside(arguments []string) {
 	os.Exit(supervise(command))
 }
 
-// notes is where network plugins keep theirs: a folder in memory, of this namespace alone.
+// notes is the folder for the state of network plugins, in memory and in this namespace only.
 const notes = "/var/lib/cni"
 
-// prepareMounts gives this namespace its own processes, and an empty folder for the notes of network plugins.
+// prepareMounts mounts this namespace's /proc, and an empty folder for the state of network plugins.
 func prepareMounts() error {
 	if err := syscall.Mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return &os.PathError{Op: "mount", Path: "/", Err: err}
@@ -43,7 +43,7 @@ func prepareMounts() error {
 }
 
 func prepareNetwork(folder string) error {
-	// What a builder that was killed has noted of namespaces: they ended with it.
+	// The state of a builder that was killed names namespaces that ended with it.
 	if err := os.RemoveAll(filepath.Join(folder, "state", "net")); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func prepareNetwork(folder string) error {
 	return sendFile(socket, steps)
 }
 
-// supervise runs the builder and gives its status; every other process of the namespace that ends is reaped.
+// supervise runs the builder and returns its status, and reaps every other process of the namespace.
 func supervise(command []string) int {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, syscall.SIGCHLD)
@@ -77,10 +77,10 @@ func supervise(command []string) int {
 	return 1
 }
 
-// reap takes note of all that has ended; it gives the builder's status if that is among it.
+// reap waits for all processes that have exited, and returns the builder's status if it is one of them.
 func reap(builder int) (status int, ended bool) {
-	oneWaits.Lock()
-	defer oneWaits.Unlock()
+	waitLock.Lock()
+	defer waitLock.Unlock()
 	for {
 		var found syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &found, syscall.WNOHANG, nil)

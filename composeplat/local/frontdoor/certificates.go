@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// An issuer makes a certificate for each host that is asked for: no wildcard covers hosts right below localhost.
+// An issuer issues a certificate for each requested host: a wildcard is not valid directly below localhost.
 type issuer struct {
 	authority *x509.Certificate
 	key       crypto.PrivateKey
 	lock      sync.Mutex
-	made      map[string]*tls.Certificate
+	issued    map[string]*tls.Certificate
 }
 
-const mostCertificates = 1000
+const maxCertificates = 1000
 
 func newIssuer(certificate, key string) (*issuer, error) {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
@@ -33,7 +33,7 @@ func newIssuer(certificate, key string) (*issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &issuer{authority: authority, key: pair.PrivateKey, made: map[string]*tls.Certificate{}}, nil
+	return &issuer{authority: authority, key: pair.PrivateKey, issued: map[string]*tls.Certificate{}}, nil
 }
 
 func (i *issuer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -43,21 +43,21 @@ func (i *issuer) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, erro
 	}
 	i.lock.Lock()
 	defer i.lock.Unlock()
-	if known := i.made[host]; known != nil && time.Now().Before(known.Leaf.NotAfter.Add(-time.Hour)) {
+	if known := i.issued[host]; known != nil && time.Now().Before(known.Leaf.NotAfter.Add(-time.Hour)) {
 		return known, nil
 	}
-	if len(i.made) >= mostCertificates {
-		i.made = map[string]*tls.Certificate{}
+	if len(i.issued) >= maxCertificates {
+		i.issued = map[string]*tls.Certificate{}
 	}
-	made, err := i.make(host)
+	issued, err := i.issue(host)
 	if err != nil {
-		return nil, fmt.Errorf("can't make a certificate for %s: %w", host, err)
+		return nil, fmt.Errorf("can't issue a certificate for %s: %w", host, err)
 	}
-	i.made[host] = made
-	return made, nil
+	i.issued[host] = issued
+	return issued, nil
 }
 
-func (i *issuer) make(host string) (*tls.Certificate, error) {
+func (i *issuer) issue(host string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err

@@ -109,12 +109,12 @@ func TestACertificateIsMadeOnce(t *testing.T) {
 func TestCertificatesAreForgotten(t *testing.T) {
 	made, _ := issuerIn(t)
 	kept := made.asked(t, "a.localhost")
-	for len(made.made) < mostCertificates {
-		made.made[time.Now().String()+string(rune(len(made.made)))] = kept
+	for len(made.issued) < maxCertificates {
+		made.issued[time.Now().String()+string(rune(len(made.issued)))] = kept
 	}
 	made.asked(t, "b.localhost")
-	if len(made.made) != 1 {
-		t.Fatalf("%d are kept", len(made.made))
+	if len(made.issued) != 1 {
+		t.Fatalf("%d are kept", len(made.issued))
 	}
 }
 

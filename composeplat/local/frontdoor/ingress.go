@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A route leads requests for a host and path to an address; routes come with longer paths first.
+// A route forwards requests for a host and path to an address. Routes with longer paths come first.
 type route struct {
 	Host   string `json:"host"`
 	Path   string `json:"path"`
@@ -23,21 +23,22 @@ type route struct {
 	Name   string `json:"name"`
 }
 
-// serve answers HTTPS for the routes in the folder's routes.json, which is read again when it changes; HTTP is sent there.
-func serve(folder, secure, plain string) {
+// serveIngress serves the routes in the folder's routes.json over HTTPS, and reads the file again when it changes. HTTP requests
+// are redirected.
+func serveIngress(folder, secure, plain string) {
 	issuer, err := newIssuer(filepath.Join(folder, "ca.crt"), filepath.Join(folder, "ca.key"))
 	if err != nil {
-		log.Fatalf("can't read the authority: %v", err)
+		log.Fatalf("can't read the certificate authority: %v", err)
 	}
 	var routes atomic.Pointer[[]route]
 	routes.Store(&[]route{})
 	go watch(filepath.Join(folder, "routes.json"), &routes)
 	go func() {
-		log.Fatal(http.ListenAndServe(plain, http.HandlerFunc(toSecure)))
+		log.Fatal(http.ListenAndServe(plain, http.HandlerFunc(redirectToHTTPS)))
 	}()
 	server := &http.Server{
 		Addr:              secure,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, *routes.Load()) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handleRequest(w, r, *routes.Load()) }),
 		ReadHeaderTimeout: 30 * time.Second,
 		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: issuer.certificate},
 	}
@@ -65,7 +66,7 @@ func watch(path string, routes *atomic.Pointer[[]route]) {
 	}
 }
 
-func toSecure(w http.ResponseWriter, r *http.Request) {
+func redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "https://"+hostname(r)+r.URL.RequestURI(), http.StatusPermanentRedirect)
 }
 
@@ -77,16 +78,16 @@ func hostname(r *http.Request) string {
 	return host
 }
 
-func answer(w http.ResponseWriter, r *http.Request, routes []route) {
+func handleRequest(w http.ResponseWriter, r *http.Request, routes []route) {
 	host := strings.ToLower(hostname(r))
 	known := false
-	for _, one := range routes {
-		if one.Host != host {
+	for _, candidate := range routes {
+		if candidate.Host != host {
 			continue
 		}
 		known = true
-		if covers(one.Path, r.URL.Path) {
-			forward(w, r, one)
+		if matchesPrefix(candidate.Path, r.URL.Path) {
+			forward(w, r, candidate)
 			return
 		}
 	}
@@ -97,27 +98,27 @@ func answer(w http.ResponseWriter, r *http.Request, routes []route) {
 	}
 }
 
-// covers says whether a Prefix path holds a request's: /a covers /a and /a/b, not /ab.
-func covers(prefix, path string) bool {
+// matchesPrefix reports whether a path is below a Prefix path: /a and /a/b are below /a, /ab is not.
+func matchesPrefix(prefix, path string) bool {
 	prefix = strings.TrimSuffix(prefix, "/")
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-func forward(w http.ResponseWriter, r *http.Request, one route) {
-	if one.Target == "" {
-		http.Error(w, one.Name+" has nothing that answers yet", http.StatusServiceUnavailable)
+func forward(w http.ResponseWriter, r *http.Request, to route) {
+	if to.Target == "" {
+		http.Error(w, to.Name+" has no ready pod yet", http.StatusServiceUnavailable)
 		return
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(request *httputil.ProxyRequest) {
-			request.SetURL(&url.URL{Scheme: "http", Host: one.Target})
+			request.SetURL(&url.URL{Scheme: "http", Host: to.Target})
 			request.SetXForwarded()
 			request.Out.Host = request.In.Host
 			request.Out.Header.Set("X-Forwarded-Proto", "https")
 		},
 		FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, one.Name+" does not answer: "+err.Error(), http.StatusBadGateway)
+			http.Error(w, to.Name+" does not answer: "+err.Error(), http.StatusBadGateway)
 		},
 	}
 	proxy.ServeHTTP(w, r)

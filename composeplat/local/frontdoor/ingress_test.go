@@ -30,7 +30,7 @@ func TestWhatAPathCovers(t *testing.T) {
 		{"/a/", "/a/b", true},
 		{"/a/b", "/a", false},
 	} {
-		if covers(one.prefix, one.path) != one.covered {
+		if matchesPrefix(one.prefix, one.path) != one.covered {
 			t.Errorf("%s and %s: %v", one.prefix, one.path, !one.covered)
 		}
 	}
@@ -50,7 +50,7 @@ func backend(t *testing.T, name string) string {
 
 func ask(routes []route, url string) *httptest.ResponseRecorder {
 	response := httptest.NewRecorder()
-	answer(response, httptest.NewRequest("GET", url, nil), routes)
+	handleRequest(response, httptest.NewRequest("GET", url, nil), routes)
 	return response
 }
 
@@ -77,7 +77,7 @@ func TestWhichRoute(t *testing.T) {
 		{"https://only.localhost/docs/a", 200, "web", ""},
 		{"https://only.localhost/", 404, "", "no route for this path"},
 		{"https://else.localhost/", 404, "", "no endpoint has this host"},
-		{"https://new.localhost/", 503, "", "new has nothing that answers yet"},
+		{"https://new.localhost/", 503, "", "new has no ready pod yet"},
 		{"https://gone.localhost/", 502, "", "gone does not answer: "},
 	} {
 		response := ask(routes, one.url)
@@ -108,7 +108,7 @@ func TestWhatAClientSaysIsNotBelieved(t *testing.T) {
 	request.Header.Set("X-Forwarded-Proto", "http")
 	request.Header.Set("X-Forwarded-Host", "else.localhost")
 	response := httptest.NewRecorder()
-	answer(response, request, routes)
+	handleRequest(response, request, routes)
 	want := "proto=https forwarded=shop.localhost for=192.0.2.1"
 	if !strings.HasSuffix(response.Body.String(), want) {
 		t.Fatal(response.Body)
@@ -125,7 +125,7 @@ func TestPiecesAreHandedOn(t *testing.T) {
 	}))
 	defer server.Close()
 	routes := []route{{Host: "127.0.0.1", Path: "/", Target: strings.TrimPrefix(server.URL, "http://"), Name: "web"}}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, routes) }))
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handleRequest(w, r, routes) }))
 	defer front.Close()
 	defer close(said)
 	response, err := http.Get(front.URL)
@@ -146,7 +146,7 @@ func TestPlainLeadsToSecure(t *testing.T) {
 		"http://shop.localhost/a%2Fb/c": "https://shop.localhost/a%2Fb/c",
 	} {
 		response := httptest.NewRecorder()
-		toSecure(response, httptest.NewRequest("GET", asked, nil))
+		redirectToHTTPS(response, httptest.NewRequest("GET", asked, nil))
 		if response.Code != http.StatusPermanentRedirect || response.Header().Get("Location") != led {
 			t.Errorf("%s: %d %s", asked, response.Code, response.Header().Get("Location"))
 		}

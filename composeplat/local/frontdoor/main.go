@@ -1,11 +1,15 @@
-// Command frontdoor carries what passes in and out of the local cluster. It uses the standard library alone.
+// Command frontdoor connects this machine with the local cluster. It owns the pipes into and out of the cluster's network,
+// the ingress with its certificates, and the process of the pod sandbox.
 //
-//	frontdoor pipe FROM TO [FROM TO]...    carry connections; an address is tcp:HOST:PORT or unix:PATH; own:HOST:PORT
-//	                                       is TCP on loopback, and carries what root and this program's user connect alone
-//	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json, under the authority in FOLDER/ca.crt and ca.key
+// It must not know Kubernetes: addresses are in its arguments and routes in a file, so that it needs the standard library only.
+//
+//	frontdoor pipe FROM TO [FROM TO]...    forward connections; an address is tcp:HOST:PORT, unix:PATH or own:HOST:PORT,
+//	                                       which is TCP on loopback for connections of root and this program's user only;
+//	                                       own+USER:HOST:PORT admits that user too
+//	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json; FOLDER/ca.crt and ca.key sign certificates
 //	frontdoor builder FOLDER USER NETWORK COMMAND...  run an image builder as root of a user namespace that begins at USER;
 //	                                       its steps get out by NETWORK: the path of slirp4netns, none, or host, this machine's own
-//	frontdoor pause                        wait to be ended, reaping what is left to it: the pod sandbox's process
+//	frontdoor pause                        reap orphaned processes until SIGTERM: the process of a pod sandbox
 package main
 
 import (
@@ -22,9 +26,9 @@ func main() {
 	arguments := os.Args[2:]
 	switch {
 	case os.Args[1] == "pipe" && len(arguments) > 0 && len(arguments)%2 == 0:
-		carry(arguments)
+		runPipes(arguments)
 	case os.Args[1] == "ingress" && len(arguments) == 3:
-		serve(arguments[0], arguments[1], arguments[2])
+		serveIngress(arguments[0], arguments[1], arguments[2])
 	case os.Args[1] == "builder" && len(arguments) > 3:
 		runBuilder(arguments)
 	case os.Args[1] == "builder-inside" && len(arguments) > 2:

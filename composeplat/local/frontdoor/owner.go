@@ -10,31 +10,31 @@ import (
 	"strings"
 )
 
-// guarded accepts the connections that are admitted, and closes the others.
-type guarded struct {
+// ownerListener accepts only the connections for which isAdmitted, and closes others.
+type ownerListener struct {
 	net.Listener
 	builder int
 }
 
-func (g guarded) Accept() (net.Conn, error) {
+func (g ownerListener) Accept() (net.Conn, error) {
 	for {
 		connection, err := g.Listener.Accept()
-		if err != nil || admitted(connection, g.builder) {
+		if err != nil || isAdmitted(connection, g.builder) {
 			return connection, err
 		}
 		connection.Close()
 	}
 }
 
-// admitted says whether a connection over loopback is root's, the builder's or the user's that runs this program: the
-// kernel keeps the user of each socket. Other users of the machine have no business behind the door.
-func admitted(connection net.Conn, builder int) bool {
-	uid, err := userOf(connection, "/proc/self/net/tcp", "/proc/self/net/tcp6")
+// isAdmitted reports whether a loopback connection belongs to root, to the builder's user or to the user who runs this
+// program. The kernel knows the user of each socket. Other users of the machine must not reach the cluster.
+func isAdmitted(connection net.Conn, builder int) bool {
+	uid, err := findUser(connection, "/proc/self/net/tcp", "/proc/self/net/tcp6")
 	return err == nil && (uid == 0 || uid == builder || uid == os.Getuid())
 }
 
-// userOf looks the other end of a connection up in the kernel's tables of sockets.
-func userOf(connection net.Conn, tables ...string) (int, error) {
+// findUser finds the user of a connection's other end in the kernel's tables of sockets.
+func findUser(connection net.Conn, tables ...string) (int, error) {
 	near, err := netip.ParseAddrPort(connection.LocalAddr().String())
 	if err != nil {
 		return 0, err
@@ -48,10 +48,10 @@ func userOf(connection net.Conn, tables ...string) (int, error) {
 			return uid, nil
 		}
 	}
-	return 0, fmt.Errorf("no socket leads from %v to %v", far, near)
+	return 0, fmt.Errorf("no socket from %v to %v", far, near)
 }
 
-// lookUp finds the user of the socket that leads from one address to another.
+// lookUp finds the user of the socket from an address to another.
 func lookUp(table string, from, to netip.AddrPort) (int, bool) {
 	file, err := os.Open(table)
 	if err != nil {
@@ -70,7 +70,7 @@ func lookUp(table string, from, to netip.AddrPort) (int, bool) {
 	return 0, false
 }
 
-// isAddress compares an address as the table writes it: words of four bytes, each in this machine's order, and a port.
+// isAddress compares an address with a table's form of it: words of four bytes in this machine's byte order, and a port.
 func isAddress(text string, address netip.AddrPort) bool {
 	host, port, found := strings.Cut(text, ":")
 	number, err := strconv.ParseUint(port, 16, 16)

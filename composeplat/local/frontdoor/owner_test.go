@@ -24,11 +24,11 @@ func TestOurOwnConnectionIsAdmitted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if uid, err := userOf(server, "/proc/self/net/tcp", "/proc/self/net/tcp6"); err != nil || uid != os.Getuid() {
+		if uid, err := findUser(server, "/proc/self/net/tcp", "/proc/self/net/tcp6"); err != nil || uid != os.Getuid() {
 			t.Errorf("by %s: user %d, %v", host, uid, err)
 		}
-		if !admitted(server, 0) {
-			t.Errorf("by %s: not admitted", host)
+		if !isAdmitted(server, 0) {
+			t.Errorf("by %s: not isAdmitted", host)
 		}
 		client.Close()
 		server.Close()
@@ -67,7 +67,7 @@ func TestOthersAreNotAdmitted(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	if admitted(near, 0) {
-		t.Error("a connection that is none of the kernel's was admitted")
+	if isAdmitted(near, 0) {
+		t.Error("a connection that is none of the kernel's was isAdmitted")
 	}
 }

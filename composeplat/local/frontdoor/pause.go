@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// pause is what holds a pod's namespaces: it ends when told, and reaps processes whose parents are gone.
+// pause keeps a pod's namespaces: it reaps orphaned processes until it gets SIGTERM or SIGINT.
 func pause() {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)

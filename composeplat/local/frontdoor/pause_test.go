@@ -13,6 +13,10 @@ import (
 
 // In a process of its own, with children that nobody waits for.
 func TestMain(m *testing.M) {
+	if os.Getenv("AS_FRONTDOOR") != "" {
+		main()
+		os.Exit(0)
+	}
 	if os.Getenv("AS_PAUSE") == "" {
 		os.Exit(m.Run())
 	}

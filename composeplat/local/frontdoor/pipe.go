@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// carry listens on every FROM and joins each connection to its TO, until it is ended.
-func carry(pairs []string) {
+// runPipes listens on every FROM and forwards its connections to the TO after it. It does not return.
+func runPipes(pairs []string) {
 	for i := 0; i < len(pairs); i += 2 {
 		listener := listen(pairs[i])
 		if i+2 < len(pairs) {
@@ -24,20 +24,20 @@ func carry(pairs []string) {
 	}
 }
 
-// ownersAlone is the network of a TCP address that only root and the user who runs this program may connect to, and the
-// root of the user namespace in which images are built where it is written own+USER.
-const ownersAlone = "own"
+// ownerNetwork is TCP to which only root and the user who runs this program may connect. With own+USER, the root of the
+// user namespace in which images are built may connect too.
+const ownerNetwork = "own"
 
-func split(address string) (network, place string) {
+func splitAddress(address string) (network, place string) {
 	network, place, _ = strings.Cut(address, ":")
 	return network, place
 }
 
 func listen(address string) net.Listener {
-	network, place := split(address)
+	network, place := splitAddress(address)
 	if network == "unix" {
 		if err := os.Remove(place); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			log.Fatalf("can't clear %s: %v", place, err)
+			log.Fatalf("can't remove the socket %s: %v", place, err)
 		}
 	}
 	owners, builder := isForOwners(network)
@@ -46,19 +46,19 @@ func listen(address string) net.Listener {
 	}
 	listener, err := net.Listen(network, place)
 	if err != nil {
-		log.Fatalf("can't listen: %v", err)
+		log.Fatalf("can't listen on %s: %v", address, err)
 	}
 	if owners {
-		return guarded{listener, builder}
+		return ownerListener{listener, builder}
 	}
 	return listener
 }
 
-// isForOwners says whether only owners may connect, and which user is one besides.
+// isForOwners reports whether only owners may connect, and which other user may.
 func isForOwners(network string) (owners bool, builder int) {
 	name, user, more := strings.Cut(network, "+")
-	if name != ownersAlone || !more {
-		return name == ownersAlone, 0
+	if name != ownerNetwork || !more {
+		return name == ownerNetwork, 0
 	}
 	builder, err := strconv.Atoi(user)
 	if err != nil {
@@ -81,10 +81,11 @@ func accept(listener net.Listener, target string) {
 
 type halfCloser interface{ CloseWrite() error }
 
-// join copies both ways; when one side has said all, the other is told, and may still answer.
+// join copies in both directions. When one side has sent everything, the other side's input is closed, and it may still
+// answer.
 func join(near net.Conn, target string) {
 	defer near.Close()
-	network, place := split(target)
+	network, place := splitAddress(target)
 	far, err := net.DialTimeout(network, place, 10*time.Second)
 	if err != nil {
 		return
@@ -92,14 +93,14 @@ func join(near net.Conn, target string) {
 	defer far.Close()
 	done := make(chan struct{})
 	go func() {
-		send(far, near)
+		copyAndCloseWrite(far, near)
 		close(done)
 	}()
-	send(near, far)
+	copyAndCloseWrite(near, far)
 	<-done
 }
 
-func send(to, from net.Conn) {
+func copyAndCloseWrite(to, from net.Conn) {
 	io.Copy(to, from)
 	if closer, can := to.(halfCloser); can {
 		closer.CloseWrite()

@@ -114,7 +114,7 @@ func TestAnAddress(t *testing.T) {
 		"tcp:[::1]:80":     {"tcp", "[::1]:80"},
 		"unix:/run/a:b":    {"unix", "/run/a:b"},
 	} {
-		if network, place := split(address); [2]string{network, place} != want {
+		if network, place := splitAddress(address); [2]string{network, place} != want {
 			t.Errorf("%s: %s and %s", address, network, place)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// The network between the steps of builds and this machine. Its range is set aside for tests of networks, so that it
-// hides none that a step may want to reach.
+// The network between build steps and this machine. Its range is reserved for benchmarks, so that it hides no network that
+// a step may need.
 const (
 	uplink      = "tap0"
 	uplinkRange = "198.19.254.0/24"
@@ -22,8 +22,8 @@ const (
 	mtu         = "65520"
 )
 
-// makeStepsNetwork makes the network that steps are joined to, at a path, and gives it as a file too. It leads out by
-// the uplink alone; what this machine itself answers for is out of reach, and kept so when its addresses change.
+// makeStepsNetwork creates the network namespace of steps at a path, and returns it as a file too. Its only way out is the
+// uplink. This machine's own addresses are blocked, also when they change.
 func makeStepsNetwork(path string) (*os.File, error) {
 	changes, err := watchRoutes()
 	if err != nil {
@@ -62,7 +62,7 @@ func makeStepsNetwork(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// insideNewNetwork is a thread that moves into a new network and stays there: what it starts is there too.
+// insideNewNetwork starts a thread in a new network namespace: the processes that it starts are there too.
 func insideNewNetwork(path string, done chan<- error, apply <-chan string) {
 	runtime.LockOSThread()
 	done <- enterNewNetwork(path)
@@ -71,8 +71,8 @@ func insideNewNetwork(path string, done chan<- error, apply <-chan string) {
 	}
 }
 
-// restore gives the command that puts rules in place of those before. Of two kinds of iptables, the elder locks a file,
-// and the usual one is root's: it is kept where this namespace can write.
+// restore returns the command that replaces the rules. The legacy iptables locks a file that belongs to root: it is put where
+// this namespace can write.
 func restore(rules string) *exec.Cmd {
 	command := exec.Command("iptables-restore")
 	command.Stdin = strings.NewReader(rules)
@@ -99,12 +99,12 @@ func enterNewNetwork(path string) error {
 	return run(exec.Command("ip", "link", "set", "lo", "up"))
 }
 
-// oneWaits keeps what reaps every process from those that are waited for.
-var oneWaits sync.Mutex
+// waitLock is held while a process is waited for, so that reap does not reap it.
+var waitLock sync.Mutex
 
 func run(command *exec.Cmd) error {
-	oneWaits.Lock()
-	defer oneWaits.Unlock()
+	waitLock.Lock()
+	defer waitLock.Unlock()
 	said, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %v: %s", command.Args[0], err, strings.TrimSpace(string(said)))
@@ -114,19 +114,19 @@ func run(command *exec.Cmd) error {
 
 // rules -----------------------------------------------------------------------------------------------------------------
 
-// stepRules is what a step may reach, for iptables-restore: not this machine, not another step, of the uplink the
-// resolver alone, and everything else.
+// stepRules are the rules for iptables-restore: a step reaches neither this machine nor another step, only the resolver in the
+// uplink's network, and everything else.
 func stepRules(machine []netip.Prefix) string {
 	lines := []string{
 		"*filter", ":INPUT DROP", ":FORWARD DROP", ":OUTPUT ACCEPT", ":REFUSE -",
-		// Who is refused by TCP's own word knows at once.
+		// A TCP reset is noticed at once.
 		"-A REFUSE -p tcp -j REJECT --reject-with tcp-reset", "-A REFUSE -j REJECT",
 		"-A INPUT -j REFUSE",
 		"-A FORWARD -i " + uplink + " -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
 		"-A FORWARD -d " + resolver + " -o " + uplink + " -p udp --dport 53 -j ACCEPT",
 		"-A FORWARD -d " + resolver + " -o " + uplink + " -p tcp --dport 53 -j ACCEPT",
 	}
-	// Of 224.0.0.0 and beyond, a machine hears groups and broadcasts itself.
+	// From 224.0.0.0 on are multicast and broadcast addresses, which reach the machine itself.
 	for _, shut := range append(machine, netip.MustParsePrefix(uplinkRange), netip.MustParsePrefix("224.0.0.0/3")) {
 		lines = append(lines, "-A FORWARD -d "+shut.String()+" -j REFUSE")
 	}
@@ -148,7 +148,7 @@ func currentRules() (string, error) {
 	return stepRules(ownAddresses(messages)), nil
 }
 
-// ownAddresses lists what this machine answers for: the destinations of its local and broadcast routes.
+// ownAddresses lists this machine's addresses: the destinations of its local and broadcast routes.
 func ownAddresses(messages []syscall.NetlinkMessage) []netip.Prefix {
 	const scopeFamily, lengthAt, typeAt = 0, 1, 7
 	found := map[netip.Prefix]bool{}
@@ -185,7 +185,7 @@ func destination(message *syscall.NetlinkMessage, bits int) (netip.Prefix, bool)
 	return netip.Prefix{}, false
 }
 
-// watchRoutes gives a function that waits for this machine's routes to change.
+// watchRoutes returns a function that waits until this machine's routes change.
 func watchRoutes() (func() bool, error) {
 	const routesOfIPv4 = 0x40
 	socket, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
@@ -198,7 +198,7 @@ func watchRoutes() (func() bool, error) {
 	buffer := make([]byte, 1<<16)
 	return func() bool {
 		_, _, err := syscall.Recvfrom(socket, buffer, 0)
-		// Where messages were lost there were some.
+		// Lost messages mean that there were changes.
 		return err == nil || err == syscall.ENOBUFS || err == syscall.EINTR
 	}, nil
 }
