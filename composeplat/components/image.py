@@ -6,7 +6,6 @@ Owns how a build is said to Pulumi's provider for builds, and the folder that ho
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
@@ -26,7 +25,8 @@ from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
 from composeplat.system.atomic import replace_folder
 from composeplat.system.files import MAX_BUILD_SECRET
-from composeplat.toolchain.cache import cache_folder
+from composeplat.system.folders import cache_folder
+from composeplat.system.locks import Locked, try_lock_folder, use_folder
 
 #: Host content that was not deployed for so long is laid out anew when it is.
 _KEPT_FOR = 7 * 24 * 3600.0
@@ -160,7 +160,7 @@ def lay_out(owner: str, contents: Iterable[str]) -> str:
         with replace_folder(folder, private=True) as staged:
             for index, source in enumerate(contents):
                 _copy(source, staged / str(index))
-        _hold(folder)
+        use_folder(folder)
     except OSError as error:
         raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from None
     _forget_old(folder.parent)
@@ -174,25 +174,15 @@ def _copy(source: str, target: Path) -> None:
         _link(source, target)
 
 
-def _hold(folder: Path) -> None:
-    """Let others see that a folder is in use, until this process ends."""
-    held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    fcntl.flock(held, fcntl.LOCK_SH)
-
-
 def _forget_old(place: Path) -> None:
     """Remove what nobody has laid out in a long time and nobody uses; leavings of killed runs are among it."""
     before = time.time() - _KEPT_FOR
     for folder in place.iterdir():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, Locked):
             if folder.stat().st_mtime >= before:
                 continue
-            held = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with try_lock_folder(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(held)
 
 
 def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

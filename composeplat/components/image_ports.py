@@ -19,7 +19,7 @@ from composeplat.plan.services import with_image_ports
 from composeplat.registry.credentials import Login
 from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.registry.image_config import Ports
-from composeplat.toolchain.cache import cache_folder
+from composeplat.system.folders import cache_folder
 
 #: Where it is false, no registry is asked.
 FLAG = "PLATFORM_IMAGE_PORTS"

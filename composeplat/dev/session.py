@@ -29,7 +29,7 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import find_data_folder, writing
 from composeplat.engine.target import Target
 from composeplat.plan.desired import Identity, Plan, ServicePlan
-from composeplat.system.machine import ProcessId
+from composeplat.system.processes import ProcessId
 from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
@@ -174,7 +174,7 @@ class Development:
     def _holder(self) -> dict[str, Any]:
         return {
             "id": self._id, "host": socket.gethostname(), "user": self.environment.get("USER", ""),
-            **ProcessId.of(os.getpid()).to_data(),
+            **ProcessId.from_pid(os.getpid()).to_data(),
         }  # fmt: skip
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
@@ -243,19 +243,15 @@ class Development:
 def may_be_running(held: Mapping[str, Any]) -> bool:
     """Say whether a holder may be at it still: only of a process of this machine can it be known that it is not."""
     process = ProcessId.from_data(held)
-    return process is None or not (process.has_ended or process.is_this_one)
+    return process is None or not (process.has_ended or process.is_current)
 
 
 def _end(held: Mapping[str, Any]) -> None:
     """Ask another run on this machine to end, and wait until it has; one elsewhere sees the new holder by itself."""
     process = ProcessId.from_data(held)
-    if process is None or process.is_this_one or not process.is_running:
+    if process is None or process.is_current or not process.is_running:
         return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(process.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _OLD_ENDS_WITHIN
-    while time.monotonic() < deadline and process.is_running:
-        time.sleep(0.1)
+    process.terminate(grace_s=_OLD_ENDS_WITHIN)
 
 
 @contextlib.contextmanager

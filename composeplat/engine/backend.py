@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.atomic import create_private, make_private_folder, replace_link
+from composeplat.system.folders import data_folder, home_folder
 from composeplat.system.machine import system_machine_id
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -96,10 +97,7 @@ class DataFolder:
 
 
 def find_data_folder(environment: Mapping[str, str]) -> DataFolder:
-    """``COMPOSEPLAT_DATA``, else the user's data folder."""
-    named = environment.get("COMPOSEPLAT_DATA")
-    base = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/root", ".local", "share")
-    return DataFolder(Path(named) if named else Path(base) / "composeplat")
+    return DataFolder(data_folder(environment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ def _configured_backend(environment: Mapping[str, str]) -> tuple[str, dict[str, 
 
 def _read_login(environment: Mapping[str, str]) -> dict[str, object]:
     """Read what ``pulumi login`` wrote; empty if it cannot be read."""
-    base = environment.get("PULUMI_HOME") or os.path.join(environment.get("HOME") or "/root", ".pulumi")
+    base = environment.get("PULUMI_HOME") or home_folder(environment) / ".pulumi"
     try:
         read = json.loads((Path(base) / "credentials.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -4,7 +4,7 @@ Owns one file of the stack's folder. It is apart from the note of the run that i
 note, as a preview passes a lock by and the next deploy meets it.
 Pulumi's own locks hold a user, a host name, a process id and a time. Another machine or container may have the first
 three too, so a lock is ours only if a process noted here has the id and began shortly before that time; and that it has
-ended is only what :class:`~composeplat.system.machine.ProcessId` proves.
+ended is only what :class:`~composeplat.system.processes.ProcessId` proves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Self
 
 from composeplat.engine.backend import writing
 from composeplat.system.atomic import write_private
-from composeplat.system.machine import ProcessId
+from composeplat.system.processes import ProcessId
 
 #: Older ones have left no lock that nobody has met since.
 _MAX_KEPT = 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -23,7 +22,8 @@ from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.backend import writing
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
 from composeplat.system.atomic import write_private
-from composeplat.system.machine import ProcessId
+from composeplat.system.deadline import Deadline
+from composeplat.system.processes import ProcessId, kill_session, session_members, wait_for_end
 
 Event = dict[str, Any]
 
@@ -110,12 +110,12 @@ class Runner:
             stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
         ) as process:  # fmt: skip
             try:
-                own = OwnProcess(ProcessId.of(process.pid), time.time()) if takes_lock else None
+                own = OwnProcess(ProcessId.from_pid(process.pid), time.time()) if takes_lock else None
                 if own is not None:
                     self.own_processes.add(own)
                 output, errors = self._collect(process, " ".join(["pulumi", *words[:2]]))
             except BaseException:
-                end_group(process.pid)
+                kill_session(process.pid)
                 raise
         ended = Ended(process.returncode, output if process.returncode == 0 else errors + output)
         self._forget_locked_out(own, ended)
@@ -158,7 +158,7 @@ class Runner:
                 )  # fmt: skip
                 tail = _Tail(events)
                 try:
-                    own = OwnProcess(ProcessId.of(process.pid), time.time())
+                    own = OwnProcess(ProcessId.from_pid(process.pid), time.time())
                     self._leave_note(own)
                     self._tend(process, tail, on_event, on_tick)
                 except ComposeplatError:
@@ -168,7 +168,7 @@ class Runner:
                     raise
                 finally:
                     tail.close()
-                    end_group(process.pid)
+                    kill_session(process.pid)
                     process.wait()
                     self.note.unlink(missing_ok=True)
             ended = Ended(
@@ -207,9 +207,9 @@ class Runner:
                     process.send_signal(signal.SIGINT)
                     ends_by = time.monotonic() + _END_WITHIN
                 else:
-                    end_group(process.pid)
+                    kill_session(process.pid)
             if time.monotonic() > ends_by:
-                end_group(process.pid)
+                kill_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_TICK)
 
@@ -246,15 +246,6 @@ class _Tail:
                 yield json.loads(line)
 
 
-def end_group(group: int) -> None:
-    """End every process of a run: providers outlive a command line that was killed, each in a group of its own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
-    for pid in members(group):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
 def read_note(note: Path) -> OwnProcess | None:
     """The run that was noted and not seen to its end; none where there is no note, or one that can't be read."""
     try:
@@ -270,28 +261,15 @@ def end_leftovers(note: Path) -> bool:
     noted = read_note(note)
     # A number that was noted on another machine, or in another container, is somebody else's process here.
     if noted is not None and noted.process.is_visible and _is_that_group(noted):
-        end_group(noted.process.pid)
-        deadline = time.monotonic() + _GRACE
-        while time.monotonic() < deadline and members(noted.process.pid):
-            time.sleep(_TICK)
+        kill_session(noted.process.pid)
+        wait_for_end(noted.process.pid, Deadline(_GRACE))
     note.unlink(missing_ok=True)
     return True
 
 
-def members(group: int) -> list[int]:
-    """The living processes of a run: it was begun as a session, whose number those it started have too."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            if fields[0] != "Z" and int(fields[3]) == group:
-                found.append(int(entry.name))
-    return found
-
-
 def _is_that_group(noted: OwnProcess) -> bool:
     """A group's number may be used again; then its processes are others, and none of them is Pulumi."""
-    for pid in members(noted.process.pid):
+    for pid in session_members(noted.process.pid):
         with contextlib.suppress(OSError):
             name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
             if name.startswith("pulumi") and Path(f"/proc/{pid}").stat().st_ctime >= noted.at - 5:

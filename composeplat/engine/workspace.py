@@ -7,7 +7,6 @@ run ended, and a state that can be read.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import getpass
 import json
 import os
@@ -25,6 +24,7 @@ from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_h
 from composeplat.engine.pulumi_process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
+from composeplat.system.locks import Locked, try_lock
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
@@ -124,13 +124,11 @@ class Workspace:
 
     def _take_lock(self, what: str, held: contextlib.ExitStack) -> None:
         path = self.folder / "lock"
-        stream = held.enter_context(path.open("ab", buffering=0))
+        note = json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")})
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise self._busy(path) from None
-        stream.truncate(0)
-        stream.write(json.dumps({"what": what, "pid": os.getpid(), "since": time.strftime("%H:%M:%S")}).encode())
+            held.enter_context(try_lock(path, note))
+        except Locked as error:
+            raise self._busy(path) from error
 
     def _busy(self, path: Path) -> Busy:
         try:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
+from functools import partial
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
+from composeplat.system.deadline import Deadline, poll
 
 ROOT = Path("/sys/fs/cgroup")
+_REMOVE_TIMEOUT_S = 5.0
+_POLL_INTERVAL_S = 0.05
 _CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
 
 
@@ -52,13 +55,11 @@ def _make_in_each_tree(root: Path, name: str) -> None:
 def remove_cgroups(name: str, root: Path = ROOT) -> None:
     """Remove a cgroup and those in it; the kernel may take a moment to let go of processes that have just ended."""
     for top in (root / name, *root.glob(f"*/{name}")):
-        for _ in range(100):
-            if not top.is_dir() or _removed(top):
-                break
-            time.sleep(0.05)
+        poll(partial(_remove, top), Deadline(_REMOVE_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)
 
 
-def _removed(top: Path) -> bool:
+def _remove(top: Path) -> bool:
+    """Remove what can be removed; return whether nothing is left."""
     for folder, _, _ in os.walk(top, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(folder)

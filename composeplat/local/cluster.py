@@ -7,15 +7,12 @@ away when it has ended.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -36,14 +33,20 @@ from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import close_folder
 from composeplat.local.supervisor import answers
 from composeplat.system.atomic import write_private
-from composeplat.system.machine import ProcessId, start_time
+from composeplat.system.deadline import Deadline, poll
+from composeplat.system.locks import hold_lock
+from composeplat.system.processes import ProcessId
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
 
-_LONGEST_START = 180.0
-_LONGEST_STOP = 20.0
+_START_TIMEOUT_S = 180.0
+_STOP_TIMEOUT_S = 20.0
+_POLL_INTERVAL_S = 0.1
+#: How long ``unshare`` may take to fork.
+_FORK_TIMEOUT_S = 10.0
+_FORK_POLL_INTERVAL_S = 0.01
 #: A part that has been started so often will not run by being started again.
-_MOST_STARTS = 8
+_MAX_STARTS = 8
 #: Where programs keep notes of pods that are gone with the cluster: inside it, these folders are empty at each start.
 _FORGOTTEN = ("/var/lib/cni", "/run/netns", "/var/log/containers")
 #: Supervisors that this process started: they outlive it, and Python is not to complain of that.
@@ -92,22 +95,22 @@ class LocalCluster:
         )
 
     def status(self) -> Status:
-        pid = self._supervisor()
-        if pid is None:
+        supervisor = self._supervisor()
+        if supervisor is None:
             return Status(running=False)
         try:
             parts = json.loads(self.layout.states.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             parts = {}
-        return Status(running=True, pid=pid, parts=parts)
+        return Status(running=True, pid=supervisor.pid, parts=parts)
 
-    def _supervisor(self) -> int | None:
+    def _supervisor(self) -> ProcessId | None:
         """The supervisor's process, if the one that was started is still there; a number used again is not it."""
         try:
             known = ProcessId.from_data(json.loads(self.layout.supervisor.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             return None
-        return known.pid if known is not None and known.is_running else None
+        return known if known is not None and known.is_running else None
 
     # starting
 
@@ -245,7 +248,7 @@ class LocalCluster:
         return process
 
     def _remember(self, pid: int) -> None:
-        write_private(self.layout.supervisor, json.dumps(ProcessId.of(pid).to_data()))
+        write_private(self.layout.supervisor, json.dumps(ProcessId.from_pid(pid).to_data()))
 
     def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
         return {
@@ -270,13 +273,18 @@ class LocalCluster:
 
     def _child_of(self, process: subprocess.Popen[bytes]) -> int:
         """The supervisor, as the machine numbers it: ``unshare`` waits for it outside."""
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and process.poll() is None:
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
-            if children:
-                return int(children[0])
-            time.sleep(0.01)
-        raise ComposeplatError(f"the local cluster did not start: {self._last_words('supervisor')}")
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+        def find_child() -> int:
+            """The number of the child; -1 where there will be none."""
+            if process.poll() is not None:
+                return -1
+            return int((children.read_text(encoding="utf-8").split() or ["0"])[0])
+
+        pid = poll(find_child, Deadline(_FORK_TIMEOUT_S), interval_s=_FORK_POLL_INTERVAL_S)
+        if pid <= 0:
+            raise ComposeplatError(f"the local cluster did not start: {self._last_words('supervisor')}")
+        return pid
 
     def _last_words(self, name: str) -> str:
         try:
@@ -288,7 +296,7 @@ class LocalCluster:
     # waiting
 
     def _wait(self, programs: Programs | None = None) -> None:
-        deadline = time.monotonic() + _LONGEST_START
+        deadline = Deadline(_START_TIMEOUT_S)
         self._until("its registry", deadline, lambda: answers(f"tcp:127.0.0.1:{self.layout.doors.registry}"))
         if programs is not None:
             self._until("its registry", deadline, lambda: self._push_pause(programs))
@@ -307,22 +315,29 @@ class LocalCluster:
         push(image, PAUSE_IMAGE, ("127.0.0.1", self.layout.doors.registry))
         return True
 
-    def _until(self, what: str, deadline: float, done: Callable[[], bool]) -> None:
-        reason = ""
-        while time.monotonic() < deadline:
+    def _until(self, what: str, deadline: Deadline, is_done: Callable[[], bool]) -> None:
+        cause: Exception | None = None
+
+        def check() -> bool:
+            nonlocal cause
             try:
-                if done():
-                    return
+                if is_done():
+                    return True
             except (ApiError, ComposeplatError) as error:
-                reason = str(error)
+                cause = error
             if self._supervisor() is None:
                 raise ComposeplatError(f"the local cluster ended while starting: {self._last_words('supervisor')}")
-            if any(part["starts"] > _MOST_STARTS for part in (self.status().parts or {}).values()):
-                break
-            time.sleep(0.1)
+            if any(part["starts"] > _MAX_STARTS for part in (self.status().parts or {}).values()):
+                raise self._not_ready(what, cause) from cause
+            return False
+
+        if not poll(check, deadline, interval_s=_POLL_INTERVAL_S):
+            raise self._not_ready(what, cause) from cause
+
+    def _not_ready(self, what: str, cause: Exception | None) -> ComposeplatError:
         broken = ", ".join(f"{name} ({self._last_words(name)})" for name in self.status().broken)
-        raise ComposeplatError(
-            f"the local cluster is not ready: waited for {what}" + (f": {reason}" if reason else ""),
+        return ComposeplatError(
+            f"the local cluster is not ready: waited for {what}" + (f": {cause}" if cause else ""),
             f"parts that don't run: {broken}" if broken else f"logs are in {self.layout.logs}",
         )
 
@@ -331,12 +346,13 @@ class LocalCluster:
     def stop(self) -> bool:
         """End the cluster, keeping its data; gives whether it was running."""
         with self._lock():
-            pid = self._supervisor()
-            if pid is not None:
+            supervisor = self._supervisor()
+            if supervisor is not None:
                 with progress.step(f"stopping {self.title}", usual_seconds=5):
-                    _end(pid)
+                    if not supervisor.terminate(grace_s=_STOP_TIMEOUT_S):
+                        supervisor.kill()
             self._clean()
-            return pid is not None
+            return supervisor is not None
 
     def _clean(self) -> None:
         """Take away what outlives the namespaces: cgroups and the folders of sockets."""
@@ -353,27 +369,11 @@ class LocalCluster:
     def _lock(self) -> Iterator[None]:
         """One start or stop at a time, in a folder that nobody else can reach into."""
         close_folder(self.layout.folder)
-        with (self.layout.folder / "lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                progress.note("another start or stop of the local cluster is under way; waiting for it")
-                fcntl.flock(stream, fcntl.LOCK_EX)
+        message = "another start or stop of the local cluster is under way; waiting for it"
+        with hold_lock(self.layout.folder / "lock", lambda: progress.note(message)):
             yield
 
 
 def _is_ready(node: dict[str, Any]) -> bool:
     conditions = {c["type"]: c["status"] for c in node.get("status", {}).get("conditions", [])}
     return conditions.get("Ready") == "True"
-
-
-def _end(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + _LONGEST_STOP
-    while time.monotonic() < deadline:
-        if start_time(pid) is None:
-            return
-        time.sleep(0.05)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)

@@ -6,10 +6,11 @@ Pure: names and numbers that the other modules agree on.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from composeplat.system.folders import user_data_folder
 
 NODE = "local"
 NODE_ADDRESS = "192.0.2.10"
@@ -142,8 +143,7 @@ class Layout:
 def make_layout(environment: Mapping[str, str], *, simulated: bool = False) -> Layout:
     """``COMPOSEPLAT_CLUSTER`` names another folder, for a second cluster or a test."""
     named = environment.get("COMPOSEPLAT_CLUSTER")
-    base = environment.get("XDG_DATA_HOME") or os.path.join(environment.get("HOME") or "/root", ".local", "share")
-    folder = Path(named) if named else Path(base) / "composeplat"
+    folder = Path(named) if named else user_data_folder(environment)
     folder /= "simulated" if simulated else "cluster"
     apart = f"-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}" if named else ""
     run = folder / "run" if simulated else Path(f"/run/composeplat{apart}")

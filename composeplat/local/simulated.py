@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,10 +19,11 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import SERVICE_RANGE, Doors, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
+from composeplat.system.deadline import Deadline
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE, KWOK
 
-_LONGEST_START = 120.0
+_START_TIMEOUT_S = 120.0
 
 
 class SimulatedCluster(LocalCluster):
@@ -134,7 +134,7 @@ class SimulatedCluster(LocalCluster):
         )  # fmt: skip
 
     def _wait(self, programs: Programs | None = None) -> None:  # noqa: ARG002 -- as the other cluster's
-        deadline = time.monotonic() + _LONGEST_START
+        deadline = Deadline(_START_TIMEOUT_S)
         with Api(self.access) as api:
             self._until("its API server", deadline, lambda: api.text("/readyz") == "ok")
             for number in range(self.nodes):

@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from composeplat.system.atomic import write_file
+from composeplat.system.deadline import Deadline, poll
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 _STEADY = 30.0
-_GRACE = 10.0
+_GRACE_S = 10.0
+_POLL_INTERVAL_S = 0.05
 _TICK = 0.2
 
 
@@ -155,16 +157,21 @@ class Supervisor:
             for one in self.running.values():
                 if one.process:
                     one.process.terminate()
-        deadline = time.monotonic() + _GRACE
-        while time.monotonic() < deadline:
-            try:
-                if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                    time.sleep(0.05)
-            except ChildProcessError:
-                return
+        if poll(_reap_all, Deadline(_GRACE_S), interval_s=_POLL_INTERVAL_S):
+            return
         for one in self.running.values():
             if one.process:
                 one.process.kill()
+
+
+def _reap_all() -> bool:
+    """Reap children that have ended; return whether none is left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def answers(address: str) -> bool:

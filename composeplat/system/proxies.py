@@ -110,7 +110,7 @@ def _split_port(entry: str) -> tuple[str, str]:
 
 
 def _is_within(address: IPv4Address | IPv6Address, network: str) -> bool:
-    import ipaddress  # noqa: PLC0415 -- few runs have a proxy
+    import ipaddress
 
     try:
         return address in ipaddress.ip_network(network, strict=False)
@@ -119,7 +119,7 @@ def _is_within(address: IPv4Address | IPv6Address, network: str) -> bool:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    import ipaddress  # noqa: PLC0415 -- few runs have a proxy
+    import ipaddress
 
     try:
         return ipaddress.ip_address(host)

@@ -9,24 +9,15 @@ killed when.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.system.atomic import remove_leftovers, replace_folder, write_file
+from composeplat.system.locks import hold_lock
 from composeplat.toolchain.tools import Tool
-
-
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """``COMPOSEPLAT_CACHE``, else the user's cache folder."""
-    named = environment.get("COMPOSEPLAT_CACHE")
-    if named:
-        return Path(named)
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME") or "/root", ".cache")
-    return Path(base) / "composeplat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +31,9 @@ class Cache:
     def has(self, tool: Tool) -> bool:
         return self.place(tool).is_file()
 
-    @contextlib.contextmanager
-    def lock(self, name: str, waiting: Callable[[], None]) -> Iterator[None]:
-        """Hold what only one setup may do at a time; ``waiting`` is called where another holds it.
-
-        The kernel lets go of the lock when its holder ends, however that happens.
-        """
-        path = self.folder / "locks" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waiting()
-                fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
+    def lock(self, name: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
+        """Hold a lock for what only one setup may do at a time."""
+        return hold_lock(self.folder / "locks" / name, on_wait)
 
     @contextlib.contextmanager
     def aside(self, place: Path) -> Iterator[Path]:

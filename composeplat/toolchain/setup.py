@@ -12,7 +12,8 @@ from pathlib import Path
 
 from composeplat import progress
 from composeplat.diagnostics import MissingPiece
-from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.system.folders import cache_folder
+from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.downloads import BadDownload, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool

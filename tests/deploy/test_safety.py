@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.engine.pulumi_process import members
 from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
+from composeplat.system.processes import session_members
 from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -68,7 +68,7 @@ def test_killed_at_any_moment(
 
         assert environment.names() == WANTED, seed
         assert environment.state().get("pending_operations", []) == [], seed
-        assert group is None or until(lambda g=group: members(g) == []), seed  # type: ignore[misc]
+        assert group is None or until(lambda g=group: session_members(g) == []), seed  # type: ignore[misc]
         environment.platform("preview", "--expect-no-changes").expect()
         environment.platform("destroy", "--volumes", "--yes").expect()
         assert environment.names() == set(), seed

@@ -34,7 +34,7 @@ import pytest
 from composeplat.cluster.api import Api, ApiError
 from composeplat.engine.own_processes import OwnProcess
 from composeplat.local.cluster import LocalCluster
-from composeplat.system.machine import ProcessId, start_time
+from composeplat.system.processes import ProcessId, start_time
 from tests.deploy.conftest import PORTS, SLEEP, Environment, Ran, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -500,7 +500,7 @@ def cut_off(environment: Environment, process: ProcessId) -> None:
 def dead() -> ProcessId:
     with subprocess.Popen([sys.executable, "-IS", "-c", ""]) as process:
         process.wait()
-    return ProcessId.of(process.pid)
+    return ProcessId.from_pid(process.pid)
 
 
 @pytest.fixture
@@ -546,7 +546,7 @@ def test_lock_of_a_run_of_ours_whose_number_was_given_anew(environment: Environm
     """After a crash the next deploy knows its own cut-off run by its note, though another process has its number."""
     environment.deploy(SMALL).expect()
     path = lock(environment, pid=living)
-    cut_off(environment, replace(ProcessId.of(living), started="1"))
+    cut_off(environment, replace(ProcessId.from_pid(living), started="1"))
     environment.platform("deploy").expect()
 
     assert not path.exists()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from composeplat.dev.session import may_be_running
-from composeplat.system.machine import ProcessId
+from composeplat.system.processes import ProcessId
 
 
 def holder(process: ProcessId, **other: Any) -> dict[str, Any]:
@@ -23,18 +23,18 @@ def holder(process: ProcessId, **other: Any) -> dict[str, Any]:
 def dead() -> ProcessId:
     """A process of this machine that has ended."""
     with subprocess.Popen([sys.executable, "-IS", "-c", "input()"], stdin=subprocess.PIPE) as process:
-        found = ProcessId.of(process.pid)
+        found = ProcessId.from_pid(process.pid)
         process.communicate(b"\n")
     return found
 
 
 def test_here(dead: ProcessId) -> None:
     """A process of this machine may be at it until it has ended; this process is not another's."""
-    parent = ProcessId.of(os.getppid())
+    parent = ProcessId.from_pid(os.getppid())
 
     assert may_be_running(holder(parent))
     assert not may_be_running(holder(dead))
-    assert not may_be_running(holder(ProcessId.of(os.getpid())))
+    assert not may_be_running(holder(ProcessId.from_pid(os.getpid())))
 
 
 @pytest.mark.parametrize("place", ["machine", "boot", "pid_namespace"])

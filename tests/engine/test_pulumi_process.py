@@ -24,12 +24,10 @@ from composeplat.engine.pulumi_process import (
     Interrupted,
     Interrupts,
     Runner,
-    end_group,
     end_leftovers,
-    members,
     read_note,
 )
-from composeplat.system.machine import ProcessId, start_time
+from composeplat.system.processes import ProcessId, kill_session, session_members, start_time
 from tests.conftest import ROOT
 from tests.engine.fakes import comes_true, fake, full_disk
 
@@ -61,7 +59,7 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
     for process in processes:
-        end_group(process.pid)
+        kill_session(process.pid)
         process.communicate()
 
 
@@ -267,7 +265,7 @@ def test_children_end_with_it(tmp_path: Path) -> None:
 
     assert ended.status == 1
     assert is_gone(events[0]["child"])
-    assert comes_true(lambda: members(events[0]["group"]) == [])
+    assert comes_true(lambda: session_members(events[0]["group"]) == [])
 
 
 def test_it_is_noted_while_it_runs(tmp_path: Path) -> None:
@@ -279,7 +277,7 @@ def test_it_is_noted_while_it_runs(tmp_path: Path) -> None:
         noted = json.loads(note.read_text())
         age = time.time() - noted.pop("at")
         seen.append({**noted, "mode": stat.S_IMODE(note.stat().st_mode), "is-new": 0 <= age < 60, "told": event})
-        seen[-1]["is-its"] = ProcessId.of(event["group"]).to_data() == noted
+        seen[-1]["is-its"] = ProcessId.from_pid(event["group"]).to_data() == noted
         (tmp_path / "seen").touch()
 
     runner(tmp_path, "tell(group=os.getpid()); wait_for('seen')").follow(["up"], take, nothing, {})
@@ -300,7 +298,7 @@ def test_a_listener_that_fails(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no more"):
         runner(tmp_path, "tell(group=os.getpid()); time.sleep(60)").follow(["up"], take, nothing, {})
 
-    assert members(groups[0]) == []
+    assert session_members(groups[0]) == []
     assert not (tmp_path / "running.json").exists()
 
 
@@ -399,7 +397,7 @@ def test_a_listener_that_gives_up(tmp_path: Path) -> None:
         runner(tmp_path, body).follow(["up"], take, nothing, {})
 
     assert (tmp_path / "in-order").exists()
-    assert members(groups[0]) == []
+    assert session_members(groups[0]) == []
     assert not (tmp_path / "running.json").exists()
 
 
@@ -504,7 +502,7 @@ runner.follow(["up"], lambda event: print(event["pid"], event["child"], flush=Tr
 def note(folder: Path, group: int, **other: str) -> Path:
     """Note a running group, as an operation does; what is given stands there instead."""
     path = folder / "running.json"
-    path.write_text(json.dumps({**ProcessId.of(group).to_data(), "at": time.time(), **other}))
+    path.write_text(json.dumps({**ProcessId.from_pid(group).to_data(), "at": time.time(), **other}))
     return path
 
 
@@ -527,7 +525,7 @@ def test_after_a_kill(tmp_path: Path) -> None:
         pid, child = map(int, killed.stdout.readline().split())
         killed.kill()
 
-    assert len(members(pid)) == 2
+    assert len(session_members(pid)) == 2
     assert end_leftovers(tmp_path / "running.json")
     assert is_gone(pid)
     assert is_gone(child)
@@ -545,7 +543,7 @@ def test_a_provider_that_was_left(tmp_path: Path, started: list[subprocess.Popen
     noted = note(tmp_path, process.pid)
     process.wait()
 
-    assert [provider] == members(process.pid)
+    assert [provider] == session_members(process.pid)
     assert end_leftovers(noted)
     assert is_gone(provider)
 
@@ -556,7 +554,7 @@ def test_a_number_that_was_given_anew(tmp_path: Path, started: list[subprocess.P
     path = note(tmp_path, group, started="1")
 
     assert end_leftovers(path)
-    assert len(members(group)) == 2
+    assert len(session_members(group)) == 2
     assert not path.exists()
 
 
@@ -586,7 +584,7 @@ def test_a_note_from_elsewhere(tmp_path: Path, started: list[subprocess.Popen[by
     path = note(tmp_path, group, **{place: "other"})
 
     assert end_leftovers(path)
-    assert len(members(group)) == 2
+    assert len(session_members(group)) == 2
     assert not path.exists()
 
 
@@ -595,7 +593,7 @@ def test_read_note(tmp_path: Path) -> None:
     found = read_note(note(tmp_path, os.getpid()))
 
     assert found is not None
-    assert found.process == ProcessId.of(os.getpid())
+    assert found.process == ProcessId.from_pid(os.getpid())
 
 
 def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
@@ -626,7 +624,7 @@ def test_not_every_process_is_kept(tmp_path: Path) -> None:
     """The notes of processes don't grow for ever: the last hundred stay."""
     own = runner(tmp_path, "").own_processes
     for number in range(102):
-        own.add(OwnProcess(ProcessId.of(os.getpid()), float(number)))
+        own.add(OwnProcess(ProcessId.from_pid(os.getpid()), float(number)))
 
     assert [one.at for one in own.read()] == [float(number) for number in range(2, 102)]
 
@@ -637,47 +635,3 @@ def test_a_note_that_can_not_be_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "running.json").write_text(text)
 
     assert end_leftovers(tmp_path / "running.json")
-
-
-# processes ------------------------------------------------------------------------------------------------------------
-
-
-def test_members(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    """The members of a group are its living processes: one that has ended is none, though nobody took note yet."""
-    group = lead(tmp_path, "x", started)
-    child = next(pid for pid in members(group) if pid != group)
-
-    os.kill(group, signal.SIGKILL)
-
-    assert comes_true(lambda: [child] == members(group))
-
-
-def test_members_of_no_group() -> None:
-    """A group that nobody is in has no members."""
-    with subprocess.Popen([sys.executable, "-IS", "-c", ""], start_new_session=True) as process:
-        process.wait()
-
-    assert members(process.pid) == []
-
-
-def test_start_time(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
-    """A process is named by when it began, whatever its name; two begun one after the other differ."""
-    first = lead(tmp_path, "a) S 1 (b", started)
-    time.sleep(0.05)
-    second = lead(tmp_path, "x", started)
-    times = [start_time(first), start_time(second)]
-
-    assert times == [start_time(first), start_time(second)]
-    assert times[0] is not None
-    assert times[1] is not None
-    assert int(times[0]) < int(times[1])
-
-
-def test_start_time_of_what_has_ended(started: list[subprocess.Popen[bytes]]) -> None:
-    """A process that has ended has none, whether or not somebody took note of its end."""
-    process = subprocess.Popen([sys.executable, "-IS", "-c", ""], start_new_session=True)
-    started.append(process)
-
-    assert comes_true(lambda: start_time(process.pid) is None)
-    process.wait()
-    assert start_time(process.pid) is None

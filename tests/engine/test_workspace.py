@@ -27,7 +27,7 @@ from composeplat.engine.own_processes import OwnProcess, OwnProcesses
 from composeplat.engine.pulumi_process import Runner
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
-from composeplat.system.machine import ProcessId
+from composeplat.system.processes import ProcessId
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT
@@ -636,7 +636,7 @@ def locked(*holders: str, query: str = "?metadata=skip") -> str:
 def dead() -> ProcessId:
     """A process of this machine that has ended."""
     with subprocess.Popen([sys.executable, "-IS", "-c", "input()"], stdin=subprocess.PIPE) as process:
-        found = ProcessId.of(process.pid)
+        found = ProcessId.from_pid(process.pid)
         process.communicate(b"\n")
     return found
 
@@ -700,7 +700,7 @@ def test_holders_that_may_live(workspace: Workspace, dead: ProcessId) -> None:
     """A lock stays where a holder lives, or may live, as on another machine or as another user."""
     notes = answering(workspace)
     holder = started(workspace, dead)
-    living = started(workspace, ProcessId.of(os.getpid()))
+    living = started(workspace, ProcessId.from_pid(os.getpid()))
     user, host = HERE.split("@")
     others = [living, f"{user}@x{host} (pid {dead.pid})", f"x{user}@{host} (pid {dead.pid})"]
 
@@ -728,7 +728,7 @@ def test_a_holder_that_can_not_be_made_out(workspace: Workspace, dead: ProcessId
 def test_our_own_lock_under_a_number_given_anew(workspace: Workspace) -> None:
     """The lock of a run of ours that was cut off is broken, also where another process has its number by now."""
     notes = answering(workspace)
-    cut_off = OwnProcess(replace(ProcessId.of(os.getpid()), started="1"), LOCKED_AT)
+    cut_off = OwnProcess(replace(ProcessId.from_pid(os.getpid()), started="1"), LOCKED_AT)
     (workspace.folder / "running.json").write_text(json.dumps(cut_off.to_data()))
 
     with workspace.lock("deploy"):

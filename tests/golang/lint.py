@@ -13,7 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.system.folders import cache_folder
+from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE, KUBERNETES_PROVIDER, LINK, Tool
 from tests.conftest import ROOT

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.system.folders import cache_folder
+from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.golang import need_go
 from composeplat.toolchain.tools import FRONTDOOR, LINK
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.toolchain.cache import Cache, cache_folder
+from composeplat.system.folders import cache_folder
+from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import FRONTDOOR, TOOLS
 
 

@@ -1,0 +1,61 @@
+"""Where things are kept: as the environment says, else where the system keeps a user's things."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from composeplat.system.folders import cache_folder, data_folder, home_folder, user_data_folder
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folders are those of Linux")
+@pytest.mark.parametrize(
+    ("environment", "data", "cache"),
+    [
+        pytest.param({"HOME": "/h"}, "/h/.local/share/composeplat", "/h/.cache/composeplat", id="home"),
+        pytest.param(
+            {"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CACHE_HOME": "/c"}, "/d/composeplat", "/c/composeplat", id="xdg"
+        ),
+        pytest.param(
+            {"HOME": "/h", "XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x", "COMPOSEPLAT_CACHE": "/y"}, "/x", "/y",
+            id="named",
+        ),
+    ],
+)  # fmt: skip
+def test_folders(environment: Mapping[str, str], data: str, cache: str) -> None:
+    """The variables of the environment decide, the most specific first."""
+    assert (data_folder(environment), cache_folder(environment)) == (Path(data), Path(cache))
+
+
+def test_the_users_data_folder_is_not_the_named_one() -> None:
+    """The local cluster has a variable of its own: one that names the data of deploys does not move it."""
+    assert user_data_folder({"XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x"}) == Path("/d/composeplat")
+
+
+def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no variable says so, the account has a home."""
+    monkeypatch.setenv("HOME", "/process")
+
+    assert home_folder({}) == Path("/process")
+    assert cache_folder({}).is_relative_to("/process")
+
+
+def test_nothing_is_loaded_where_variables_say_it() -> None:
+    """Where variables say it all, the library is not loaded: it takes longer than the rest."""
+    script = (
+        "import sys\nfrom composeplat.system.folders import cache_folder, data_folder\n"
+        "data_folder({'COMPOSEPLAT_DATA': '/x'}), cache_folder({'XDG_CACHE_HOME': '/c'})\n"
+        "sys.exit('platformdirs' in sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", script], check=True)
