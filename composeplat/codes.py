@@ -9,7 +9,7 @@ Codes are public names: scripts match on them, so they are never renamed in pass
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 
 class Severity(IntEnum):
@@ -19,6 +19,30 @@ class Severity(IntEnum):
 
     def __str__(self) -> str:
         return self.name.lower()
+
+
+class CauseCode(StrEnum):
+    """The causes of a service's failure, as the JSON output names them."""
+
+    UNNAMED = ""
+    """Of the end of a container, before it is known whose it is."""
+    BUILD = "build"
+    CRASH_LOOP = "crash-loop"
+    DEPENDENCY = "dependency"
+    """Another service failed, and this one depends on it."""
+    IMAGE_NOT_PULLED = "image-not-pulled"
+    JOB_FAILED = "job-failed"
+    JOB_RETRIED = "job-retried"
+    NOT_STARTED = "not-started"
+    OVER_QUOTA = "over-quota"
+    POD_REFUSED = "pod-refused"
+    REFUSED = "refused"
+    """Pulumi or the API server refused an object."""
+    TIMEOUT = "timeout"
+    UNHEALTHY = "unhealthy"
+    UNSCHEDULABLE = "unschedulable"
+    VOLUME_NOT_BOUND = "volume-not-bound"
+    WRONG_PORT = "wrong-port"
 
 
 @dataclass(frozen=True, slots=True)

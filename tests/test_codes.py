@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from composeplat.codes import CODES
+from composeplat.codes import CODES, CauseCode
 from composeplat.compose.load import NoDefinition
 from composeplat.compose.model import MAX_HOST_BYTES
 from composeplat.compose.yaml_reader import MAX_NODES
@@ -306,3 +307,13 @@ def test_rows() -> None:
         assert name == name.lower()
         assert code.meaning.endswith("."), name
         assert code.fix.endswith("."), name
+
+
+def test_the_causes_are_documented() -> None:
+    """The page about deploying has a row for each cause that a failure can have."""
+    page = (Path(__file__).parents[1] / "docs" / "deploying.md").read_text(encoding="utf-8")
+    table = page.partition("| Code | When | Place |")[2].partition("\n\n")[0]
+
+    rows = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+
+    assert rows == set(CauseCode) - {CauseCode.UNNAMED}

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.compose.check import check_left_out
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report, dotted
 
 _OF_CONTAINERS = (
-    "crash-loop",
-    "job-failed",
-    "job-retried",
-    "not-started",
-    "timeout",
-    "unhealthy",
-    "wrong-port",
+    CauseCode.CRASH_LOOP,
+    CauseCode.JOB_FAILED,
+    CauseCode.JOB_RETRIED,
+    CauseCode.NOT_STARTED,
+    CauseCode.TIMEOUT,
+    CauseCode.UNHEALTHY,
+    CauseCode.WRONG_PORT,
 )
 
 

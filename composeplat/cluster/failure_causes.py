@@ -24,6 +24,7 @@ from composeplat.cluster.snapshot import (
     probe_failures,
     scheduling_failure,
 )
+from composeplat.codes import CauseCode
 
 #: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
@@ -39,7 +40,7 @@ _NOT_FOUND = 127
 class Cause:
     """Why a workload fails."""
 
-    code: str
+    code: CauseCode
     message: str
     origin: tuple[str, ...] = ()
     """The part of the service to look at, such as ``("image",)``."""
@@ -101,7 +102,9 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
-        return Cause(code="not-started", message=f"can't be started: {shorten(text)}", origin=("command",), **where)
+        return Cause(
+            code=CauseCode.NOT_STARTED, message=f"can't be started: {shorten(text)}", origin=("command",), **where
+        )
     last = container.get("lastState", {}).get("terminated") or {}
     if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
         return _crashed(last, container.get("restartCount", 0) + 1, where)
@@ -121,9 +124,14 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     else:
         why, hint = shorten(text), ""
     return Cause(
-        code="image-not-pulled", message=f"image '{image}' can't be pulled: {why}", origin=("image",), hint=hint,
-        pod=where["pod"], container=where["container"], has_subject=True,
-    )  # fmt: skip
+        code=CauseCode.IMAGE_NOT_PULLED,
+        message=f"image '{image}' can't be pulled: {why}",
+        origin=("image",),
+        hint=hint,
+        pod=where["pod"],
+        container=where["container"],
+        has_subject=True,
+    )
 
 
 def _pull_message(pod: Object, snapshot: Snapshot) -> str:
@@ -137,13 +145,18 @@ def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
     end = describe_termination(last, "crashes")
     if last.get("exitCode") == 0 and last.get("reason") != "OOMKilled":
         end = replace(
-            end, message="ends by itself, with exit status 0",
+            end,
+            message="ends by itself, with exit status 0",
             hint='if that is meant, say restart: "no", which makes it a job',
-        )  # fmt: skip
+        )
     return replace(
-        end, code="crash-loop", message=f"{end.message} ({format_times(count)})", previous=end.logs,
-        pod=where["pod"], container=where["container"],
-    )  # fmt: skip
+        end,
+        code=CauseCode.CRASH_LOOP,
+        message=f"{end.message} ({format_times(count)})",
+        previous=end.logs,
+        pod=where["pod"],
+        container=where["container"],
+    )
 
 
 def describe_termination(end: Object, verb: str) -> Cause:
@@ -160,7 +173,12 @@ def describe_termination(end: Object, verb: str) -> Cause:
     elif code == _KILLED:
         hint = "killed, by its liveness check or probably out of memory"
     return Cause(
-        code="", message=message, origin=origin, hint=hint, exit_status=code, logs=end.get("reason") != "StartError"
+        code=CauseCode.UNNAMED,
+        message=message,
+        origin=origin,
+        hint=hint,
+        exit_status=code,
+        logs=end.get("reason") != "StartError",
     )
 
 
@@ -177,14 +195,21 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
         origin = ("volumes",)
     more = f"; the autoscaler adds none: {shorten(refusal)}" if refusal else ""
     return Cause(
-        code="unschedulable", message=f"no node can run it: {message}{more}", origin=origin, hint=hint, pod=pod,
+        code=CauseCode.UNSCHEDULABLE,
+        message=f"no node can run it: {message}{more}",
+        origin=origin,
+        hint=hint,
+        pod=pod,
         has_subject=True,
-    )  # fmt: skip
+    )
 
 
 def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
-    names = [v["persistentVolumeClaim"]["claimName"] for v in pod["spec"].get("volumes") or []
-             if "persistentVolumeClaim" in v]  # fmt: skip
+    names = [
+        v["persistentVolumeClaim"]["claimName"]
+        for v in pod["spec"].get("volumes") or []
+        if "persistentVolumeClaim" in v
+    ]
     for claim in snapshot.claims:
         metadata = claim["metadata"]
         if metadata["name"] not in names or claim.get("status", {}).get("phase") == "Bound":
@@ -197,10 +222,13 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
             return None
         why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
         return Cause(
-            code="volume-not-bound", message=f"volume '{metadata['name']}' gets no storage: {shorten(why)}",
-            origin=("volumes",), hint="name a storage class of the cluster under driver_opts.class",
-            pod=pod["metadata"]["name"], has_subject=True,
-        )  # fmt: skip
+            code=CauseCode.VOLUME_NOT_BOUND,
+            message=f"volume '{metadata['name']}' gets no storage: {shorten(why)}",
+            origin=("volumes",),
+            hint="name a storage class of the cluster under driver_opts.class",
+            pod=pod["metadata"]["name"],
+            has_subject=True,
+        )
     return None
 
 
@@ -220,11 +248,15 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     http = probe.get("httpGet")
     hint = f"it is asked for on port {http['port']}: is that the one it listens on?" if http else ""
     return Cause(
-        code="unhealthy",
+        code=CauseCode.UNHEALTHY,
         message=f"its health check failed {format_times(event_count(failures))}: {shorten(text) or 'no answer'}",
-        origin=("healthcheck",), hint=hint, logs=True, pod=pod["metadata"]["name"], container=first_container(pod),
+        origin=("healthcheck",),
+        hint=hint,
+        logs=True,
+        pod=pod["metadata"]["name"],
+        container=first_container(pod),
         has_subject=True,
-    )  # fmt: skip
+    )
 
 
 # pods that are not made
@@ -251,10 +283,12 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
     quota = re.search(r"exceeded quota: ([^,]+), requested: (.+?), used: (.+?), limited: (.+)", text)
     if quota:
         return Cause(
-            code="over-quota", origin=("resources",), hint="ask for less, or raise the quota",
+            code=CauseCode.OVER_QUOTA,
+            origin=("resources",),
+            hint="ask for less, or raise the quota",
             message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, {quota[3]} of {quota[4]} used",
-        )  # fmt: skip
-    return Cause(code="pod-refused", message=f"its pods are refused: {shorten(text)}", has_subject=True)
+        )
+    return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
 # words

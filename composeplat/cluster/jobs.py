@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from composeplat.cluster.failure_causes import Cause, describe_termination
 from composeplat.cluster.snapshot import Object, first_container, last_termination
+from composeplat.codes import CauseCode
 
 _DEFAULT_BACKOFF_LIMIT = 6
 
@@ -19,14 +20,16 @@ def job_failure_cause(job: Object, condition: Object, pods: list[Object]) -> Cau
     tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
     after = f", after {tries} tries" if tries > 1 else ""
     if condition.get("reason") == "DeadlineExceeded":
-        end = Cause(code="", message="took longer than it may", origin=("command",), logs=True)
+        end = Cause(code=CauseCode.UNNAMED, message="took longer than it may", origin=("command",), logs=True)
     else:
         end = describe_attempt(last)
         end = replace(end, message=f"{end.message}{after}")
     if last is None:
         message = f"{end.message}; its pods are gone, and their logs with them"
-        return replace(end, code="job-failed", message=message, logs=False, hint="run it again with --rerun-jobs")
-    return _of_pod(end, "job-failed", last)
+        return replace(
+            end, code=CauseCode.JOB_FAILED, message=message, logs=False, hint="run it again with --rerun-jobs"
+        )
+    return _of_pod(end, CauseCode.JOB_FAILED, last)
 
 
 def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
@@ -38,7 +41,7 @@ def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
         return None
     end = describe_attempt(last)
     message = f"{end.message} in try {len(failed)} of {tries}, and tries again"
-    return _of_pod(replace(end, message=message), "job-retried", last)
+    return _of_pod(replace(end, message=message), CauseCode.JOB_RETRIED, last)
 
 
 def describe_attempt(pod: Object | None) -> Cause:
@@ -49,11 +52,11 @@ def describe_attempt(pod: Object | None) -> Cause:
     status = pod.get("status", {}) if pod is not None else {}
     if status.get("reason"):
         text = f"{status['reason']}: {status.get('message') or 'no message'}"
-        return Cause(code="", message=f"failed: {text}", origin=("command",), logs=True)
-    return Cause(code="", message="failed", origin=("command",), logs=True)
+        return Cause(code=CauseCode.UNNAMED, message=f"failed: {text}", origin=("command",), logs=True)
+    return Cause(code=CauseCode.UNNAMED, message="failed", origin=("command",), logs=True)
 
 
-def _of_pod(end: Cause, code: str, pod: Object) -> Cause:
+def _of_pod(end: Cause, code: CauseCode, pod: Object) -> Cause:
     return replace(end, code=code, pod=pod["metadata"]["name"], container=first_container(pod))
 
 

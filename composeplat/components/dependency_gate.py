@@ -24,6 +24,7 @@ from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
+from composeplat.codes import CauseCode
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
 
@@ -112,7 +113,7 @@ class DependencyGate:
     def _refuse(self, edge: Edge, why: str) -> DependencyFailed:
         """Note why a service is held back for good, as data: Pulumi knows it as a text of many lines only."""
         message = f"waits for {edge.dependency}, {why}"
-        self.failed(edge.service, Cause(code="dependency", message=message))
+        self.failed(edge.service, Cause(code=CauseCode.DEPENDENCY, message=message))
         return DependencyFailed(f"{edge.service} {message}")
 
     def _ask_port(self, pod: str, port: int) -> bool | None:

@@ -17,6 +17,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import Watcher
+from composeplat.codes import CauseCode
 from composeplat.dev.dev_workload import (
     HELD_BY,
     Object,
@@ -153,7 +154,7 @@ class Swap:
                 words = standing.message
                 tell(words)
             if time.monotonic() > deadline:
-                raise Failed(Cause(code="timeout", message=f"is not ready after {timeout:.0f} s: {words}",
+                raise Failed(Cause(code=CauseCode.TIMEOUT, message=f"is not ready after {timeout:.0f} s: {words}",
                                    hint="give it longer with --timeout"))  # fmt: skip
             time.sleep(_ENOUGH)
 

@@ -128,9 +128,10 @@ def _of_process(found: re.Match[str]) -> BuildFailure:
 def _of_copy(found: re.Match[str]) -> BuildFailure:
     path = found["path"].lstrip("/")
     return BuildFailure(
-        message=f"can't be built: its context has no '{path}'", origin=("build", "context"),
+        message=f"can't be built: its context has no '{path}'",
+        origin=("build", "context"),
         hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
-    )  # fmt: skip
+    )
 
 
 def _of_base(found: re.Match[str]) -> BuildFailure:
@@ -229,9 +230,14 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], BuildFailure]],
     (re.compile(r"granting entitlement network\.(?P<network>\w+) is not allowed"), _of_network),
     (re.compile(r"error listing credentials - err: (?P<why>.*?)(?:, out: .*)?$"), _of_credentials),
     (re.compile(r"property (?P<property>[\w.\[\]]+) value .*? has a problem: (?P<why>.*)"), _of_property),
-    (re.compile(r"^(?:context deadline exceeded|(?:new builder|loading nodes|creating builder|booting builder): .*"
-                r"|.*Cannot connect to the Docker daemon.*|listing workers.*|failed to dial.*)$"), _of_builder),
-)  # fmt: skip
+    (
+        re.compile(
+            r"^(?:context deadline exceeded|(?:new builder|loading nodes|creating builder|booting builder): .*"
+            r"|.*Cannot connect to the Docker daemon.*|listing workers.*|failed to dial.*)$"
+        ),
+        _of_builder,
+    ),
+)
 
 
 def _without(failure: BuildFailure, hidden: Iterable[str]) -> BuildFailure:
@@ -242,6 +248,9 @@ def _without(failure: BuildFailure, hidden: Iterable[str]) -> BuildFailure:
 
     hidden = tuple(hidden)
     return replace(
-        failure, message=clean(failure.message), step=clean(failure.step), hint=clean(failure.hint),
+        failure,
+        message=clean(failure.message),
+        step=clean(failure.step),
+        hint=clean(failure.hint),
         lines=tuple(clean(line) for line in failure.lines),
-    )  # fmt: skip
+    )

@@ -47,11 +47,17 @@ def _of(builder: str) -> list[str]:
 def _ask(buildx: Path, variables: Mapping[str, str], *words: str) -> str:
     try:
         done = subprocess.run(
-            [str(buildx), "history", *words], env=dict(variables), capture_output=True, text=True, errors="replace",
-            check=False, timeout=_PATIENCE, stdin=subprocess.DEVNULL,
+            [str(buildx), "history", *words],
+            env=dict(variables),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL,
             # It tells of folders relative to where it runs.
             cwd="/",
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""

@@ -87,8 +87,14 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder
 
 def _of_local_cluster(socket: Path, data_folder: DataFolder) -> dict[str, str]:
     folder = data_folder.path / "buildx"
-    node = {"Name": f"{_NAME}0", "Endpoint": f"unix://{socket}", "Platforms": None, "DriverOpts": None, "Flags": None,
-            "Files": None}  # fmt: skip
+    node = {
+        "Name": f"{_NAME}0",
+        "Endpoint": f"unix://{socket}",
+        "Platforms": None,
+        "DriverOpts": None,
+        "Flags": None,
+        "Files": None,
+    }
     instance = {"Name": _NAME, "Driver": "remote", "Nodes": [node], "Dynamic": False}
     with writing(folder):
         _prepare(folder)

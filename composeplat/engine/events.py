@@ -16,9 +16,17 @@ from composeplat.plan.resource_keys import ResourceKey
 CREATE, UPDATE, REPLACE, DELETE, KEEP, FORGET = "create", "update", "replace", "delete", "same", "forget"
 IMAGE = "Image"
 _OPERATIONS = {
-    "create": CREATE, "update": UPDATE, "delete": DELETE, "same": KEEP, "discard": DELETE,
-    "replace": REPLACE, "create-replacement": REPLACE, "delete-replaced": REPLACE, "import": CREATE, "refresh": KEEP,
-}  # fmt: skip
+    "create": CREATE,
+    "update": UPDATE,
+    "delete": DELETE,
+    "same": KEEP,
+    "discard": DELETE,
+    "replace": REPLACE,
+    "create-replacement": REPLACE,
+    "delete-replaced": REPLACE,
+    "import": CREATE,
+    "refresh": KEEP,
+}
 #: What only tells Pulumi how to go about an object.
 _NOT_SHOWN = ("metadata.annotations.pulumi.com/", 'metadata.annotations["pulumi.com/')
 
@@ -142,10 +150,13 @@ def _change(metadata: Mapping[str, Any]) -> Change | None:
         return None
     differences = tuple(_differences(metadata))
     return Change(
-        operation=KEEP if operation == UPDATE and not differences else operation, urn=str(metadata["urn"]), kind=kind,
-        name=name_of(metadata), differences=differences,
+        operation=KEEP if operation == UPDATE and not differences else operation,
+        urn=str(metadata["urn"]),
+        kind=kind,
+        name=name_of(metadata),
+        differences=differences,
         kept=operation == DELETE and kind == "PersistentVolumeClaim",
-    )  # fmt: skip
+    )
 
 
 def kind_of(type_name: str) -> str:
@@ -175,9 +186,11 @@ def _differences(metadata: Mapping[str, Any]) -> Iterator[Difference]:
         if path.startswith(_NOT_SHOWN):
             continue
         yield Difference(
-            path=path, old=look_up(old, path), new=look_up(new, path),
+            path=path,
+            old=look_up(old, path),
+            new=look_up(new, path),
             replaces=str(how.get("diffKind") or how.get("kind") or "").endswith("replace"),
-        )  # fmt: skip
+        )
 
 
 def look_up(value: Any, path: str) -> Any:

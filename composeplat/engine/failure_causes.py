@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.engine.events import Events
 from composeplat.engine.pulumi_args import image_urn
@@ -37,7 +38,9 @@ def refusals(
         else:
             change = events.changes.get(urn)
             what = f"{change.kind} '{change.name}'" if change else last_part(urn)
-            cause = Cause(code="refused", message=f"{what} could not be made: {_sentence(text)}", has_subject=True)
+            cause = Cause(
+                code=CauseCode.REFUSED, message=f"{what} could not be created: {_sentence(text)}", has_subject=True
+            )
         name = ResourceName.from_urn(urn)
         yield (services.get(name.key.name, name.key.name) if name else last_part(urn)), cause
 
@@ -51,7 +54,7 @@ def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict
     ]:
         for edge in held:
             message = f"waits for {edge.dependency}, which failed"
-            found.setdefault(edge.service, Cause(code="dependency", message=message))
+            found.setdefault(edge.service, Cause(code=CauseCode.DEPENDENCY, message=message))
         lost |= found.keys()
     return found
 

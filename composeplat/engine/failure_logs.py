@@ -5,6 +5,7 @@ from __future__ import annotations
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import read_last_lines
+from composeplat.codes import CauseCode
 from composeplat.compose.load.contexts import secrets_of_files
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
@@ -44,15 +45,19 @@ def _cause_of_build(stack: Stack, image: ImageBuild, text: str) -> Cause:
     failure = read_failure(text, record, hidden=hidden, builder=builder)
     origin = ("image",) if image.derived else failure.origin
     return Cause(
-        code="build", message=failure.message, hint=failure.hint, origin=origin, lines=failure.lines,
+        code=CauseCode.BUILD,
+        message=failure.message,
+        hint=failure.hint,
+        origin=origin,
+        lines=failure.lines,
         has_subject=failure.has_subject,
-    )  # fmt: skip
+    )
 
 
 def failures_of(monitor: Monitor, api: Api | None = None) -> list[Failure]:
     """All that failed, with the last lines that show why: first what failed itself, then what only waited for it."""
     found = [failure_of(name, cause, monitor.plan.namespace, api) for name, cause in monitor.causes.items()]
-    return sorted(found, key=lambda failure: failure.cause.code == "dependency")
+    return sorted(found, key=lambda failure: failure.cause.code is CauseCode.DEPENDENCY)
 
 
 def failure_of(service: str, cause: Cause, namespace: str, api: Api | None) -> Failure:

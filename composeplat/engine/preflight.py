@@ -119,11 +119,13 @@ def _say_foreign(
     )
     name = ".".join(str(part) for part in path)
     report.add(
-        "ownership-conflict", origins.at(*path), path,
+        "ownership-conflict",
+        origins.at(*path),
+        path,
         f"{name} needs the name of {desired.kind} '{desired.name}', which is in namespace '{plan.namespace}'"
         f" already and belongs to {whose}",
         "rename it here, remove the other, or deploy into another namespace with --namespace",
-    )  # fmt: skip
+    )
 
 
 def _check_claim(
@@ -133,10 +135,12 @@ def _check_claim(
     if changes:
         name = ".".join(str(part) for part in path)
         report.add(
-            "volume-replacement", origins.at(*path), path,
+            "volume-replacement",
+            origins.at(*path),
+            path,
             f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
             f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
-        )  # fmt: skip
+        )
 
 
 def changes_of_claim(desired: DesiredObject, live_state: LiveState) -> list[str]:

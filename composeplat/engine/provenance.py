@@ -171,9 +171,11 @@ def _record(project: ProjectId, environment: str, namespace: str) -> Object:
     annotations = {_KEY: project.key, _DESCRIPTION: project.description, _ENVIRONMENT: environment}
     kind, name = record_key(environment)
     metadata = {
-        "name": name, "namespace": namespace, "annotations": annotations,
+        "name": name,
+        "namespace": namespace,
+        "annotations": annotations,
         "labels": {"app.kubernetes.io/managed-by": MANAGED_BY},
-    }  # fmt: skip
+    }
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
 
 

@@ -106,9 +106,15 @@ class Runner:
     def _run_short(self, words: tuple[str, ...], *, takes_lock: bool) -> Ended:
         with subprocess.Popen(
             [str(self.program), *words, "--non-interactive", "--color", "never"],
-            cwd=self.folder, env=dict(self.variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
+            cwd=self.folder,
+            env=dict(self.variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
             try:
                 own = OwnProcess(ProcessId.from_pid(process.pid), time.time()) if takes_lock else None
                 if own is not None:
@@ -153,9 +159,14 @@ class Runner:
             own: OwnProcess | None = None
             with output.open("wb") as stream:
                 process = subprocess.Popen(
-                    command, cwd=self.folder, env={**self.variables, **more}, stdin=subprocess.DEVNULL,
-                    stdout=stream, stderr=stream, start_new_session=True,
-                )  # fmt: skip
+                    command,
+                    cwd=self.folder,
+                    env={**self.variables, **more},
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    start_new_session=True,
+                )
                 tail = _Tail(events)
                 try:
                     own = OwnProcess(ProcessId.from_pid(process.pid), time.time())

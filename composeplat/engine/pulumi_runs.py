@@ -85,9 +85,12 @@ def run_program(
 
     def program() -> None:
         declare(
-            plan, cluster=stack.workspace.cluster, gate=gate, builder=stack.workspace.builder.get(BUILDER, ""),
+            plan,
+            cluster=stack.workspace.cluster,
+            gate=gate,
+            builder=stack.workspace.builder.get(BUILDER, ""),
             building=building,
-        )  # fmt: skip
+        )
 
     with serve(program) as address:
         return run(stack, [*words, f"--client={address}", "--exec-kind", "auto.inline"], listening, more)

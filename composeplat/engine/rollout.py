@@ -15,6 +15,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describ
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
+from composeplat.codes import CauseCode
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.events import Events
 from composeplat.engine.job_retries import Retries
@@ -90,11 +91,19 @@ class Rollout:
         for service, endpoint, port in self._led_to():
             pod = self._pod_nobody_answers_in(api, service, port, until)
             if pod:
-                self.monitor.fail(service.name, Cause(
-                    code="wrong-port", origin=("ports",), logs=True, pod=pod, container=service.cluster_name,
-                    message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads", has_subject=True,
-                    hint="name the port that the program listens on, on all its addresses",
-                ))  # fmt: skip
+                self.monitor.fail(
+                    service.name,
+                    Cause(
+                        code=CauseCode.WRONG_PORT,
+                        origin=("ports",),
+                        logs=True,
+                        pod=pod,
+                        container=service.cluster_name,
+                        message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads",
+                        has_subject=True,
+                        hint="name the port that the program listens on, on all its addresses",
+                    ),
+                )
 
     def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: Deadline) -> str:
         """Give the pod, once its time is over; nothing where someone answers, or there is no pod to ask."""
@@ -124,11 +133,14 @@ def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> C
     """A failure for want of time, with the lines of the pod that was waited for."""
     lacks = "has not completed" if service.workload_kind == "Job" else "is not ready"
     shown = standing.retry or Cause(
-        code="", message="", logs=bool(standing.pods), pod=standing.pods[-1] if standing.pods else "",
+        code=CauseCode.UNNAMED,
+        message="",
+        logs=bool(standing.pods),
+        pod=standing.pods[-1] if standing.pods else "",
         container=service.cluster_name,
-    )  # fmt: skip
+    )
     message = f"{lacks} after {seconds:.0f} s: {standing.message}"
-    return replace(shown, code="timeout", message=message, hint=shown.hint or "give it longer with --timeout")
+    return replace(shown, code=CauseCode.TIMEOUT, message=message, hint=shown.hint or "give it longer with --timeout")
 
 
 @contextlib.contextmanager
@@ -138,8 +150,11 @@ def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], ti
     monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
     try:
         yield Rollout(
-            stack=stack, monitor=monitor, watcher=watcher, deadline=Deadline(timeout, plan.start_delays),
+            stack=stack,
+            monitor=monitor,
+            watcher=watcher,
+            deadline=Deadline(timeout, plan.start_delays),
             retries=Retries(stack=stack, api=api),
-        )  # fmt: skip
+        )
     finally:
         watcher.stop()

@@ -20,6 +20,7 @@ from composeplat.cluster.dependencies import dependency_state
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
 from composeplat.cluster.watching import Watcher, environment_selector, probe_port
+from composeplat.codes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path, belongs_to
@@ -173,7 +174,7 @@ class WakeUp:
             for name in self.asleep.keys() - held:
                 if self.deadline.has_passed_for(name):
                     words = f"still waits after {self.deadline.seconds_for(name):.0f} s, and sleeps on"
-                    cause = Cause(code="timeout", message=words, hint="give it longer with --timeout")
+                    cause = Cause(code=CauseCode.TIMEOUT, message=words, hint="give it longer with --timeout")
                     self.monitor.fail(name, cause)
             self.check()
             time.sleep(_TICK)
@@ -215,7 +216,7 @@ class WakeUp:
 
     def _hold(self, edge: Edge, why: str) -> None:
         message = f"waits for {edge.dependency}, {why}"
-        self.monitor.fail(edge.service, Cause(code="dependency", message=message))
+        self.monitor.fail(edge.service, Cause(code=CauseCode.DEPENDENCY, message=message))
 
     def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: ServiceStatus) -> int | None:
         """The port that has to answer and does not; none where none has to, or it does."""

@@ -58,9 +58,12 @@ class Stack:
         """Its place on this machine; the cluster is asked who it is, so not before it is needed."""
         if self._workspace is None:
             self._workspace = Workspace(
-                environment_name=self.environment_name, namespace=self.namespace, target=self.target,
-                environment=self.variables, interrupts=self.interrupts,
-            )  # fmt: skip
+                environment_name=self.environment_name,
+                namespace=self.namespace,
+                target=self.target,
+                environment=self.variables,
+                interrupts=self.interrupts,
+            )
         return self._workspace
 
     @property

@@ -85,14 +85,21 @@ def find_target(
     # Programs that are given them run elsewhere.
     paths = os.pathsep.join(str(path.absolute()) for path in config.paths)
     target = Target(
-        access=access, kubeconfig=paths, namespace=config.namespace(context),
+        access=access,
+        kubeconfig=paths,
+        namespace=config.namespace(context),
         context=context if context != config.current else "",
-    )  # fmt: skip
+    )
     layout = _local_layout(environment, access)
     if layout is None:
         return target
-    return replace(target, layout=layout, domain=DOMAIN, registry=f"localhost:{layout.doors.registry}",
-                   https_port=layout.doors.https)  # fmt: skip
+    return replace(
+        target,
+        layout=layout,
+        domain=DOMAIN,
+        registry=f"localhost:{layout.doors.registry}",
+        https_port=layout.doors.https,
+    )
 
 
 def _local_layout(environment: Mapping[str, str], access: Access) -> Layout | None:

@@ -15,6 +15,7 @@ from composeplat.cli.operations import Planned, failure_rows, show_failures, sta
 from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target
@@ -268,7 +269,7 @@ FAILURE = Failure(
     source="my-web-0",
     service="My_Web",
     cause=Cause(
-        code="crash-loop",
+        code=CauseCode.CRASH_LOOP,
         message="ends again and again: exit 1, hunter2",
         hint="look at hunter2",
         origin=("command",),
@@ -330,7 +331,7 @@ def built(project: Project) -> Planned:
     return Planned(reading.plan, reading.loaded, Target(access=Access(host="127.0.0.1", port=9), kubeconfig=""))
 
 
-def failing(code: str) -> Failure:
+def failing(code: CauseCode) -> Failure:
     return Failure(
         service="web", cause=Cause(code=code, message="failed", exit_status=1), lines=("no file",), source="p"
     )
@@ -346,12 +347,14 @@ LEFT_OUT = (
     ("code", "more"),
     [
         pytest.param(
-            "job-failed", [LEFT_OUT, "  hint: copy it into the image: COPY in the Dockerfile"], id="container"
+            CauseCode.JOB_FAILED, [LEFT_OUT, "  hint: copy it into the image: COPY in the Dockerfile"], id="container"
         ),
-        pytest.param("image-not-pulled", [], id="no-container"),
+        pytest.param(CauseCode.IMAGE_NOT_PULLED, [], id="no-container"),
     ],
 )
-def test_what_was_left_out(built: Planned, capsys: pytest.CaptureFixture[str], code: str, more: list[str]) -> None:
+def test_what_was_left_out(
+    built: Planned, capsys: pytest.CaptureFixture[str], code: CauseCode, more: list[str]
+) -> None:
     """Where a service with `build` fails, its host volumes are named, which its container does not have."""
     show_failures([failing(code)], built, as_json=False)
 
@@ -363,7 +366,7 @@ def test_a_failure_that_is_not_final(built: Planned) -> None:
     """It is told as the work goes on, as a warning with all that a failure has."""
     told: list[progress.Event] = []
     with progress.use_handler(told.append):
-        stack_for(built).warn(failing("job-retried"))
+        stack_for(built).warn(failing(CauseCode.JOB_RETRIED))
 
     (event,) = told
     assert isinstance(event, progress.SessionEvent)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
 from composeplat.engine.events import CREATE, DELETE, UPDATE, Change, Difference
 from composeplat.engine.outcomes import DeployOptions, Failure, Refused
@@ -26,9 +27,11 @@ CHANGES = [
     Change(operation=CREATE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db"),
 ]  # fmt: skip
 FAILED = Failure(
-    service="web", cause=Cause(code="crash", message="crashes with hunter2", hint="see its logs", pod="web-1"),
-    lines=("it is hunter2\x1b[31m", "the end"), source="web-1",
-)  # fmt: skip
+    service="web",
+    cause=Cause(code=CauseCode.CRASH_LOOP, message="crashes with hunter2", hint="see its logs", pod="web-1"),
+    lines=("it is hunter2\x1b[31m", "the end"),
+    source="web-1",
+)
 
 
 OPERATIONS = {
@@ -166,9 +169,16 @@ def test_a_failure_for_programs(seam: Seam, command: str) -> None:
     assert outcome.status == 1
     assert found["status"] == "failed"
     assert found["failures"] == [
-        {"service": "web", "code": "crash", "message": "crashes with [secret]", "hint": "see its logs", "pod": "web-1",
-         "log_lines": ["it is [secret]\x1b[31m", "the end"], "omitted_volumes": []}
-    ]  # fmt: skip
+        {
+            "service": "web",
+            "code": "crash-loop",
+            "message": "crashes with [secret]",
+            "hint": "see its logs",
+            "pod": "web-1",
+            "log_lines": ["it is [secret]\x1b[31m", "the end"],
+            "omitted_volumes": [],
+        }
+    ]
 
 
 @each_command

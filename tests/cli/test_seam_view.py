@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.dev.container_commands import Command
 from composeplat.dev.session import Development, UpOptions
 from composeplat.engine.outcomes import Failure
@@ -253,7 +254,7 @@ services:
   web: {image: example/web, command: serve --fast, ports: ["8080:80", "5353:53/udp"], volumes: [".:/app"]}
   db: {image: example/db}
 """
-FAILED = Failure(service="web", cause=Cause(code="crash", message="crashes", hint=""))
+FAILED = Failure(service="web", cause=Cause(code=CauseCode.CRASH_LOOP, message="crashes", hint=""))
 UP = ("up", "--domain=example.com")
 
 

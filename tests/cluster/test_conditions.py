@@ -10,6 +10,7 @@ import pytest
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
+from composeplat.codes import CauseCode
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 from tests.cluster.objects import (
     IMAGE,
@@ -459,7 +460,7 @@ def test_job_condition_that_does_not_hold() -> None:
 def test_job_failed(condition: str, reason: str, pods: list[Object], message: str, status: int | None) -> None:
     """A failed Job says how it ended, after how many tries, and which pod's log tells more."""
     cause = Cause(
-        code="job-failed",
+        code=CauseCode.JOB_FAILED,
         message=message,
         origin=("command",),
         logs=True,
@@ -484,7 +485,7 @@ def test_job_failed_shows_the_last_try() -> None:
 def test_job_failed_without_pods() -> None:
     """A failed Job whose pods are gone has no log to show, which is said; how often it tried is still known."""
     gone = "its pods are gone, and their logs with them"
-    cause = Cause(code="job-failed", message=f"failed; {gone}", origin=("command",), hint=RERUN)
+    cause = Cause(code=CauseCode.JOB_FAILED, message=f"failed; {gone}", origin=("command",), hint=RERUN)
     tried = {**job(condition="Failed"), "status": {**job(condition="Failed")["status"], "failed": 7}}
 
     assert failed(cause) == stands(job(condition="Failed"))
@@ -518,7 +519,7 @@ def test_how_a_try_ended(made: Object, message: str, origin: str, logs: bool) ->
 TRYING = {**MIGRATE, "spec": {"backoffLimit": 2}}
 FIRST = pod(MIGRATE, "first", state=ended(3), created="2025-06-01T11:00:00Z")
 AGAIN = "failed with exit status 3 in try 1 of 3, and tries again"
-RETRY = Cause(code="job-retried", message=AGAIN, origin=("command",), logs=True, pod="migrate-first",
+RETRY = Cause(code=CauseCode.JOB_RETRIED, message=AGAIN, origin=("command",), logs=True, pod="migrate-first",
               container="migrate", exit_status=3)  # fmt: skip
 
 
@@ -615,7 +616,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
     ]
     said = why if hint else f'Failed to pull image "{IMAGE}": {why}'
     cause = Cause(
-        code="image-not-pulled",
+        code=CauseCode.IMAGE_NOT_PULLED,
         has_subject=True,
         message=f"image '{IMAGE}' can't be pulled: {said}",
         origin=("image",),
@@ -650,7 +651,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
 def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hint: str) -> None:
     """Without an event the pod's own words count; a name that is none needs no words."""
     cause = Cause(
-        code="image-not-pulled",
+        code=CauseCode.IMAGE_NOT_PULLED,
         has_subject=True,
         message=f"image '{IMAGE}' can't be pulled: {why}",
         origin=("image",),
@@ -719,7 +720,7 @@ def test_long_words_are_shortened() -> None:
 def test_crash_loop(last: Object, message: str, hint: str) -> None:
     """A container that crashed again after its restart fails its service; the log is that of the crash."""
     cause = Cause(
-        code="crash-loop",
+        code=CauseCode.CRASH_LOOP,
         message=f"{message} (3 times)",
         origin=("command",),
         hint=hint,
@@ -736,7 +737,7 @@ def test_crash_loop(last: Object, message: str, hint: str) -> None:
 def test_out_of_memory() -> None:
     """A container that was killed for its memory is to blame on its limit, whatever its exit status."""
     cause = Cause(
-        code="crash-loop",
+        code=CauseCode.CRASH_LOOP,
         message="was killed: out of memory (3 times)",
         origin=("mem_limit",),
         hint="raise its memory limit",
@@ -754,7 +755,7 @@ def test_start_error() -> None:
     """A container that never ran has the runtime's words for it, and no log."""
     text = 'exec: "serve": executable file not found in $PATH'
     cause = Cause(
-        code="crash-loop",
+        code=CauseCode.CRASH_LOOP,
         message=f"can't be started: {text} (3 times)",
         origin=("command",),
         hint="see whether the image has that program",
@@ -803,7 +804,7 @@ def test_not_started(reason: str) -> None:
     """A container that can't be made fails its service once that has lasted."""
     made = pod(SET, state=waiting(reason, 'secret "web-env"\nnot found'))
     cause = Cause(
-        code="not-started",
+        code=CauseCode.NOT_STARTED,
         message='can\'t be started: secret "web-env" not found',
         origin=("command",),
         pod=POD,
@@ -868,7 +869,7 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
 def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None:
     """A pod that no node can run for a while fails its service, in the scheduler's words and with what to look at."""
     cause = Cause(
-        code="unschedulable", message=f"no node can run it: {message}", origin=origin, hint=hint, pod=POD,
+        code=CauseCode.UNSCHEDULABLE, message=f"no node can run it: {message}", origin=origin, hint=hint, pod=POD,
         has_subject=True,
     )  # fmt: skip
 
@@ -997,7 +998,7 @@ REFUSED = event(claim(), "ProvisioningFailed", 'storageclass.storage.k8s.io "sta
 def test_volume_not_bound(held: list[Object], why: str) -> None:
     """A claim that gets no storage for a while fails the service that mounts it, and is told instead of the pod."""
     cause = Cause(
-        code="volume-not-bound",
+        code=CauseCode.VOLUME_NOT_BOUND,
         has_subject=True,
         message=f"volume 'data' gets no storage: {why}",
         origin=("volumes",),
@@ -1035,7 +1036,7 @@ def test_claims_that_are_not_to_blame(held: list[Object]) -> None:
 
 OVER = "exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=1,memory=1Gi, limited: cpu=2,memory=2Gi"
 OVER_QUOTA = Cause(
-    code="over-quota",
+    code=CauseCode.OVER_QUOTA,
     message="goes beyond the quota 'small': asks for cpu=2,memory=1Gi, cpu=1,memory=1Gi of cpu=2,memory=2Gi used",
     origin=("resources",),
     hint="ask for less, or raise the quota",
@@ -1080,7 +1081,7 @@ def test_over_quota(workload: Object, held: list[Object]) -> None:
 )
 def test_pods_refused(workload: Object, held: list[Object]) -> None:
     """Pods that the cluster does not take fail their service in the words of what refused them."""
-    cause = Cause(code="pod-refused", message=f"its pods are refused: {HOOK}", has_subject=True)
+    cause = Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {HOOK}", has_subject=True)
 
     assert failed(cause) == stands(workload, *held)
 
@@ -1141,7 +1142,7 @@ def unhealthy(message: str = BAD, **more: Any) -> Object:
 def test_unhealthy(events: list[Object], times: int) -> None:
     """A health check that failed as often as it may, for as long as that takes, fails its service."""
     cause = Cause(
-        code="unhealthy",
+        code=CauseCode.UNHEALTHY,
         has_subject=True,
         message=f"its health check failed {times} times: HTTP probe failed with statuscode: 500",
         origin=("healthcheck",),
@@ -1275,10 +1276,11 @@ def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[
     ("cause", "clause", "sentence"),
     [
         pytest.param(
-            Cause(code="x", message="needs more memory"), "which needs more memory", "it needs more memory", id="verb"
+            Cause(code=CauseCode.UNHEALTHY, message="needs more memory"),
+            "which needs more memory", "it needs more memory", id="verb"
         ),
         pytest.param(
-            Cause(code="x", message="its health check failed", has_subject=True),
+            Cause(code=CauseCode.UNHEALTHY, message="its health check failed", has_subject=True),
             "which failed: its health check failed", "it failed: its health check failed", id="own-subject",
         ),
     ],

@@ -7,9 +7,10 @@ import pytest
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.dependencies import DependencyState, dependency_state
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 
-KILLED = Cause(code="crash-loop", message="was killed: out of memory (3 times)")
+KILLED = Cause(code=CauseCode.CRASH_LOOP, message="was killed: out of memory (3 times)")
 
 
 def standing(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:

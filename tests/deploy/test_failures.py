@@ -141,7 +141,7 @@ def test_refused_by_a_policy(environment: Environment) -> None:
             api.delete(f"{policies}/{name}")
             api.delete(f"{policies.removesuffix('ies')}ybindings/{name}")
 
-    assert "services.bad: Deployment 'bad' could not be made" in ran.stderr
+    assert "services.bad: Deployment 'bad' could not be created" in ran.stderr
     assert "the name bad is bad" in ran.stderr
     assert environment.pods("good") != []
 

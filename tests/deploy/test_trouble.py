@@ -783,7 +783,7 @@ def test_what_depends_on_something_refused(environment: Environment) -> None:
     ran = environment.deploy(text).expect(1)
 
     told = [line.partition(": error: ")[2] for line in ran.stderr.splitlines() if ": error: " in line]
-    assert told[0].startswith("services.bad: Deployment 'bad' could not be made: ")
+    assert told[0].startswith("services.bad: Deployment 'bad' could not be created: ")
     assert "exceeded quota: none" in told[0]
     assert sorted(told[1:]) == [
         "services.shop: waits for web, which failed [deploy-failed]",

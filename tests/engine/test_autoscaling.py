@@ -31,9 +31,12 @@ def server() -> Iterator[Server]:
 def plan() -> Plan:
     manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 1}}
     service = ServicePlan(
-        name="Web", cluster_name="web", workload_kind="Deployment", image="x",
+        name="Web",
+        cluster_name="web",
+        workload_kind="Deployment",
+        image="x",
         objects=(DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, "web"), manifest=manifest),),
-    )  # fmt: skip
+    )
     return Plan(environment="shop", namespace=NAMESPACE, services=(service,))
 
 

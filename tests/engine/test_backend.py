@@ -67,8 +67,11 @@ def test_prepare(tmp_path: Path) -> None:
 
     assert mode(data_folder.path) == 0o700
     assert {path.name: mode(path) for path in data_folder.path.iterdir()} == {
-        "passphrase": 0o600, "pulumi": 0o700, "stacks": 0o700, "state": 0o700,
-    }  # fmt: skip
+        "passphrase": 0o600,
+        "pulumi": 0o700,
+        "stacks": 0o700,
+        "state": 0o700,
+    }
     assert (data_folder.pulumi / "logs").is_file()
 
 

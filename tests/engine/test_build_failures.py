@@ -41,7 +41,8 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             'failed to solve: process "/bin/sh -c nosuchprog --x" did not complete successfully: exit code: 127\n',
             BuildFailure(
                 message="can't be built: a step ended with exit status 127: RUN nosuchprog --x",
-                hint="the image has no such program", step="RUN nosuchprog --x",
+                hint="the image has no such program",
+                step="RUN nosuchprog --x",
             ),
             id="a program that is not there",
         ),
@@ -98,7 +99,8 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             "failed to solve: failed to compute cache key: failed to calculate checksum of ref"
             ' eyasngp0drxnqi6tdbxzrvu4s::sup35c1zm96n7kuchnr7l82by: "/missing.txt": not found\n',
             BuildFailure(
-                message="can't be built: its context has no 'missing.txt'", origin=("build", "context"),
+                message="can't be built: its context has no 'missing.txt'",
+                origin=("build", "context"),
                 hint="paths in a Dockerfile are relative to the context, and what .dockerignore names is not there",
             ),
             id="a file that is not in the context",
@@ -106,7 +108,8 @@ def record(message: str, **error: Any) -> dict[str, Any]:
         pytest.param(
             'failed to solve: target stage "prod" could not be found\n',
             BuildFailure(
-                message="can't be built: the Dockerfile has no stage 'prod'", origin=("build", "target"),
+                message="can't be built: the Dockerfile has no stage 'prod'",
+                origin=("build", "target"),
                 hint="write FROM … AS <name>",
             ),
             id="a stage that is not there",
@@ -121,7 +124,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a Dockerfile that is none",
         ),
         pytest.param(
-            'failed to solve: failed to push localhost:5001/shop/web:1: failed to do request: Head'
+            "failed to solve: failed to push localhost:5001/shop/web:1: failed to do request: Head"
             f' "http://localhost:5001/v2/shop/web/blobs/sha256:cd4c443381998d23fefd4067a": {DIAL}\n',
             BuildFailure(
                 message="was built, but can't be pushed as 'localhost:5001/shop/web:1': registry localhost:5001"
@@ -133,7 +136,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             id="a registry that does not run",
         ),
         pytest.param(
-            'failed to solve: failed to push shop-web: failed to do request: Head'
+            "failed to solve: failed to push shop-web: failed to do request: Head"
             ' "https://registry-1.docker.io/v2/library/shop-web/blobs/sha256:c99698d634e9": dial tcp: lookup'
             " registry-1.docker.io on 192.0.2.53:53: no such host\n",
             BuildFailure(
@@ -177,13 +180,11 @@ def record(message: str, **error: Any) -> dict[str, Any]:
         ),
         pytest.param(
             'failed to solve: failed to parse stage name "busybox:": invalid reference format\n',
-            BuildFailure(
-                message="can't be built: failed to parse stage name \"busybox:\": invalid reference format"
-            ),
+            BuildFailure(message='can\'t be built: failed to parse stage name "busybox:": invalid reference format'),
             id="anything else",
         ),
     ],
-)  # fmt: skip
+)
 def test_why_a_build_failed(text: str, expected: BuildFailure) -> None:
     """Each text becomes a sentence about the service, a part of it to look at, and a way out."""
     assert expected == read_failure(text)

@@ -34,8 +34,12 @@ class Later:
 
 def manifest(kind: str = "Job", name: str = "task") -> dict[str, Any]:
     containers = [{"name": "task", "image": Later(), "args": ["a", 1, True, None]}]
-    return {"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE},
-            "spec": {"template": {"spec": {"containers": containers}}}}  # fmt: skip
+    return {
+        "apiVersion": "batch/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
 
 
 def plan(wanted: dict[str, Any]) -> Plan:
@@ -139,9 +143,11 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
         return {"kind": "Job", "metadata": {"name": name, "labels": labels, **more}}
 
     server.answers[JOBS] = given(
-        head("task"), head("stray"), head("ending", deletionTimestamp="2025-06-01T12:00:00Z"),
+        head("task"),
+        head("stray"),
+        head("ending", deletionTimestamp="2025-06-01T12:00:00Z"),
         head("other", {**LABELS, "dev.platform.com/environment": "mail"}),
-    )  # fmt: skip
+    )
     claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
     server.answers[claims] = given({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "labels": LABELS}})
 

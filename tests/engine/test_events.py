@@ -492,7 +492,10 @@ def changed(*differences: Difference) -> Change:
         pytest.param("spec.template.spec.containers[0].image", "a", "b", "image a → b", id="image"),
         pytest.param("spec.template.spec.containers[0].env[2].value", "a", "b", "env.2.value a → b", id="of-container"),
         pytest.param(
-            "spec.template.spec.terminationGracePeriodSeconds", 10, 20, "terminationGracePeriodSeconds 10 → 20",
+            "spec.template.spec.terminationGracePeriodSeconds",
+            10,
+            20,
+            "terminationGracePeriodSeconds 10 → 20",
             id="of-pod",
         ),
         pytest.param("metadata.labels", {"a": "b"}, {"a": "c"}, "metadata.labels", id="mapping"),
@@ -502,7 +505,7 @@ def changed(*differences: Difference) -> Change:
         pytest.param("data.GREETING", None, None, "data.GREETING", id="hidden"),
         pytest.param("data.GREETING", "[secret]", "[secret]", "data.GREETING", id="secret"),
     ],
-)  # fmt: skip
+)
 def test_reasons(path: str, old: object, new: object, words: str) -> None:
     """What changes is named by its last words, with its values where these are short; a hash is no word for anyone."""
     assert [words] == reasons(changed(Difference(path=path, old=old, new=new)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.engine.events import Change, Events
 from composeplat.engine.failure_causes import held_up, refusals
 from composeplat.plan.desired import Edge, ImageBuild, Plan
@@ -28,7 +29,7 @@ def plan(project: Project) -> Plan:
 
 
 def not_built(image: ImageBuild, text: str) -> Cause:
-    return Cause(code="build", message=f"{image.service}: {text}")
+    return Cause(code=CauseCode.BUILD, message=f"{image.service}: {text}")
 
 
 def test_refused_by_the_server(plan: Plan) -> None:
@@ -38,9 +39,9 @@ def test_refused_by_the_server(plan: Plan) -> None:
     text = '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
     events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
 
-    message = "Deployment 'api' could not be made: deployments.apps \"api\" is forbidden: quota"
+    message = "Deployment 'api' could not be created: deployments.apps \"api\" is forbidden: quota"
     assert list(refusals(events, plan, not_built)) == [
-        ("api", Cause(code="refused", message=message, has_subject=True))
+        ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
 
 
@@ -48,9 +49,9 @@ def test_an_object_that_no_event_has_told_of(plan: Plan) -> None:
     """An object without a change goes by the end of its URN."""
     events = Events(messages={f"{WORKLOAD}/api": ["no"]})
 
-    message = "demo-workload/api could not be made: no"
+    message = "demo-workload/api could not be created: no"
     assert list(refusals(events, plan, not_built)) == [
-        ("api", Cause(code="refused", message=message, has_subject=True))
+        ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
 
 
@@ -58,7 +59,9 @@ def test_a_build(plan: Plan) -> None:
     """Why an image was not built is asked of who knows builds."""
     events = Events(messages={f"{SERVICE}$docker-build:index:Image::demo-image/web": ["exit code: 1"]})
 
-    assert list(refusals(events, plan, not_built)) == [("web", Cause(code="build", message="web: exit code: 1"))]
+    assert list(refusals(events, plan, not_built)) == [
+        ("web", Cause(code=CauseCode.BUILD, message="web: exit code: 1"))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +80,8 @@ def test_no_refusal(plan: Plan, messages: dict[str, list[str]]) -> None:
 def test_those_that_wait_are_held_up(plan: Plan) -> None:
     """Whoever waits for one that failed is held up, and whoever waits for that one too."""
     assert held_up(plan, {"db"}, {"web", "api"}) == {
-        "api": Cause(code="dependency", message="waits for db, which failed"),
-        "web": Cause(code="dependency", message="waits for api, which failed"),
+        "api": Cause(code=CauseCode.DEPENDENCY, message="waits for db, which failed"),
+        "web": Cause(code=CauseCode.DEPENDENCY, message="waits for api, which failed"),
     }
 
 
@@ -89,10 +92,14 @@ def test_one_that_is_there_is_not_held_up(plan: Plan) -> None:
 
 def test_a_circle_ends() -> None:
     """Services that wait for each other are each told of once."""
-    plan = Plan(environment="demo", namespace="team", edges=(
-        Edge(service="a", dependency="b", condition="service_started"),
-        Edge(service="b", dependency="a", condition="service_started"),
-        Edge(service="a", dependency="c", condition="service_started"),
-    ))  # fmt: skip
+    plan = Plan(
+        environment="demo",
+        namespace="team",
+        edges=(
+            Edge(service="a", dependency="b", condition="service_started"),
+            Edge(service="b", dependency="a", condition="service_started"),
+            Edge(service="a", dependency="c", condition="service_started"),
+        ),
+    )
 
     assert list(held_up(plan, {"c"}, {"a", "b"})) == ["a", "b"]

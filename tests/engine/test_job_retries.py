@@ -9,6 +9,7 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.stack import Stack
@@ -16,7 +17,9 @@ from composeplat.engine.target import Target
 from tests.cluster.objects import NAMESPACE, Answer, Server
 
 LOG = f"/api/v1/namespaces/{NAMESPACE}/pods"
-TRY = Cause(code="job-retried", message="failed in try 1", logs=True, pod="one", container="migrate", exit_status=3)
+TRY = Cause(
+    code=CauseCode.JOB_RETRIED, message="failed in try 1", logs=True, pod="one", container="migrate", exit_status=3
+)
 
 
 @pytest.fixture
@@ -29,9 +32,13 @@ def told(server: Server, *tries: tuple[Cause, str]) -> list[Failure | str]:
     """What is told of tries, each of which has written something."""
     heard: list[Failure | str] = []
     stack = Stack(
-        environment_name="shop", namespace=NAMESPACE, target=Target(access=server.access, kubeconfig=""), variables={},
-        note=heard.append, warn=heard.append,
-    )  # fmt: skip
+        environment_name="shop",
+        namespace=NAMESPACE,
+        target=Target(access=server.access, kubeconfig=""),
+        variables={},
+        note=heard.append,
+        warn=heard.append,
+    )
     with Api(server.access) as api:
         retries = Retries(stack=stack, api=api)
         for cause, text in tries:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
 from composeplat.engine.events import Change, Events
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
@@ -25,12 +26,19 @@ STARTING = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=False))
 
 def monitor(*, operation: str = "update", has_health_check: bool = False) -> Monitor:
     """One that was told that the workload is applied."""
-    web = ServicePlan(name="web", cluster_name="web", workload_kind="Deployment", image="x", objects=(),
-                      has_health_check=has_health_check)  # fmt: skip
+    web = ServicePlan(
+        name="web",
+        cluster_name="web",
+        workload_kind="Deployment",
+        image="x",
+        objects=(),
+        has_health_check=has_health_check,
+    )
     made = Monitor(
-        plan=Plan(environment="shop", namespace="team", services=(web,)), listener=lambda _: None,
+        plan=Plan(environment="shop", namespace="team", services=(web,)),
+        listener=lambda _: None,
         chosen=frozenset({"web"}),
-    )  # fmt: skip
+    )
     change = Change(urn=URN, operation=operation, kind="Deployment", name="web")
     made.handle(URN, Events(changes={URN: change}, done={URN}), APPLIED)
     return made
@@ -78,8 +86,11 @@ def test_a_view_from_before() -> None:
 def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     """What a listener hears where a monitor is told this of one service."""
     heard: list[tuple[str, str]] = []
-    one = Monitor(plan=Plan(environment="shop", namespace="team"), chosen=frozenset({"web"}),
-                  listener=lambda progress: heard.append((progress.phase, progress.message)))  # fmt: skip
+    one = Monitor(
+        plan=Plan(environment="shop", namespace="team"),
+        chosen=frozenset({"web"}),
+        listener=lambda progress: heard.append((progress.phase, progress.message)),
+    )
     for phase, words in phases:
         one.emit("web", Phase(phase), words)
     return heard
@@ -103,7 +114,7 @@ def test_a_failure_is_the_last_word() -> None:
 def test_the_first_cause_holds() -> None:
     """What a service fails of first is what it failed of."""
     one = monitor()
-    first, second = (Cause(code="crash", message=text, hint="") for text in ("first", "second"))
+    first, second = (Cause(code=CauseCode.CRASH_LOOP, message=text, hint="") for text in ("first", "second"))
     one.fail("web", first)
     one.fail("web", second)
 

@@ -227,13 +227,15 @@ def test_a_volume_that_stays(project: Project, written: str, live: dict[str, Any
             "size: 2Gi", claim(), False, "its size from 1Gi to 2Gi, which its storage class does not allow", id="grow"
         ),
         pytest.param(
-            "size: 1Gi, class: fast, x-access-mode: ReadWriteMany", claim("2Gi"), True,
+            "size: 1Gi, class: fast, x-access-mode: ReadWriteMany",
+            claim("2Gi"),
+            True,
             "its storage class from standard to fast and its access from ReadWriteOnce to ReadWriteMany"
             " and its size from 2Gi to 1Gi",
             id="everything",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_change_that_would_cost_data(
     project: Project, written: str, live: dict[str, Any], changes: str, *, expandable: bool
 ) -> None:

@@ -47,14 +47,19 @@ def state(*urns: str) -> dict[str, Any]:
     return {
         "resources": [
             {
-                "urn": urn, "id": "x", "type": urn.split("$")[-1].split("::")[0],
-                "inputs": {"kind": urn.split("$")[-1].split("::")[0].split(":")[-1], "metadata": {
-                    "name": urn.rpartition("/")[2],
-                }},
+                "urn": urn,
+                "id": "x",
+                "type": urn.split("$")[-1].split("::")[0],
+                "inputs": {
+                    "kind": urn.split("$")[-1].split("::")[0].split(":")[-1],
+                    "metadata": {
+                        "name": urn.rpartition("/")[2],
+                    },
+                },
             }
             for urn in urns
         ]
-    }  # fmt: skip
+    }
 
 
 def image(service: str) -> str:

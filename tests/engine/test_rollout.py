@@ -10,6 +10,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
+from composeplat.codes import CauseCode
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.rollout import Rollout
@@ -38,14 +39,23 @@ class View(Watcher):
 
 def attendant(*held: Object, deadline: Deadline, said: list[str] | None = None) -> Rollout:
     services = tuple(
-        ServicePlan(name=one["metadata"]["name"], cluster_name=one["metadata"]["name"], workload_kind=one["kind"],
-                    image="i", objects=())
-        for one in held if one["kind"] in ("Deployment", "StatefulSet", "Job")
-    )  # fmt: skip
+        ServicePlan(
+            name=one["metadata"]["name"],
+            cluster_name=one["metadata"]["name"],
+            workload_kind=one["kind"],
+            image="i",
+            objects=(),
+        )
+        for one in held
+        if one["kind"] in ("Deployment", "StatefulSet", "Job")
+    )
     stack = Stack(
-        environment_name="shop", namespace=NAMESPACE, target=Target(access=NOWHERE, kubeconfig=""), variables={},
+        environment_name="shop",
+        namespace=NAMESPACE,
+        target=Target(access=NOWHERE, kubeconfig=""),
+        variables={},
         note=(said if said is not None else []).append,
-    )  # fmt: skip
+    )
     plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
     monitor = Monitor(plan=plan, listener=lambda _: None, chosen=frozenset(one.name for one in services))
     view = View(snapshot(*held))
@@ -80,9 +90,13 @@ def test_a_timeout_has_lines() -> None:
     one.wait()
 
     assert one.monitor.causes["web"] == Cause(
-        code="timeout", message=f"is not ready after 0 s: {WAITS}", hint="give it longer with --timeout", logs=True,
-        pod="web-7d4b9c6f2-x7k2p", container="web",
-    )  # fmt: skip
+        code=CauseCode.TIMEOUT,
+        message=f"is not ready after 0 s: {WAITS}",
+        hint="give it longer with --timeout",
+        logs=True,
+        pod="web-7d4b9c6f2-x7k2p",
+        container="web",
+    )
 
 
 def test_a_job_between_tries() -> None:
@@ -93,10 +107,18 @@ def test_a_job_between_tries() -> None:
     one.wait()
     words = "failed with exit status 127 in try 1 of 7, and tries again"
 
-    assert one.monitor.causes == {"migrate": Cause(
-        code="timeout", message=f"has not completed after 0 s: {words}", origin=("command",), logs=True,
-        hint="the program it is to run was not found", pod="migrate-x7k2p", container="migrate", exit_status=127,
-    )}  # fmt: skip
+    assert one.monitor.causes == {
+        "migrate": Cause(
+            code=CauseCode.TIMEOUT,
+            message=f"has not completed after 0 s: {words}",
+            origin=("command",),
+            logs=True,
+            hint="the program it is to run was not found",
+            pod="migrate-x7k2p",
+            container="migrate",
+            exit_status=127,
+        )
+    }
 
 
 def test_pods_that_keep_their_revision() -> None:

@@ -12,6 +12,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
+from composeplat.codes import CauseCode
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.scaling import (
@@ -126,8 +127,9 @@ def test_workloads_of_an_environment(server: Server) -> None:
     """They are asked for by label; development containers are none of them."""
     server.answers = {
         DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **head(**{"dev.platform.com/up": "web"})}),
-        SETS: given(), JOBS: given({**job(), **head("blog")}),
-    }  # fmt: skip
+        SETS: given(),
+        JOBS: given({**job(), **head("blog")}),
+    }
     with Api(server.access) as api:
         assert list(workloads_of(api, NAMESPACE, "shop")) == [("Deployment", "web")]
     selector = "?labelSelector=dev.platform.com/environment%3Dshop"
@@ -289,9 +291,14 @@ def wake(
     keys: dict[str, tuple[Key, int]] = {name: (("Deployment", name), 1) for name in asleep}
     with Api(server.access) as api:
         WakeUp(
-            plan=whole, api=api, monitor=monitor, watcher=Views(server, *views), deadline=Deadline(deadline),
-            check=lambda: None, asleep=keys,
-        ).run(in_order=in_order)  # fmt: skip
+            plan=whole,
+            api=api,
+            monitor=monitor,
+            watcher=Views(server, *views),
+            deadline=Deadline(deadline),
+            check=lambda: None,
+            asleep=keys,
+        ).run(in_order=in_order)
     return monitor
 
 
@@ -301,8 +308,12 @@ def woken(server: Server) -> list[str]:
 
 HEALTHY = (Edge(service="web", dependency="db", condition="service_healthy"),)
 OPTIONAL = (Edge(service="web", dependency="db", condition="service_healthy", required=False),)
-CRASHED: dict[str, Any] = {"state": waiting("CrashLoopBackOff"), "ready": False, "restarts": 3,
-           "last": {"terminated": {"exitCode": 3, "reason": "Error"}}}  # fmt: skip
+CRASHED: dict[str, Any] = {
+    "state": waiting("CrashLoopBackOff"),
+    "ready": False,
+    "restarts": 3,
+    "last": {"terminated": {"exitCode": 3, "reason": "Error"}},
+}
 CRASHES = "crashes with exit status 3 (4 times)"
 
 
@@ -325,7 +336,7 @@ def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
     )
     assert woken(server) == ["db"]
     words = "still waits after 0 s, and sleeps on"
-    assert monitor.causes == {"web": Cause(code="timeout", message=words, hint="give it longer with --timeout")}
+    assert monitor.causes == {"web": Cause(code=CauseCode.TIMEOUT, message=words, hint="give it longer with --timeout")}
 
 
 def test_a_dependency_that_fails(server: Server) -> None:

@@ -795,7 +795,8 @@ LOGIN = (
     ("output", "expected"),
     [
         pytest.param(
-            "error: getting stack configuration: get stack secrets manager: incorrect passphrase\n", PASSPHRASE,
+            "error: getting stack configuration: get stack secrets manager: incorrect passphrase\n",
+            PASSPHRASE,
             id="another-passphrase",
         ),
         pytest.param(
@@ -807,7 +808,8 @@ LOGIN = (
         pytest.param(
             locked("me@host (pid 1234)"),
             (
-                Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
+                Busy,
+                "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
                 f"{WAIT}delete {LOCKS}/0.json",
             ),
             id="locked",
@@ -815,7 +817,8 @@ LOGIN = (
         pytest.param(
             locked("me@host (pid 1234)", "you@host (pid 5678)"),
             (
-                Busy, "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
+                Busy,
+                "the stack is locked by me@host, process 1234, since 2026-11-21T12:00:00Z",
                 f"{WAIT}delete {LOCKS}/0.json, {LOCKS}/1.json",
             ),
             id="locked-twice",
@@ -839,7 +842,8 @@ LOGIN = (
         pytest.param(
             'error: Get "https://a/api?timeout=32s": EOF\n',
             (
-                MissingPiece, 'the cluster broke off: Get "https://a/api?timeout=32s": EOF',
+                MissingPiece,
+                'the cluster broke off: Get "https://a/api?timeout=32s": EOF',
                 "see whether it answers, then run this again",
             ),
             id="no-answer",
@@ -874,7 +878,7 @@ LOGIN = (
         ),
         pytest.param("", (ComposeplatError, "Pulumi failed: ", ""), id="nothing"),
     ],
-)  # fmt: skip
+)
 def test_explain(output: str, expected: tuple[type, str, str]) -> None:
     """What Pulumi could not do is said in one sentence, with a way out where there is one."""
     error = explain(output)

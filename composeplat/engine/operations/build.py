@@ -45,6 +45,9 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
         raise pulumi_runs.failed(ended, events)
     known = {image.service: events.references.get(image_urn(alone, image), image.reference) for image in images}
     return Outcome(
-        changes=events.changing, counts=events.counted(), failures=failures_of(monitor), images=known,
+        changes=events.changing,
+        counts=events.counted(),
+        failures=failures_of(monitor),
+        images=known,
         seconds=time.monotonic() - started,
-    )  # fmt: skip
+    )

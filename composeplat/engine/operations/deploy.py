@@ -94,9 +94,13 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     stack.stop_if_interrupted(_hint(stack, events))
     removed = [] if options.services or failures else remove_leftovers(stack, api, plan)
     return Outcome(
-        changes=events.changing, counts=events.counted(), kept=events.kept, removed=removed, failures=failures,
+        changes=events.changing,
+        counts=events.counted(),
+        kept=events.kept,
+        removed=removed,
+        failures=failures,
         urls=stack.target.urls_of(plan),
-    )  # fmt: skip
+    )
 
 
 def _note_project(stack: Stack, api: Api, live_state: LiveState) -> None:
@@ -153,10 +157,15 @@ def _run(
 
     monitor = rollout.monitor
     gate = DependencyGate(
-        plan=plan, access=stack.target.access, watcher=rollout.watcher, deadline=rollout.deadline,
-        existing=dict.fromkeys(live_state.object_metadata, True), cancelled=stack.interrupts.cancelled,
-        told=lambda service, words: monitor.emit(service, Phase.WAITING, words), failed=monitor.fail,
-    )  # fmt: skip
+        plan=plan,
+        access=stack.target.access,
+        watcher=rollout.watcher,
+        deadline=rollout.deadline,
+        existing=dict.fromkeys(live_state.object_metadata, True),
+        cancelled=stack.interrupts.cancelled,
+        told=lambda service, words: monitor.emit(service, Phase.WAITING, words),
+        failed=monitor.fail,
+    )
     more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
     listening = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
     return pulumi_runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)

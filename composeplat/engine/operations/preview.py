@@ -52,9 +52,13 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     part = plan.limited_to(options.services)
     notes = [*_losses(plan, losing), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
     return Outcome(
-        changes=events.changing, counts=events.counted(), kept=events.kept, notes=notes,
-        urls=stack.target.urls_of(plan), seconds=time.monotonic() - started,
-    )  # fmt: skip
+        changes=events.changing,
+        counts=events.counted(),
+        kept=events.kept,
+        notes=notes,
+        urls=stack.target.urls_of(plan),
+        seconds=time.monotonic() - started,
+    )
 
 
 def as_shown(api: Api, plan: Plan, losing: Collection[str]) -> Plan:

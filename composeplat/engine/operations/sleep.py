@@ -79,9 +79,14 @@ def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float
         known = {planned[key]: (key, count) for key, count in asleep.items() if key in planned}
         with open_rollout(stack, api, plan, known, timeout) as rollout:
             WakeUp(
-                plan=plan, api=api, monitor=rollout.monitor, watcher=rollout.watcher, deadline=rollout.deadline,
-                check=stack.go_on, asleep=dict(known),
-            ).run(in_order=in_order)  # fmt: skip
+                plan=plan,
+                api=api,
+                monitor=rollout.monitor,
+                watcher=rollout.watcher,
+                deadline=rollout.deadline,
+                check=stack.go_on,
+                asleep=dict(known),
+            ).run(in_order=in_order)
             if wait and known:
                 rollout.wait()
             failures = failures_of(rollout.monitor, api)
