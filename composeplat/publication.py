@@ -14,6 +14,7 @@ from pathlib import Path
 
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Service
+from composeplat.compose.origins import env_file_source_path, mount_source_path
 from composeplat.compose.variables import SHELL
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.plan.desired import ImageBuild, Plan
@@ -129,7 +130,7 @@ def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]
     sent = ToCluster(
         context=context, namespace=plan.namespace, files=sum(one.count for one in contents),
         bytes=sum(one.size for one in contents), sources=tuple(name for _, name in sources.values()),
-        env_files=tuple(env_files), variables=tuple(use.name for use in loaded.uses if use.layer == SHELL),
+        env_files=tuple(env_files), variables=tuple(use.name for use in loaded.references if use.layer == SHELL),
     )  # fmt: skip
     if sent.files or sent.env_files or sent.variables:
         yield sent
@@ -138,7 +139,7 @@ def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]
 def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
     for index, file in enumerate(service.env_files):
         if files.exists(Path(file.path)):
-            yield _name(loaded, ("services", service.name, "env_files", index, "source"), file.path)
+            yield _name(loaded, env_file_source_path(service.name, index), file.path)
 
 
 def to_registries(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
@@ -172,7 +173,7 @@ def _image_sources(loaded: Loaded, image: ImageBuild) -> tuple[str, ...]:
 
 def _source_name(loaded: Loaded, service: Service, source: str) -> str:
     index = next(i for i, mount in enumerate(service.mounts) if mount.kind == HOST and mount.source == source)
-    return _name(loaded, ("services", service.name, "mounts", index, "source"), source)
+    return _name(loaded, mount_source_path(service.name, index), source)
 
 
 def _name(loaded: Loaded, path: PathKey, absolute: str) -> str:

@@ -40,7 +40,7 @@ CASES = {
         service("env_file: a.env"),
     ),
     "multiple-compose-files": Case(
-        "compose.yaml:1:1: warning: 'compose.yml' stands here too and is passed over [multiple-compose-files]",
+        "compose.yaml:1:1: warning: also found 'compose.yml', which is not read [multiple-compose-files]",
         {"compose.yaml": WEB, "compose.yml": WEB},
     ),
     "invalid-utf8": Case(

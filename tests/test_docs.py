@@ -31,12 +31,12 @@ import yaml
 from composeplat.cli.app import app
 from composeplat.cli.console import as_data
 from composeplat.codes import CODES
+from composeplat.compose.discovery import MAX_DEFINITION_BYTES, MAX_ENV_FILE_BYTES
 from composeplat.compose.load.documents import MAX_INCLUDES
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.yaml_reader import MAX_DEPTH, MAX_NODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
 from composeplat.plan.endpoints import NEVER_PUBLIC
-from composeplat.system import files
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
 from tests.page_commands import RUN, read_steps, unmarked
@@ -272,8 +272,8 @@ def test_every_port_that_is_never_public_is_listed() -> None:
 @pytest.mark.parametrize(
     ("page", "limit"),
     [
-        ("compose-file.md", f"{files.MAX_DEFINITION // 1024**2} MiB in all its files"),
-        ("compose-file.md", f"an env file {files.MAX_ENV_FILE // 1024**2} MiB"),
+        ("compose-file.md", f"{MAX_DEFINITION_BYTES // 1024**2} MiB in all its files"),
+        ("compose-file.md", f"an env file {MAX_ENV_FILE_BYTES // 1024**2} MiB"),
         ("compose-file.md", f"{MAX_NODES:,} nodes and {MAX_DEPTH} levels"),
         ("compose-file.md", f"more than {MAX_INCLUDES} includes"),
         ("kubernetes.md", f"Up to {MAX_HOST_BYTES // 1024} KiB and {MAX_HOST_FILES} files"),

@@ -226,6 +226,7 @@ def _path(word: str) -> str:
 
 def _names_alone(section: str, named: list[str]) -> list[str] | None:
     """The names, where the files' own keys are all there is to know; else nothing is said."""
+    from composeplat.compose.discovery import MAX_ENV_FILE_BYTES, find_compose_files  # noqa: PLC0415 -- the same
     from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
     from composeplat.compose.yaml_reader import NodeCount  # noqa: PLC0415 -- the same
     from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
@@ -234,9 +235,9 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
         if any(os.environ.get(name) for name in ("COMPOSE_FILE", "COMPOSE_ENV_FILES")):
             return None
         own = Path(".env")
-        if files.exists(own) and b"COMPOSE_" in files.read_bytes(own, limit=files.MAX_ENV_FILE):
+        if files.exists(own) and b"COMPOSE_" in files.read_bytes(own, limit=MAX_ENV_FILE_BYTES):
             return None
-    found = None if named else files.find_definition(Path.cwd())
+    found = None if named else find_compose_files(Path.cwd())
     names: dict[str, None] = {}
     count = NodeCount()
     for path in named or (found.files if found else ()):

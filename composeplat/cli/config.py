@@ -56,7 +56,7 @@ def _content(loaded: Loaded, view: View) -> Any:
         case View.VOLUMES:
             return [volume.name for volume in plan.volumes]
         case View.VARIABLES:
-            return variable_rows(loaded.uses)
+            return variable_rows(loaded.references)
         case View.DEFINITION:
             return resolved_definition(loaded)
 

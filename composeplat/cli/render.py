@@ -9,6 +9,7 @@ from composeplat.cli.console import show_report, write_message, write_unmasked
 from composeplat.cli.selection import Choice, request_for
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
+from composeplat.compose.origins import mount_path
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.images import host_mounts, largest_mount
@@ -41,7 +42,7 @@ def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
             service = loaded.project.services[image.service]
             contents = [mount.content for mount in host_mounts(service) if mount.content]
             count, size = sum(one.count for one in contents), sum(one.size for one in contents)
-            path = ("services", service.name, "mounts", largest_mount(service))
+            path = mount_path(service.name, largest_mount(service))
             key = dotted(loaded.origins.written_at(path))
             message = (
                 f"{key} needs an image that only 'platform deploy' builds, as the service mounts"

@@ -16,9 +16,9 @@ from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.operations import Planned, plan_for, stack_for, tell_published
 from composeplat.cli.selection import Choice
-from composeplat.compose.load.boundary import check_synced_inside
+from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
-from composeplat.compose.origins import Checker
+from composeplat.compose.origins import Checker, mount_path
 from composeplat.dev.link import Event, Session
 from composeplat.dev.session import Development, UpOptions
 from composeplat.dev.sync_paths import link_in, sync_paths
@@ -161,7 +161,7 @@ def _is_linked(planned: Planned, development: Development, service: Service, cho
     linked = {path.local: link for path in development.paths if (link := link_in(path))}
     for index, mount in enumerate(service.mounts):
         if mount.kind == HOST and mount.source in linked:
-            place = ("services", service.name, "mounts", index)
+            place = mount_path(service.name, index)
             shown = loaded.origins.shown(*place, "source")
             link = quoted(os.path.relpath(linked[mount.source], loaded.folder))
             message = f"mounts a host path that is a link, or lies behind one, which 'up' does not follow: {shown}"

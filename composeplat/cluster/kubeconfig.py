@@ -23,6 +23,7 @@ from composeplat.diagnostics import MissingPiece, Report, Source
 from composeplat.system import files
 from composeplat.system.proxies import find_proxy, parse_proxy
 
+_MAX_BYTES = 4 * 1024 * 1024
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -238,7 +239,7 @@ def _paths(environment: Mapping[str, str]) -> list[Path]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = files.read_bytes(path, limit=files.MAX_DEFINITION)
+        content = files.read_bytes(path, limit=_MAX_BYTES)
         source = decode(content, lambda text: Source(str(path), path.parent, text), Report())
         nodes = read_nodes(source, Report())
     except (files.Unreadable, StopReading):

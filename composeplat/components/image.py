@@ -18,13 +18,12 @@ from typing import Any
 
 import pulumi
 
-from composeplat.compose.model import Build, BuildSecret
+from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build, BuildSecret
 from composeplat.plan.desired import ImageBuild
 from composeplat.registry.credentials import Login
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system import files
 from composeplat.system.atomic import replace_folder
-from composeplat.system.files import MAX_BUILD_SECRET
 from composeplat.system.folders import cache_folder
 from composeplat.system.locks import Locked, try_lock_folder, use_folder
 
@@ -106,7 +105,7 @@ def _value(secret: BuildSecret) -> str:
     if not secret.file:
         return secret.value or ""
     try:
-        return files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET).decode()
+        return files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode()
     except (files.Unreadable, UnicodeDecodeError) as error:
         raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from None
 

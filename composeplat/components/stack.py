@@ -21,7 +21,7 @@ from composeplat.components.manifests import SALT_STAYS, LateValues, bind, salt_
 from composeplat.components.resource_names import ENDPOINTS_TYPE, SERVICE_TYPE, STACK_TYPE, VOLUME_TYPE, ResourceName
 from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
-from composeplat.compose.load.contexts import check_builds
+from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.plan import Plan, make_plan

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations, islice
 
 from composeplat.compose.model import ALWAYS, COMPLETED, DEFAULT_NETWORKS, HEALTHY, HOST, NAMED, Project, Service
-from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import Report
 from composeplat.names import (
     LONGEST_LABEL,
@@ -197,7 +197,7 @@ def check_left_out(checker: Checker, service: Service) -> None:
         return
     for index, mount in enumerate(service.mounts):
         if mount.kind == HOST:
-            path = ("services", service.name, "mounts", index)
+            path = mount_path(service.name, index)
             message = "is a host volume of a service that is built: it is for development, and not deployed"
             checker.say("not-deployed", path, message, "copy it into the image: COPY in the Dockerfile")
 
@@ -205,7 +205,7 @@ def check_left_out(checker: Checker, service: Service) -> None:
 def _check_mounts(checker: Checker, service: Service) -> None:
     check_left_out(checker, service)
     for index, mount in enumerate(service.mounts):
-        path = ("services", service.name, "mounts", index)
+        path = mount_path(service.name, index)
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
@@ -229,7 +229,7 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     allowed = _POLICIES[kind]
     if service.update_policy in allowed:
         return
-    path = ("services", service.name, "annotation", UPDATE_LABEL)
+    path = annotation_path(("services", service.name), UPDATE_LABEL)
     shown = checker.origins.shown(*path)
     if allowed:
         message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
@@ -254,7 +254,7 @@ def _check_resources(checker: Checker, service: Service) -> None:
     r = service.resources
     for what, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
         if request is not None and limit is not None and request > limit:
-            path = ("services", service.name, f"request_{what}")
+            path = request_path(service.name, what)
             checker.say(
                 "request-above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit"
             )

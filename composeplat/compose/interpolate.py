@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from composeplat.compose.nodes import Node, Scalar, rewrite
 from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, Variable, evaluate, parse_template
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Report, Span, quoted
 
 MAX_TEXT_IN_ALL = 4 * MAX_TEXT
 
 
-def interpolate(node: Node, variables: Variables, report: Report, uses: Uses) -> Node:
+def interpolate(node: Node, variables: Variables, report: Report, references: VariableReferences) -> Node:
     """Give the tree with every value substituted."""
 
     def substituted(scalar: Scalar) -> Scalar:
-        return interpolate_scalar(scalar, variables, report, uses)
+        return interpolate_scalar(scalar, variables, report, references)
 
     return rewrite(node, substituted, {})
 
 
-def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, uses: Uses) -> Scalar:
+def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, references: VariableReferences) -> Scalar:
     text = scalar.text
     if "$" not in text:
         return scalar
@@ -35,19 +35,19 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
         hint = "write ${NAME} or ${NAME:-default}, or $$ for a dollar sign"
         report.add("invalid-interpolation", span, (), f"{quoted(text)} can't be substituted: {error}", hint)
         return scalar
-    if uses.length > MAX_TEXT_IN_ALL:
+    if references.length > MAX_TEXT_IN_ALL:
         return scalar
     outcome = Outcome()
     value = evaluate(parts, variables.lookup, outcome)
-    uses.length += outcome.length
-    if outcome.is_too_long or uses.length > MAX_TEXT_IN_ALL:
+    references.length += outcome.length
+    if outcome.is_too_long or references.length > MAX_TEXT_IN_ALL:
         most = MAX_TEXT if outcome.is_too_long else MAX_TEXT_IN_ALL
         what = "this text" if outcome.is_too_long else "the definition"
         message = f"variables put more than {most // 1024 // 1024} MiB into {what}"
         report.add("too-large", scalar.span, (), message, "mount large values as files")
         return scalar
     for variable in outcome.used:
-        _note_use(variable, variables, uses)
+        _add_reference(variable, variables, references)
     for name in dict.fromkeys(outcome.unset):
         _say_unset(name, scalar.span, report)
     for variable in outcome.required:
@@ -59,9 +59,9 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, use
     return Scalar(scalar.span, value, scalar.written, scalar.plain, scalar.tag, is_substituted=True)
 
 
-def _note_use(variable: Variable, variables: Variables, uses: Uses) -> None:
+def _add_reference(variable: Variable, variables: Variables, references: VariableReferences) -> None:
     default = variable.word_text if variable.operator in (":-", "-") else None
-    uses.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
+    references.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
 
 
 def _say_unset(name: str, span: Span, report: Report) -> None:

@@ -28,19 +28,19 @@ def merge(base: Node, over: Node, report: Report) -> Node:
     return _merge(base, over, (), report)
 
 
-def settle(node: Node, report: Report | None = None) -> Node:
+def apply_tags(node: Node, report: Report | None = None) -> Node:
     """Carry out what is left of the tags once nothing more is laid over: drop what is reset; make entries one.
 
     Two mounts of one file at the same path are made one as well, as Compose does, but reported: nobody means that.
     """
-    return _settle(node, (), report)
+    return _apply_tags(node, (), report)
 
 
-def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
+def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
     match node:
         case Mapping():
             entries = {
-                name: (key, _settle(value, (*path, name), report))
+                name: (key, _apply_tags(value, (*path, name), report))
                 for name, (key, value) in node.entries.items()
                 if value.tag != _RESET
             }
@@ -48,21 +48,21 @@ def _settle(node: Node, path: PathKey, report: Report | None) -> Node:
         case Sequence():
             if report is not None:
                 _report_mount_clashes(node.items, path, report)
-            return _settle_items(node, path, report)
+            return _filter_items(node, path, report)
         case Scalar() if node.tag:
             return replace(node, tag="")
         case _:
             return node
 
 
-def _settle_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
+def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
     """Leave out what is reset, and all but the last of entries that are one; the others keep their numbers."""
     kept = [(index, item) for index, item in enumerate(node.items) if item.tag != _RESET]
     identify = _IDENTITIES.get(_pattern(path))
     if identify is not None:
         kept = list({identify(item): (index, item) for index, item in kept}.values())
     numbers = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
-    items = [_settle(item, (*path, index), report) for index, item in kept]
+    items = [_apply_tags(item, (*path, index), report) for index, item in kept]
     return Sequence(node.span, items, "", node.size, numbers)
 
 
@@ -90,7 +90,7 @@ def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
         case Sequence(), Sequence():
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
-            return _unify(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
+            return _deduplicate(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
         case _:
@@ -218,7 +218,7 @@ _RULES = _rules()
 # which entries of a list are one --------------------------------------------------------------------------------------
 
 
-def _unify(node: Sequence, path: PathKey) -> Sequence:
+def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
     identify = _IDENTITIES.get(_pattern(path))
     if identify is None:
         return node

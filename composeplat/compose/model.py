@@ -110,6 +110,9 @@ class HostContent:
     """Their bytes in all."""
 
 
+#: What BuildKit accepts.
+MAX_BUILD_SECRET_BYTES = 500 * 1024
+
 #: What a Secret is asked to carry for one service; above it, host content goes into a derived image.
 MAX_HOST_BYTES = 256 * 1024
 MAX_HOST_FILES = 64

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
 
 if TYPE_CHECKING:  # who only reads, as a shell's completion does, needs no model
-    from composeplat.compose.model import Project
+    from composeplat.compose.model import Port, Project
 
 
 class Placed(Protocol):
@@ -72,6 +72,43 @@ class Origins:
     def is_substituted(self, *path: str | int) -> bool:
         node = self._values.get(path)
         return node is not None and node.is_substituted
+
+
+# paths of parts that the definition can write in several ways; parsing records them, later stages look them up
+
+
+def port_path(service: str, port: Port) -> PathKey:
+    return ("services", service, "port", port.published or 0, port.target, port.protocol)
+
+
+def mount_path(service: str, index: int) -> PathKey:
+    return ("services", service, "mounts", index)
+
+
+def mount_source_path(service: str, index: int) -> PathKey:
+    return (*mount_path(service, index), "source")
+
+
+def env_file_path(service: str, index: int) -> PathKey:
+    return ("services", service, "env_files", index)
+
+
+def env_file_source_path(service: str, index: int) -> PathKey:
+    return (*env_file_path(service, index), "source")
+
+
+def annotation_path(owner: PathKey, key: str) -> PathKey:
+    """The path of an annotation; ``owner`` is the path of a service or volume."""
+    return (*owner, "annotation", key)
+
+
+def request_path(service: str, resource: str) -> PathKey:
+    """The path of a resource request; ``resource`` is ``cpu`` or ``memory``."""
+    return ("services", service, f"request_{resource}")
+
+
+def route_path(endpoint: str, index: int) -> PathKey:
+    return ("routes", endpoint, index)
 
 
 class Checker:

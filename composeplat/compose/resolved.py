@@ -15,7 +15,7 @@ from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Build, Service
 from composeplat.compose.nodes import Node, to_plain
 from composeplat.compose.parse.mounts import LEFT_OUT
-from composeplat.compose.variables import Uses
+from composeplat.compose.variables import VariableReferences
 
 
 def plain_definition(document: Node) -> Any:
@@ -95,7 +95,7 @@ def _relative(path: str, folder: os.PathLike[str]) -> str:
     return shown.replace("$", "$$")
 
 
-def variable_rows(uses: Uses) -> list[dict[str, str | bool | None]]:
+def variable_rows(uses: VariableReferences) -> list[dict[str, str | bool | None]]:
     """For each variable the definition refers to: its value, and the layer that gave it."""
     rows: list[dict[str, str | bool | None]] = []
     for use in uses:

@@ -118,7 +118,7 @@ def looks_secret(name: str) -> bool:
 
 
 @dataclass(slots=True)
-class Use:
+class VariableReference:
     """One variable that the definition refers to."""
 
     name: str
@@ -130,27 +130,27 @@ class Use:
 
 
 @dataclass(slots=True)
-class Uses:
+class VariableReferences:
     """Every variable a definition refers to, in the order of first use."""
 
-    _kept: dict[str, Use] = field(default_factory=dict)
+    _kept: dict[str, VariableReference] = field(default_factory=dict)
     length: int = 0
     """Of all that was put in."""
 
     def add(self, name: str, variables: Variables, *, default: str | None, required: bool) -> None:
-        use = self._kept.get(name)
-        if use is None:
-            use = Use(name, value=variables.lookup(name), layer=variables.layer_of(name))
-            self._kept[name] = use
-        use.required = use.required or required
-        if use.default is None:
-            use.default = default
+        reference = self._kept.get(name)
+        if reference is None:
+            reference = VariableReference(name, value=variables.lookup(name), layer=variables.layer_of(name))
+            self._kept[name] = reference
+        reference.required = reference.required or required
+        if reference.default is None:
+            reference.default = default
 
     @property
     def confidential(self) -> tuple[str, ...]:
         """The values given from outside under names that look secret, the longest first."""
-        values = {use.value for use in self._kept.values() if use.value and looks_secret(use.name)}
+        values = {found.value for found in self._kept.values() if found.value and looks_secret(found.name)}
         return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=lambda v: (-len(v), v)))
 
-    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of Use
+    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of VariableReference
         return iter(self._kept.values())

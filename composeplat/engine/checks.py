@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import Api
-from composeplat.compose.load.contexts import check_builds
+from composeplat.compose.load.build_inputs import check_builds
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Refused

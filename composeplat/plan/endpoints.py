@@ -11,12 +11,12 @@ from itertools import islice
 
 from composeplat.compose.model import Endpoint, Port, Route, Service
 from composeplat.compose.options import Settings
-from composeplat.compose.origins import Checker
+from composeplat.compose.origins import Checker, port_path, route_path
 from composeplat.diagnostics import PathKey, dotted
 from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.plan.services import origin_of, service_ports
+from composeplat.plan.services import service_ports
 
 #: Databases, queues and debuggers, by the port in the container.
 NEVER_PUBLIC = frozenset({
@@ -78,14 +78,16 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     if ports and not settings.domain:
         for port in ports.values():
             message = "is public, but gets no address, as no domain is known"
-            checker.say("port-without-url", origin_of(service, port), message, "give --domain or set PLATFORM_DOMAIN")
+            checker.say(
+                "port-without-url", port_path(service.name, port), message, "give --domain or set PLATFORM_DOMAIN"
+            )
         return []
     name = clean(service.name)
     return [
         Wanted(
             name=name if len(ports) == 1 else shorten(f"{name}-{target}"),
             routes=(Route(path="/", service=service.name, port=target),),
-            origin=origin_of(service, port),
+            origin=port_path(service.name, port),
         )
         for target, port in ports.items()
     ]
@@ -109,20 +111,20 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
     if port.loopback:
         hint = _ROUTE if listed else "for a URL, leave the host address out" if routable else ""
         message = "is bound to loopback: it stays private and gets no URL"
-        checker.say("loopback-port", origin_of(service, port), message, hint)
+        checker.say("loopback-port", port_path(service.name, port), message, hint)
     elif listed:
         message = "is not made public: it is on the list of ports of databases and debuggers"
-        checker.say("sensitive-port", origin_of(service, port), message, _ROUTE)
+        checker.say("sensitive-port", port_path(service.name, port), message, _ROUTE)
     elif not routable:
         message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and nothing else leads in from outside"
         checker.say(
-            "sensitive-port", origin_of(service, port), message, f"for a way in: {_way_in(checker, service, port)}"
+            "sensitive-port", port_path(service.name, port), message, f"for a way in: {_way_in(checker, service, port)}"
         )
     elif port.target in NOT_HTTP:
         spoken = "what this port is for" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
         message = f"gets an HTTPS route, which can't carry {spoken}"
         hint = f"publish no port to keep it private; for a way in: {_way_in(checker, service, port)}"
-        checker.say("non-http-port", origin_of(service, port), message, hint)
+        checker.say("non-http-port", port_path(service.name, port), message, hint)
     return routable and not port.loopback and not listed
 
 
@@ -155,7 +157,7 @@ def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[
         checker.say("name-normalized", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
     for index, route in enumerate(endpoint.routes):
-        _check_route(checker, route, ("routes", endpoint.name, index), paths)
+        _check_route(checker, route, route_path(endpoint.name, index), paths)
     return [Wanted(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
 
 
@@ -193,13 +195,13 @@ def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> No
 
 def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> str:
     """A port as its number, or as it is written where that comes from a variable."""
-    shown = checker.origins.shown(*origin_of(service, port))
+    shown = checker.origins.shown(*port_path(service.name, port))
     return shown if _is_substituted(checker, service, port) else str(number)
 
 
 def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
     """Say whether a port came from a variable: then no message tells its number."""
-    return checker.origins.is_substituted(*origin_of(service, port))
+    return checker.origins.is_substituted(*port_path(service.name, port))
 
 
 def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from composeplat.compose.model import Mount, Service
-from composeplat.compose.origins import Checker
+from composeplat.compose.origins import Checker, mount_path
 from composeplat.diagnostics import PathKey
 from composeplat.names import suggest_volume
 from composeplat.plan.images import carries_content_in_image, host_mounts
@@ -35,7 +35,7 @@ def _tell_of_host_content(checker: Checker, service: Service) -> None:
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):
         if mount in mounts and mount.content is not None and mount.content.files == ():
-            _tell_of_empty_folder(checker, mount, ("services", service.name, "mounts", index))
+            _tell_of_empty_folder(checker, mount, mount_path(service.name, index))
 
 
 def _tell_of_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:

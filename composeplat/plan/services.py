@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from composeplat.compose.model import Port, Service
-from composeplat.compose.origins import Checker
-from composeplat.diagnostics import PathKey
+from composeplat.compose.origins import Checker, port_path
 from composeplat.names import clean, is_dns_label, is_label_key
 from composeplat.plan.desired import Identity, Manifest
 
@@ -111,7 +110,7 @@ def check_ports(checker: Checker, service: Service) -> None:
         if not _has_own_name(number, port)
     }
     for port in service.ports:
-        path = origin_of(service, port)
+        path = port_path(service.name, port)
         own = (port.target, port.protocol)
         if port.published is not None and (port.published, port.protocol) in ports:
             holder = ports[(port.published, port.protocol)]
@@ -131,7 +130,3 @@ def check_ports(checker: Checker, service: Service) -> None:
             checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
         if port.app_protocol and not is_label_key(port.app_protocol):
             checker.say("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
-
-
-def origin_of(service: Service, port: Port) -> PathKey:
-    return ("services", service.name, "port", port.published or 0, port.target, port.protocol)

@@ -1,6 +1,6 @@
 """Open files: the only room that does.
 
-Owns discovery of the definition, and reading a file with a cap on its size.
+Owns reading a file with a cap on its size.
 Must not know what the bytes mean.
 A pipe, a device or a file of ``/proc`` is refused before it is read, so that nothing hangs and nothing of the machine
 leaks; every refusal is an :class:`Unreadable` with a reason that a caller can put behind a position.
@@ -13,18 +13,11 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from composeplat.system.atomic import write_files
 from composeplat.system.project_root import ProjectRoot, is_inside
-
-DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-MAX_DEFINITION = 4 * 1024 * 1024
-MAX_ENV_FILE = 1024 * 1024
-MAX_BUILD_SECRET = 500 * 1024
-"""As much as BuildKit takes."""
 
 SYSTEM_PATHS = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
@@ -107,7 +100,7 @@ def real_path(path: str | os.PathLike[str]) -> str:
         raise Unreadable("is not a possible path", missing=True) from None
 
 
-def read_standard_input(*, limit: int = MAX_DEFINITION) -> bytes:
+def read_standard_input(*, limit: int) -> bytes:
     if sys.stdin is None:
         raise Unreadable("is closed")
     try:
@@ -134,25 +127,6 @@ def reason_of(error: OSError) -> str:
             return "is not an ordinary file"
         case _:
             return f"can't be read ({os.strerror(error.errno or 0).lower()})"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The definition files a folder offers: the main one, its override, and others that were passed over."""
-
-    files: tuple[Path, ...]
-    passed_over: tuple[Path, ...] = ()
-
-
-def find_definition(start: Path) -> Found | None:
-    """Look for a definition of a default name in ``start``, then in its parents."""
-    for folder in (start, *start.parents):
-        present = [folder / name for name in DEFAULT_NAMES if exists(folder / name)]
-        if present:
-            overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
-            override = [path for path in overrides if exists(path)][:1]
-            return Found(files=(present[0], *override), passed_over=tuple(present[1:]))
-    return None
 
 
 def exists(path: Path) -> bool:

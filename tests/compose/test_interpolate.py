@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.compose.interpolate import interpolate
 from composeplat.compose.nodes import to_plain
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from tests.conftest import lines
@@ -17,8 +17,8 @@ from tests.conftest import lines
 VARIABLES = Variables.of({"A": "one", "EMPTY": "", "DOLLAR": "$A", "YAML": "{x: 1}"}, {"SECRET": "hunter2"})
 
 
-def substituted(text: str) -> tuple[Any, list[str], Uses]:
-    report, uses = Report(), Uses()
+def substituted(text: str) -> tuple[Any, list[str], VariableReferences]:
+    report, uses = Report(), VariableReferences()
     (node,) = read_nodes(Source("compose.yaml", Path(), text), report)
     made = interpolate(node, VARIABLES, report, uses)
     return to_plain(made), lines(report.sorted()), uses

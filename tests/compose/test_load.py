@@ -100,7 +100,7 @@ def test_passed_over(project: Project) -> None:
     reading = project({"compose.yaml": WEB, "docker-compose.yml": "services: ["}).read()
 
     assert reading.messages == [
-        "compose.yaml:1:1: warning: 'docker-compose.yml' stands here too and is passed over [multiple-compose-files]"
+        "compose.yaml:1:1: warning: also found 'docker-compose.yml', which is not read [multiple-compose-files]"
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.compose.merge import merge, settle
+from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Mapping, Node, to_plain
 from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
@@ -27,7 +27,7 @@ def merged(base: str, *overs: str) -> tuple[Any, list[str]]:
     whole = node(base, "1.yaml")
     for number, over in enumerate(overs, start=2):
         whole = merge(whole, node(over, f"{number}.yaml"), report)
-    return to_plain(settle(whole)), lines(report.sorted())
+    return to_plain(apply_tags(whole)), lines(report.sorted())
 
 
 def service(base: str, *overs: str) -> Any:

@@ -150,7 +150,7 @@ def test_rows_of_variables(project: Project) -> None:
 
     loaded = folder.read(platform={"P": "platform", "F": "platform"}).loaded
 
-    assert [(r["name"], r["value"], r["from"], r["required"]) for r in variable_rows(loaded.uses)] == [
+    assert [(r["name"], r["value"], r["from"], r["required"]) for r in variable_rows(loaded.references)] == [
         ("S", "shell", "shell", False),
         ("F", "file", ".env", False),
         ("P", "platform", "platform", False),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.compose.variables import Uses, Variables, is_variable_name, looks_secret, storable, worth_hiding
+from composeplat.compose.variables import (
+    VariableReferences,
+    Variables,
+    is_variable_name,
+    looks_secret,
+    storable,
+    worth_hiding,
+)
 
 LAYERS = Variables.of({"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"})
 
@@ -58,7 +65,7 @@ def test_flag(text: str | None, default: bool, expected: bool) -> None:  # noqa:
 
 def test_uses() -> None:
     """Each variable is kept once, in the order of first use, with its value there and its first default."""
-    uses = Uses()
+    uses = VariableReferences()
     uses.add("B", LAYERS, default=None, required=False)
     uses.add("A", LAYERS, default="1", required=False)
     uses.add("B", Variables(), default="2", required=True)

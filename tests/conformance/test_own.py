@@ -16,7 +16,7 @@ import yaml
 
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.keys import SECTIONS
-from composeplat.compose.merge import merge, settle
+from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Node, to_plain
 from composeplat.compose.template import BadTemplate, Outcome, evaluate, parse_template
 from composeplat.compose.variables import Variables
@@ -140,7 +140,7 @@ def test_merge(base: str, over: str, gives: str) -> None:
     """One definition over another gives the expected one; entries that name the same thing are one."""
     report = Report()
 
-    merged = settle(merge(node(base), node(over), report))
+    merged = apply_tags(merge(node(base), node(over), report))
 
     assert not report.errors
     assert to_plain(merged) == to_plain(node(gives))

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from composeplat.compose.dotenv import read_env
-from composeplat.compose.merge import merge, settle
+from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Node, to_plain
 from composeplat.compose.template import BadTemplate, Outcome, evaluate, parse_template
 from composeplat.compose.variables import Variables
@@ -88,7 +88,7 @@ def test_merge(case: dict[str, Any]) -> None:
     base, over, expected = (nodes(case[key])[0] for key in ("base", "override", "expected"))
     report = Report()
 
-    merged = settle(merge(base, over, report))
+    merged = apply_tags(merge(base, over, report))
 
     assert not report.errors
     assert to_plain(expected) == to_plain(merged)
@@ -98,7 +98,7 @@ def test_merge(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", vectors("unicity"))
 def test_unicity(case: dict[str, Any]) -> None:
     """Entries that name the same thing are one."""
-    settled = settle(nodes(case["before"])[0])
+    settled = apply_tags(nodes(case["before"])[0])
 
     assert to_plain(nodes(case["expected"])[0]) == to_plain(settled)
 

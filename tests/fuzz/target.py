@@ -49,5 +49,5 @@ def rendered(folder: Path) -> list[str]:
         texts.append(f"{span.source.name}:{span.line}:{span.column} {diagnostic.message} {diagnostic.hint}")
     if plan is not None and not loaded.report.errors:
         texts += [render_yaml(plan), render_json(plan), *render_files(plan).values()]
-        texts += [to_yaml(resolved_definition(loaded)), str(variable_rows(loaded.uses))]
+        texts += [to_yaml(resolved_definition(loaded)), str(variable_rows(loaded.references))]
     return texts

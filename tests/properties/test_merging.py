@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from composeplat.compose.merge import merge, settle
+from composeplat.compose.merge import apply_tags, merge
 from composeplat.compose.nodes import Mapping, Node, to_plain
 from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source, Span
@@ -46,10 +46,10 @@ EMPTY = Mapping(Span(Source("b.yaml", Path())))
 def test_nothing_over_a_definition(definition: dict[str, Any]) -> None:
     """Laying nothing over a definition leaves it as it is, and so does laying it over nothing."""
     report = Report()
-    alone = to_plain(settle(node(definition)))
+    alone = to_plain(apply_tags(node(definition)))
 
-    assert alone == to_plain(settle(merge(node(definition), EMPTY, report)))
-    assert alone == to_plain(settle(merge(EMPTY, node(definition), report)))
+    assert alone == to_plain(apply_tags(merge(node(definition), EMPTY, report)))
+    assert alone == to_plain(apply_tags(merge(EMPTY, node(definition), report)))
     assert not report.errors
 
 
@@ -61,8 +61,8 @@ def test_a_definition_over_itself(definition: dict[str, Any]) -> None:
     twice = merge(once, node(definition), report)
 
     assert not report.errors
-    assert shape(to_plain(settle(once))) == shape(to_plain(settle(twice)))
-    assert paths(to_plain(node(definition))) <= paths(to_plain(settle(twice)))
+    assert shape(to_plain(apply_tags(once))) == shape(to_plain(apply_tags(twice)))
+    assert paths(to_plain(node(definition))) <= paths(to_plain(apply_tags(twice)))
 
 
 def shape(tree: Any) -> Any:
@@ -88,7 +88,7 @@ def test_any_tree_over_any_other(base: Any, over: Any) -> None:
     """Two trees give one, or an error in the report."""
     report = Report()
 
-    settle(merge(node(base), node(over), report))
+    apply_tags(merge(node(base), node(over), report))
 
     assert all(diagnostic.message.isprintable() for diagnostic in report.sorted())
 
@@ -96,6 +96,6 @@ def test_any_tree_over_any_other(base: Any, over: Any) -> None:
 @given(definitions, definitions)
 def test_what_comes_later_is_there(base: dict[str, Any], over: dict[str, Any]) -> None:
     """Every top-level key of both is in what comes of them, and in the order of the first."""
-    merged = to_plain(settle(merge(node(base), node(over), Report())))
+    merged = to_plain(apply_tags(merge(node(base), node(over), Report())))
 
     assert list(merged) == [*base, *(key for key in over if key not in base)]

@@ -1,4 +1,4 @@
-"""Files: which definition is found, what is refused before it is read, host content, and writing a folder."""
+"""Files: what is refused before it is read, host content, and writing a folder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ import pytest
 from composeplat.compose.load.host_content import read_host_content
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES, HostContent, HostFile
 from composeplat.system.files import (
-    DEFAULT_NAMES,
-    Found,
     Unreadable,
-    find_definition,
     is_system_path,
     read_bytes,
     write_folder,
@@ -26,58 +23,6 @@ def reason(path: Path, limit: int = 100) -> str:
     with pytest.raises(Unreadable) as caught:
         read_bytes(path, limit=limit)
     return caught.value.reason
-
-
-# discovery ------------------------------------------------------------------------------------------------------------
-
-
-def test_order_of_the_default_names(tmp_path: Path) -> None:
-    """The names are looked for in Compose's order, and what is passed over is known."""
-    expected = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
-    for name in expected:
-        (tmp_path / name).touch()
-
-    assert expected == DEFAULT_NAMES
-    assert find_definition(tmp_path) == Found(
-        files=(tmp_path / "compose.yaml",), passed_over=tuple(tmp_path / name for name in expected[1:])
-    )
-
-
-@pytest.mark.parametrize("name", DEFAULT_NAMES)
-def test_each_default_name(tmp_path: Path, name: str) -> None:
-    """Each of the names alone is found."""
-    (tmp_path / name).touch()
-
-    assert find_definition(tmp_path) == Found(files=(tmp_path / name,))
-
-
-def test_parents(tmp_path: Path) -> None:
-    """The folders above are looked into; the nearest definition is taken, whatever its name."""
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    (tmp_path / "compose.yaml").touch()
-    (tmp_path / "a" / "docker-compose.yml").touch()
-
-    assert find_definition(inner) == Found(files=(tmp_path / "a" / "docker-compose.yml",))
-
-
-@pytest.mark.parametrize(
-    "override",
-    ["compose.override.yaml", "compose.override.yml", "docker-compose.override.yaml", "docker-compose.override.yml"],
-)
-def test_override(tmp_path: Path, override: str) -> None:
-    """An override file beside the definition comes after it, in any spelling."""
-    for name in ("compose.yaml", override):
-        (tmp_path / name).touch()
-
-    assert find_definition(tmp_path) == Found(files=(tmp_path / "compose.yaml", tmp_path / override))
-
-
-def test_override_alone(tmp_path: Path) -> None:
-    """An override file alone is no definition."""
-    (tmp_path / "compose.override.yaml").touch()
-
-    assert find_definition(tmp_path) is None
 
 
 # reading --------------------------------------------------------------------------------------------------------------

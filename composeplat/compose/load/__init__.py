@@ -9,7 +9,8 @@ Owns the order and the reading of files it takes:
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
 5. rules over the whole (:mod:`composeplat.compose.check`);
 6. env files of services and content of host volumes, last, as only the model knows which
-   (:mod:`~composeplat.compose.load.content`); paths that others will open (:mod:`~composeplat.compose.load.boundary`).
+   (:mod:`~composeplat.compose.load.content`); paths outside the project
+   (:mod:`~composeplat.compose.load.outside_paths`).
 
 Must not know Kubernetes objects or Pulumi.
 Variables are substituted before files are merged, as each file may have an env file of its own, and after YAML is
@@ -26,7 +27,7 @@ from composeplat.compose.load.reading import NoDefinition, Reading, read
 from composeplat.compose.nodes import Node
 from composeplat.compose.options import Request, Settings
 from composeplat.compose.origins import Origins
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import ImageReference, registry_of_prefix
@@ -47,7 +48,7 @@ class Loaded:
     document: Node
     """The definition as one tree: files merged, variables in."""
     variables: Variables
-    uses: Uses
+    references: VariableReferences
     folder: Path
     """What relative paths are relative to."""
     root: ProjectRoot
@@ -59,14 +60,14 @@ class Loaded:
     def confidential(self) -> tuple[str, ...]:
         """Values that are to be seen nowhere but in the cluster's Secrets."""
         passwords = tuple(login.password for login in self.settings.logins.values())
-        return tuple(dict.fromkeys((*self.uses.confidential, *passwords)))
+        return tuple(dict.fromkeys((*self.references.confidential, *passwords)))
 
 
 def load(request: Request) -> Loaded:
     """Read, check and give the project; the report has what was found, errors included."""
     from composeplat.compose.check import check_project  # noqa: PLC0415 -- reading alone is quick, as a shell's completion waits
-    from composeplat.compose.load.boundary import check_builds_inside  # noqa: PLC0415 -- the same
     from composeplat.compose.load.content import with_content  # noqa: PLC0415 -- the same
+    from composeplat.compose.load.outside_paths import check_builds_inside  # noqa: PLC0415 -- the same
     from composeplat.compose.model import Project  # noqa: PLC0415 -- the same
     from composeplat.compose.parse import Context, parse_project  # noqa: PLC0415 -- the same
 
@@ -76,7 +77,7 @@ def load(request: Request) -> Loaded:
     # Where a file could not be read as a whole, checking the rest would report the wrong places.
     if reading.complete:
         home = reading.variables.lookup("HOME") or ""
-        ctx = Context(reading.report, reading.variables, origins, home, uses=reading.uses)
+        ctx = Context(reading.report, reading.variables, origins, home, references=reading.references)
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)
@@ -92,7 +93,7 @@ def load(request: Request) -> Loaded:
         report=reading.report,
         document=reading.document,
         variables=reading.variables,
-        uses=reading.uses,
+        references=reading.references,
         folder=reading.folder,
         root=reading.root,
         files=reading.files,

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
-from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.origins import Checker, Origins, env_file_path, mount_path
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.names import is_env_name, suggest_volume
 from composeplat.system import files
@@ -48,7 +49,7 @@ class Content(Checker):
                 values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
                 merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
             elif found is not None and (file.required or not found.missing) and self.reading.publishes:
-                path = ("services", service.name, "env_files", index)
+                path = env_file_path(service.name, index)
                 hint = "create it, or write the long form with required: false" if found.missing else found.hint
                 code = found.code or "unreadable-file"
                 self.say(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
@@ -84,7 +85,7 @@ class Content(Checker):
         """Say whether Kubernetes takes a variable's name; one that it does not take is left out with a warning."""
         if is_env_name(name):
             return True
-        path = ("services", service.name, "env_files", index)
+        path = env_file_path(service.name, index)
         self.say("no-effect", path, f"names a file with a variable that Kubernetes does not take: {quoted(name)}")
         return False
 
@@ -93,7 +94,7 @@ class Content(Checker):
         key = (path, raw)
         if key not in self._env:
             try:
-                content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=self.reading.root)
+                content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=self.reading.root)
             except files.Unreadable as error:
                 self._env[key] = error
             else:
@@ -105,7 +106,7 @@ class Content(Checker):
         if service.build is not None:
             return service.mounts
         return tuple(
-            self._with_content(mount, ("services", service.name, "mounts", index)) if mount.kind == HOST else mount
+            self._with_content(mount, mount_path(service.name, index)) if mount.kind == HOST else mount
             for index, mount in enumerate(service.mounts)
         )
 

@@ -15,7 +15,7 @@ from composeplat.compose.load.variables import wants_env_file
 from composeplat.compose.merge import merge
 from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Source, Span
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
@@ -35,11 +35,13 @@ class Include:
 
 
 class Documents:
-    def __init__(self, sources: Sources, uses: Uses, root: ProjectRoot, *, substitute: bool) -> None:
+    def __init__(
+        self, sources: Sources, references: VariableReferences, root: ProjectRoot, *, substitute: bool
+    ) -> None:
         self.sources = sources
         self.root = root
         self.report = sources.report
-        self.uses = uses
+        self.references = references
         self.substitute = substitute
         self._trail: list[str] = []
         self._included = 0
@@ -50,7 +52,7 @@ class Documents:
         for path, nodes in texts:
             self._trail.append(_identity(path))
             for raw in nodes:
-                node = interpolate(raw, variables, self.report, self.uses) if self.substitute else raw
+                node = interpolate(raw, variables, self.report, self.references) if self.substitute else raw
                 node = self._with_includes(node, variables)
                 whole = node if whole is None else merge(whole, node, self.report)
             self._trail.pop()

@@ -17,10 +17,10 @@ from composeplat.compose.load.variables import (
     project_variables,
     resolve_settings,
 )
-from composeplat.compose.merge import settle
+from composeplat.compose.merge import apply_tags
 from composeplat.compose.nodes import Node
 from composeplat.compose.options import Request, Settings
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import Report
 from composeplat.system.project_root import ProjectRoot
 
@@ -39,7 +39,7 @@ class Reading:
     variables: Variables
     settings: Settings
     document: Node
-    uses: Uses
+    references: VariableReferences
     publishes: bool = True
 
     @property
@@ -62,8 +62,8 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     documents = [node for _, nodes in texts for node in nodes]
     settings = resolve_settings(request, variables, documents, folder, sources.report)
     variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
-    uses = Uses()
-    document = Documents(sources, uses, root, substitute=substitute).join(texts, variables)
+    references = VariableReferences()
+    document = Documents(sources, references, root, substitute=substitute).join(texts, variables)
     return Reading(
         folder=folder,
         root=root,
@@ -71,7 +71,7 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
         sources=sources,
         variables=variables,
         settings=settings,
-        document=settle(document, sources.report),
-        uses=uses,
+        document=apply_tags(document, sources.report),
+        references=references,
         publishes=request.publishes,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os.path
 from pathlib import Path
 
+from composeplat.compose.discovery import MAX_DEFINITION_BYTES, MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines, parse_lines
 from composeplat.compose.nodes import Node, Scalar
 from composeplat.compose.options import Request
@@ -59,12 +60,12 @@ class Sources:
         """
         given = self.request.standard_input
         if path != "-":
-            content = files.read_bytes(Path(path), limit=files.MAX_DEFINITION, root=root)
+            content = files.read_bytes(Path(path), limit=MAX_DEFINITION_BYTES, root=root)
         else:
-            content = files.read_standard_input() if given is None else given
+            content = files.read_standard_input(limit=MAX_DEFINITION_BYTES) if given is None else given
         self._bytes += len(content)
-        if self._bytes > files.MAX_DEFINITION:
-            raise files.Unreadable(f"makes the definition larger than {files.MAX_DEFINITION // 1024 // 1024} MiB")
+        if self._bytes > MAX_DEFINITION_BYTES:
+            raise files.Unreadable(f"makes the definition larger than {MAX_DEFINITION_BYTES // 1024 // 1024} MiB")
         return content
 
     def nodes_of(self, content: bytes, path: str, base: Path) -> list[Node]:
@@ -92,7 +93,7 @@ class Sources:
         """Read an env file that supplies variables to the definition."""
         base = Path(os.path.dirname(path))
         try:
-            content = files.read_bytes(Path(path), limit=files.MAX_ENV_FILE, root=root)
+            content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
         except files.Unreadable as error:
             self._refuse(path, base, error)
             return {}

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from composeplat.compose.discovery import DEFAULT_NAMES, find_compose_files
 from composeplat.compose.interpolate import interpolate_scalar
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.nodes import Node, Scalar
 from composeplat.compose.options import SETTINGS, Request, Setting, Settings, Value
-from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, Uses, Variables
+from composeplat.compose.variables import VOLUME_AFFINITY, WAKE_IN_ORDER, VariableReferences, Variables
 from composeplat.diagnostics import ComposeplatError, Exit, Report, Source, Span, quoted
 from composeplat.names import make_label
 from composeplat.system import files
@@ -109,17 +110,17 @@ def definition_files(request: Request, variables: Variables, sources: Sources) -
     named = request.files or _split(variables.lookup("COMPOSE_FILE"), separator)
     if named:
         return [name if name == "-" else os.path.normpath(os.path.join(request.folder, name)) for name in named]
-    found = files.find_definition(request.folder)
+    found = find_compose_files(request.folder)
     if found is None:
         raise NoDefinition(
-            "no Compose file here or in a folder above: looked for " + ", ".join(files.DEFAULT_NAMES),
+            "no Compose file here or in a folder above: looked for " + ", ".join(DEFAULT_NAMES),
             "name one with -f, or go to the folder that has one",
         )
-    if found.passed_over:
-        others = ", ".join(quoted(path.name) for path in found.passed_over)
-        verb = "stands" if len(found.passed_over) == 1 else "stand"
+    if found.ignored:
+        names = ", ".join(quoted(path.name) for path in found.ignored)
+        verb = "is" if len(found.ignored) == 1 else "are"
         span = Span(sources.make(str(found.files[0]), found.files[0].parent, ""))
-        message = f"{others} {verb} here too and {'is' if verb == 'stands' else 'are'} passed over"
+        message = f"also found {names}, which {verb} not read"
         sources.report.add("multiple-compose-files", span, (), message, "name the file with -f")
     return [str(path) for path in found.files]
 
@@ -197,7 +198,7 @@ def _given_names(request: Request, variables: Variables, documents: list[Node]) 
     """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``; each is empty where it is not given."""
     written = _written_name(documents)
     # What may be wrong with the file's own name is told when the file is substituted as a whole.
-    in_file = interpolate_scalar(written, variables, Report(), Uses()).text if written is not None else ""
+    in_file = interpolate_scalar(written, variables, Report(), VariableReferences()).text if written is not None else ""
     return request.name, variables.lookup("COMPOSE_PROJECT_NAME") or "", in_file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from composeplat.compose.origins import annotation_path
 from composeplat.compose.parse.fields import Section
 from composeplat.names import is_key
 
@@ -13,7 +14,7 @@ def parse_annotations(section: Section, key: str) -> dict[str, str]:
     for name, place, value in found.pairs() if found else ():
         if is_key(name):
             kept[name] = value or ""
-            place.ctx.origins.name((*section.whole.path[:2], "annotation", name), place.node, place.path)
+            place.ctx.origins.name(annotation_path(section.whole.path[:2], name), place.node, place.path)
         else:
             place.say(
                 "no-effect",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
+from composeplat.compose.origins import request_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
@@ -125,17 +126,17 @@ def _resources(service: Section, deploy: Section | None) -> Resources:
             (compose_limits, "memory", parse_size),
             (service, "mem_limit", parse_size),
         ),
-        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus), found_as="request_cpu"),
+        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus), request_of="cpu"),
         request_memory=_first(
             (requests, "memory", _parse_decimal_size),
             (reservations, "memory", parse_size),
             (service, "mem_reservation", parse_size),
-            found_as="request_memory",
+            request_of="memory",
         ),
     )
 
 
-def _first(*places: tuple[Section | None, str, Parser], found_as: str = "") -> int | None:
+def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") -> int | None:
     """Read every place, so that each mistake is told, and take the first; 0 means no limit, as in Compose.
 
     A lower place that says something else is told that it does not hold.
@@ -148,7 +149,9 @@ def _first(*places: tuple[Section | None, str, Parser], found_as: str = "") -> i
             continue
         if chosen is None:
             chosen = value
-            found.ctx.origins.name((*found.path[:2], found_as), found.node, found.path)
+            if request_of:
+                path = request_path(str(found.path[1]), request_of)
+                found.ctx.origins.name(path, found.node, found.path)
         elif value != chosen:
             found.say("overridden-key", "differs from a more explicit key, which holds", "keep one of them")
     return chosen or None

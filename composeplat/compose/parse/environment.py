@@ -6,6 +6,7 @@ import os.path
 
 from composeplat.compose.model import EnvFile
 from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.diagnostics import quoted
 from composeplat.names import is_env_name
@@ -36,11 +37,11 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
     for item in whole.items_or_one():
         read = _read_env_file(item)
         if read is not None:
-            path = (*service.whole.path, "env_files", len(files))
+            name = str(service.whole.path[1])
             place = item.node.get("path") if isinstance(item.node, Mapping) else item.node
-            item.ctx.origins.name(path, item.node, item.path)
+            item.ctx.origins.name(env_file_path(name, len(files)), item.node, item.path)
             if place is not None:
-                item.ctx.origins.name((*path, "source"), place, item.path)
+                item.ctx.origins.name(env_file_source_path(name, len(files)), place, item.path)
             files.append(read)
     return tuple(files)
 

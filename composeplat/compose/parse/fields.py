@@ -14,10 +14,10 @@ from typing import TypeVar
 from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
-from composeplat.compose.parse.remarks import remark_on
+from composeplat.compose.parse.unsupported_keys import explain
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
-from composeplat.compose.variables import Uses, Variables
+from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
 
 T = TypeVar("T")
@@ -40,11 +40,11 @@ class Context:
     """How many ports have been read: a short range names many."""
     secrets: dict[str, Node] = field(default_factory=dict)
     """What the top level declares for builds, by name."""
-    uses: Uses = field(default_factory=Uses)
+    references: VariableReferences = field(default_factory=VariableReferences)
 
     def variable(self, name: str) -> str | None:
         """Give a variable that the definition names without a ``$``, as ``environment`` can, and note that it does."""
-        self.uses.add(name, self.variables, default=None, required=False)
+        self.references.add(name, self.variables, default=None, required=False)
         return self.variables.lookup(name)
 
 
@@ -258,12 +258,12 @@ def _pass_over(whole: Field, key: Scalar, value: Node, row: Row | None, pattern:
 
 def _leave_out(report: Report, key: Scalar, value: Node, path: PathKey, pattern: str, hint: str = "") -> None:
     """Warn of a key without effect; where nothing is lost by it, only note that."""
-    remark = remark_on(pattern, key.text, value, path)
-    if remark and remark.harmless:
-        message = f"{dotted(path)} has no effect here, and needs none: {remark.text}"
+    explanation = explain(pattern, key.text, value, path)
+    if explanation and explanation.is_harmless:
+        message = f"{dotted(path)} has no effect here, and needs none: {explanation.text}"
         report.add("redundant-key", key.span, path, message)
     else:
-        more = f": {remark.text}" if remark else ""
+        more = f": {explanation.text}" if explanation else ""
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", hint)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
 from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.origins import mount_path, mount_source_path
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.parse.remarks import HARMLESS_OPTIONS
+from composeplat.compose.parse.unsupported_keys import HARMLESS_OPTIONS
 from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
 from composeplat.diagnostics import quoted
 
@@ -21,11 +22,11 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
     for item in whole.items() if whole else ():
         mount = _read_short(item) if isinstance(item.node, Scalar) else _read_long(item)
         if mount is not None:
-            path = (*service.whole.path, "mounts", len(mounts))
-            item.ctx.origins.name(path, item.node, item.path)
+            name = str(service.whole.path[1])
+            item.ctx.origins.name(mount_path(name, len(mounts)), item.node, item.path)
             source = item.node.get("source") if isinstance(item.node, Mapping) else item.node
             if source is not None:
-                item.ctx.origins.name((*path, "source"), source, item.path)
+                item.ctx.origins.name(mount_source_path(name, len(mounts)), source, item.path)
             mounts.append(mount)
     return tuple(mounts)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from composeplat.compose.model import Port
 from composeplat.compose.nodes import Scalar
+from composeplat.compose.origins import port_path
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import (
     PROTOCOLS,
@@ -16,7 +17,6 @@ from composeplat.compose.values import (
     parse_port,
     parse_port_range,
 )
-from composeplat.diagnostics import PathKey
 
 MAX_PORTS = 20_000
 
@@ -28,14 +28,14 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
     for item in ports.items() if ports else ():
         for port in _counted(item, _read_port(item)):
             _keep(kept, port)
-            item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+            item.ctx.origins.name(port_path(str(service.whole.path[1]), port), item.node, item.path)
     mapped = {(port.target, port.protocol) for port in kept.values()}
     expose = service.get("expose")
     for item in expose.items() if expose else ():
         for port in _counted(item, _read_exposed(item)):
             if (port.target, port.protocol) not in mapped:
                 kept.setdefault((None, port.target, port.protocol), port)
-                item.ctx.origins.name(origin_of(service.whole.path, port), item.node, item.path)
+                item.ctx.origins.name(port_path(str(service.whole.path[1]), port), item.node, item.path)
     return tuple(kept.values())
 
 
@@ -44,11 +44,6 @@ def _keep(kept: dict[tuple[int | None, int, str], Port], port: Port) -> None:
     key = (port.published, port.target, port.protocol)
     if key not in kept or (kept[key].loopback and not port.loopback):
         kept[key] = port
-
-
-def origin_of(service: PathKey, port: Port) -> PathKey:
-    """The path by which a port is found again, whichever form it was written in."""
-    return (*service, "port", port.published or 0, port.target, port.protocol)
 
 
 def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:

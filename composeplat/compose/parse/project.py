@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from composeplat.compose.model import Endpoint, Project, Route, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.fields import Context, Field, Section
 from composeplat.compose.parse.service import parse_service
@@ -171,7 +172,7 @@ def _routes(name: str, whole: Field) -> tuple[Route, ...]:
     for item in whole.items("a list of routes, each with path, service and port"):
         route = _read_route(item)
         if route is not None:
-            item.ctx.origins.name(("routes", name, len(routes)), item.node, item.path)
+            item.ctx.origins.name(route_path(name, len(routes)), item.node, item.path)
             routes.append(route)
     return tuple(routes)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from composeplat.compose.model import Build
+from composeplat.compose.model import MAX_BUILD_SECRET_BYTES, Build
 from composeplat.compose.origins import Origins
 from composeplat.compose.parse.build import is_remote
 from composeplat.diagnostics import Report, dotted, quoted
@@ -38,7 +38,7 @@ def secrets_of_files(build: Build) -> tuple[str, ...]:
     for secret in build.secrets:
         if secret.file:
             with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
-                found.append(files.read_bytes(Path(secret.file), limit=files.MAX_BUILD_SECRET).decode())
+                found.append(files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode())
     return tuple(found)
 
 
@@ -109,7 +109,7 @@ class _Checker:
             keys = ("secrets", index)
             if secret.file:
                 try:
-                    files.read_bytes(Path(secret.file), limit=files.MAX_BUILD_SECRET).decode()
+                    files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode()
                 except files.Unreadable as error:
                     self._say("unreadable-file", keys, f"reads a file that {error.reason}: {quoted(secret.file)}")
                 except UnicodeDecodeError:

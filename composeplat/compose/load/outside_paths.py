@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from composeplat.compose.model import HOST, Build, Project, Service
-from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.origins import Checker, Origins, mount_path
 from composeplat.compose.parse.build import CACHE_FOLDER, OCI_LAYOUT, is_remote
 from composeplat.diagnostics import PathKey, Report
 from composeplat.system.files import is_system_path
@@ -35,7 +35,7 @@ def check_synced_inside(
     """Report each host path outside the project that would be synced."""
     checker = Checker(project, origins, report)
     for index, mount in enumerate(service.mounts):
-        place = ("services", service.name, "mounts", index)
+        place = mount_path(service.name, index)
         if mount.kind == HOST and not is_system_path(Path(mount.source)):
             shown = origins.shown(*place, "source")
             _check(checker, root, place, mount.source, f"mounts a host path that is outside the project: {shown}")

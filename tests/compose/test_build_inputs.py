@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from composeplat.compose.load.contexts import check_builds, secrets_of_files
+from composeplat.compose.load.build_inputs import check_builds, secrets_of_files
 from composeplat.compose.model import Build, BuildSecret
 from composeplat.diagnostics import Report
 from tests.conftest import Project, lines

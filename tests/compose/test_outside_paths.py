@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.compose.load.boundary import check_synced_inside
+from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.diagnostics import Report
 from composeplat.system.project_root import ProjectRoot
 from tests.conftest import Project

@@ -20,20 +20,20 @@ _ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Explanation:
     """What holds instead; ``harmless`` says that this is what the key asks for anyway."""
 
     text: str
-    harmless: bool = False
+    is_harmless: bool = False
 
 
-Judge = Callable[[Node, PathKey], Remark | None]
+Explainer = Callable[[Node, PathKey], Explanation | None]
 
 
-def remark_on(section: str, key: str, value: Node, path: PathKey) -> Remark | None:
+def explain(section: str, key: str, value: Node, path: PathKey) -> Explanation | None:
     """Say what more there is to say of a key that has no effect; ``path`` is that of the key."""
-    judge = _JUDGES.get((section, key))
-    return judge(value, path) if judge else None
+    explainer = _EXPLAINERS.get((section, key))
+    return explainer(value, path) if explainer else None
 
 
 # services -------------------------------------------------------------------------------------------------------------
@@ -44,30 +44,30 @@ def _service_name(path: PathKey) -> str:
     return clean(str(path[1]))
 
 
-def _judge_container_name(value: Node, path: PathKey) -> Remark | None:
+def _explain_container_name(value: Node, path: PathKey) -> Explanation | None:
     if not isinstance(value, Scalar):
         return None
     name = _service_name(path)
     if value.text == name:
-        return Remark(f"others reach it as '{name}'", harmless=True)
-    return Remark(f"others reach it as '{name}', not {value.shown}")
+        return Explanation(f"others reach it as '{name}'", is_harmless=True)
+    return Explanation(f"others reach it as '{name}', not {value.shown}")
 
 
-def _judge_network_mode(value: Node, _path: PathKey) -> Remark | None:
+def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
     if not isinstance(value, Scalar):
         return None
     kind, _, other = value.text.partition(":")
     if kind in ("bridge", "default"):
-        return Remark("every service reaches every other", harmless=True)
+        return Explanation("every service reaches every other", is_harmless=True)
     if kind == "service" and other:
         reached = "that service" if value.is_substituted else f"'{clean(other)}'"
-        return Remark(f"it has its own network: reach {reached} by name, not localhost")
+        return Explanation(f"it has its own network: reach {reached} by name, not localhost")
     if kind == "host":
-        return Remark("it has its own network: 'ports' says which of its ports are reached")
-    return Remark("it has a network all the same") if kind == "none" else None
+        return Explanation("it has its own network: 'ports' says which of its ports are reached")
+    return Explanation("it has a network all the same") if kind == "none" else None
 
 
-def _judge_networks(value: Node, path: PathKey) -> Remark | None:
+def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     name = _service_name(path)
     aliases = [alias for entry in entries for alias in _aliases(entry) if alias.text != name]
@@ -75,10 +75,10 @@ def _judge_networks(value: Node, path: PathKey) -> Remark | None:
         shown = ", ".join(alias.shown for alias in aliases[:_MAX_ALIASES]) + (
             " …" if len(aliases) > _MAX_ALIASES else ""
         )
-        return Remark(f"others reach it as '{name}', not {shown}")
+        return Explanation(f"others reach it as '{name}', not {shown}")
     if any(isinstance(entry, Mapping) and any(key in entry for key in _ADDRESSES) for entry in entries):
-        return Remark(f"the cluster gives it an address, and others reach it as '{name}'")
-    return Remark("every service reaches every other by its name", harmless=True)
+        return Explanation(f"the cluster gives it an address, and others reach it as '{name}'")
+    return Explanation("every service reaches every other by its name", is_harmless=True)
 
 
 def _aliases(entry: Node) -> list[Scalar]:
@@ -89,54 +89,56 @@ def _aliases(entry: Node) -> list[Scalar]:
 # values that are what holds here anyway -------------------------------------------------------------------------------
 
 
-def _always(text: str) -> Judge:
-    return lambda _value, _path: Remark(text, harmless=True)
+def _always(text: str) -> Explainer:
+    return lambda _value, _path: Explanation(text, is_harmless=True)
 
 
-def _where(text: str, *values: str) -> Judge:
+def _where(text: str, *values: str) -> Explainer:
     """Harmless where the value is one of a few."""
 
-    def judge(value: Node, _path: PathKey) -> Remark | None:
-        return Remark(text, harmless=True) if isinstance(value, Scalar) and value.text in values else None
+    def explainer(value: Node, _path: PathKey) -> Explanation | None:
+        return Explanation(text, is_harmless=True) if isinstance(value, Scalar) and value.text in values else None
 
-    return judge
+    return explainer
 
 
-def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Judge:
+def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Explainer:
     """Harmless where the value is one of the two; the other may have words of its own."""
 
-    def judge(node: Node, _path: PathKey) -> Remark | None:
+    def explainer(node: Node, _path: PathKey) -> Explanation | None:
         try:
             is_so = isinstance(node, Scalar) and parse_bool(node.text) is value
         except BadValue:
             return None
         if is_so:
-            return Remark(text, harmless=True)
-        return Remark(otherwise) if otherwise else None
+            return Explanation(text, is_harmless=True)
+        return Explanation(otherwise) if otherwise else None
 
-    return judge
+    return explainer
 
 
 # networks of the file -------------------------------------------------------------------------------------------------
 
 
-def _judge_network_block(value: Node, path: PathKey) -> Remark | None:
+def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
     """Harmless where nothing that any network says is lost."""
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     fields = [field for entry in entries if isinstance(entry, Mapping) for field in entry]
-    remarks = (remark_on("networks.*", key.text, field, path) for key, field in fields if not key.text.startswith("x-"))
-    if all(remark is not None and remark.harmless for remark in remarks):
-        return Remark("every service reaches every other by its name", harmless=True)
+    explanations = (
+        explain("networks.*", key.text, field, path) for key, field in fields if not key.text.startswith("x-")
+    )
+    if all(explanation is not None and explanation.is_harmless for explanation in explanations):
+        return Explanation("every service reaches every other by its name", is_harmless=True)
     return None
 
 
 #: Options of a mount that only say how this machine is to treat its files.
 HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent", "nocopy"))
 
-_JUDGES: dict[tuple[str, str], Judge] = {
-    (SERVICE, "container_name"): _judge_container_name,
-    (SERVICE, "network_mode"): _judge_network_mode,
-    (SERVICE, "networks"): _judge_networks,
+_EXPLAINERS: dict[tuple[str, str], Explainer] = {
+    (SERVICE, "container_name"): _explain_container_name,
+    (SERVICE, "network_mode"): _explain_network_mode,
+    (SERVICE, "networks"): _explain_networks,
     **{
         (SERVICE, key): _where_bool("that is so here", value=False)
         for key in ("init", "oom_kill_disable", "privileged", "read_only", "stdin_open", "tty")
@@ -145,7 +147,7 @@ _JUDGES: dict[tuple[str, str], Judge] = {
     ("services.*.volumes.*.bind", "create_host_path"): _always("it is about files of this machine"),
     ("services.*.volumes.*.bind", "selinux"): _always("it is about files of this machine"),
     ("services.*.volumes.*.volume", "nocopy"): _where_bool("nothing is copied", value=True),
-    ("", "networks"): _judge_network_block,
+    ("", "networks"): _explain_network_block,
     ("networks.*", "driver"): _where("every service reaches every other", "", "default", "bridge", "overlay"),
     ("networks.*", "external"): _where_bool(
         "that is so here", value=False, otherwise="other projects are reached as SERVICE.NAMESPACE"

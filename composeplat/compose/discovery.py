@@ -1,0 +1,35 @@
+"""Find the Compose files of a folder.
+
+Owns the default file names, their order, and how large the files of a definition may be.
+Must not read a file. It is apart from :mod:`composeplat.compose.load` so that shell completion can use it alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.system.files import exists
+
+DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+MAX_DEFINITION_BYTES = 4 * 1024 * 1024
+MAX_ENV_FILE_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ComposeFiles:
+    """The Compose file of a folder with its override file, and the other files of a default name."""
+
+    files: tuple[Path, ...]
+    ignored: tuple[Path, ...] = ()
+
+
+def find_compose_files(start: Path) -> ComposeFiles | None:
+    """Look for a Compose file in ``start``, then in its parents."""
+    for folder in (start, *start.parents):
+        present = [folder / name for name in DEFAULT_NAMES if exists(folder / name)]
+        if present:
+            overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
+            override = [path for path in overrides if exists(path)][:1]
+            return ComposeFiles(files=(present[0], *override), ignored=tuple(present[1:]))
+    return None
