@@ -24,8 +24,6 @@ class Severity(IntEnum):
 class CauseCode(StrEnum):
     """The causes of a service's failure, as the JSON output names them."""
 
-    UNNAMED = ""
-    """Of the end of a container, before it is known whose it is."""
     BUILD = "build"
     CRASH_LOOP = "crash-loop"
     DEPENDENCY = "dependency"

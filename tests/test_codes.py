@@ -316,4 +316,4 @@ def test_the_causes_are_documented() -> None:
 
     rows = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
 
-    assert rows == set(CauseCode) - {CauseCode.UNNAMED}
+    assert rows == set(CauseCode)

@@ -292,9 +292,10 @@ class Api:
     def _is_no_api(self, body: bytes) -> ApiError:
         begin = " ".join(body[:_MAX_QUOTED].decode("utf-8", "replace").split())
         return ApiError(
-            0, f"what answers at {self.access.address} is not an API server: it answered '{printable(begin)}…'",
+            0,
+            f"what answers at {self.access.address} is not an API server: it answered '{printable(begin)}…'",
             "look at the server in the kubeconfig; a proxy or a login page may stand before it",
-        )  # fmt: skip
+        )
 
 
 def _is_own(path: str, body: bytes) -> bool:

@@ -34,7 +34,6 @@ from composeplat.cluster.snapshot import (
     probe_failures,
     scheduling_failure,
 )
-from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 
 
 class WorkloadState(IntEnum):
@@ -66,18 +65,6 @@ class ServiceStatus:
     def is_done(self) -> bool:
         """Say whether a deploy has nothing to wait for any more."""
         return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
-
-
-def is_condition_met(standing: ServiceStatus, condition: str) -> bool:
-    """Say whether a dependency's condition holds; that a port answers is for the caller to see."""
-    match condition:
-        case _ if condition == STARTED:
-            return standing.state in (WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED)
-        case _ if condition == HEALTHY:
-            return standing.state in (WorkloadState.READY, WorkloadState.COMPLETED)
-        case _ if condition == COMPLETED:
-            return standing.state is WorkloadState.COMPLETED
-    return False
 
 
 def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:

@@ -1,35 +1,61 @@
-"""Whether a dependency meets its condition: one judge, for a deploy that holds a service back and for a wake-up.
+"""Whether a dependency meets its condition, in the one place that a deploy and a wake-up both ask.
 
-Pure: how the dependency stands comes in.
-Must not know who waits; asking a port is the caller's, as it takes its time.
+Owns what each condition of ``depends_on`` requires of a workload, and the cause of a service that waits in vain.
+Must not know who waits, nor probe a port: the status of the dependency comes in, and the result of a probe if one is
+needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.failure_causes import Cause
+from composeplat.codes import CauseCode
+from composeplat.compose.model import DependencyCondition
+
+_SUFFICIENT: Mapping[DependencyCondition, tuple[WorkloadState, ...]] = {
+    DependencyCondition.STARTED: (WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED),
+    DependencyCondition.HEALTHY: (WorkloadState.READY, WorkloadState.COMPLETED),
+    DependencyCondition.COMPLETED: (WorkloadState.COMPLETED,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependencyState:
     is_met: bool = False
     clause: str = ""
-    """Why it never will be met, as said behind the dependency's name; empty where it may."""
+    """Why the condition will never be met, as a clause after the dependency's name; empty while it may be."""
     cause: Cause | None = None
-    """Why the dependency itself has failed."""
+    """Why the dependency itself failed."""
     message: str = ""
-    """What it still lacks."""
+    """What the dependency still lacks."""
+
+    def allows(self, *, required: bool) -> bool:
+        """Say whether the waiting service may start: an optional dependency that failed holds nothing back."""
+        return self.is_met or (bool(self.clause) and not required)
 
 
-def dependency_state(standing: ServiceStatus, condition: str, silent_port: int | None = None) -> DependencyState:
-    """Judge a dependency; ``silent_port`` is the port that has to answer and does not."""
-    met = is_condition_met(standing, condition)
-    if met and silent_port is None:
+def dependency_state(
+    status: ServiceStatus, condition: DependencyCondition, silent_port: int | None = None
+) -> DependencyState:
+    """Judge a dependency; ``silent_port`` is a port that decides, and that did not answer."""
+    is_sufficient = status.state in _SUFFICIENT[condition]
+    if is_sufficient and silent_port is None:
         return DependencyState(is_met=True)
-    if standing.state is WorkloadState.FAILED and standing.cause is not None:
-        return DependencyState(clause=standing.cause.clause, cause=standing.cause)
-    if standing.state is WorkloadState.COMPLETED:
+    if status.state is WorkloadState.FAILED and status.cause is not None:
+        return DependencyState(clause=status.cause.clause, cause=status.cause)
+    if status.state is WorkloadState.COMPLETED:
         return DependencyState(clause="which ended before it was ready")
-    return DependencyState(message=f"nothing answers on port {silent_port} yet" if met else standing.message)
+    return DependencyState(message=f"nothing answers on port {silent_port} yet" if is_sufficient else status.message)
+
+
+def pod_to_probe(status: ServiceStatus, condition: DependencyCondition) -> str:
+    """Return the pod whose port decides, once all else holds; empty before."""
+    return status.pods[0] if status.pods and status.state in _SUFFICIENT[condition] else ""
+
+
+def dependency_cause(dependency: str, clause: str) -> Cause:
+    """Return the cause of a service whose dependency will never meet its condition."""
+    return Cause(code=CauseCode.DEPENDENCY, message=f"waits for {dependency}, {clause}")

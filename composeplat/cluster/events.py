@@ -40,10 +40,8 @@ def read_events(
     """The events of these services, oldest first; ``others`` has further objects and whose they are."""
     patterns = [(service.name, _pattern(service)) for service in services]
     found = [
-        _happening(event, owner)
-        for event in events
-        if (owner := _owner(_about(event), patterns, others)) is not None
-    ]  # fmt: skip
+        _happening(event, owner) for event in events if (owner := _owner(_about(event), patterns, others)) is not None
+    ]
     return sorted(found, key=lambda one: one.moment)
 
 

@@ -142,7 +142,7 @@ def _pull_message(pod: Object, snapshot: Snapshot) -> str:
 
 
 def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
-    end = describe_termination(last, "crashes")
+    end = describe_termination(last, "crashes", CauseCode.CRASH_LOOP)
     if last.get("exitCode") == 0 and last.get("reason") != "OOMKilled":
         end = replace(
             end,
@@ -151,7 +151,6 @@ def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
         )
     return replace(
         end,
-        code=CauseCode.CRASH_LOOP,
         message=f"{end.message} ({format_times(count)})",
         previous=end.logs,
         pod=where["pod"],
@@ -159,26 +158,21 @@ def _crashed(last: Object, count: int, where: Mapping[str, str]) -> Cause:
     )
 
 
-def describe_termination(end: Object, verb: str) -> Cause:
-    """How a container ended; the verb says what an exit status means for its workload."""
-    code, origin, hint = end.get("exitCode"), ("command",), ""
-    message = f"{verb} with exit status {code}"
+def describe_termination(end: Object, verb: str, code: CauseCode) -> Cause:
+    """Describe how a container ended; the verb says what an exit status means for its workload."""
+    status, origin, hint = end.get("exitCode"), ("command",), ""
+    message = f"{verb} with exit status {status}"
     if end.get("reason") == "OOMKilled":
         message, origin, hint = "was killed: out of memory", ("mem_limit",), "raise its memory limit"
     elif end.get("reason") == "StartError":
         message = f"can't be started: {shorten(str(end.get('message', '')))}"
         hint = "see whether the image has that program"
-    elif code == _NOT_FOUND:
+    elif status == _NOT_FOUND:
         hint = "the program it is to run was not found"
-    elif code == _KILLED:
+    elif status == _KILLED:
         hint = "killed, by its liveness check or probably out of memory"
     return Cause(
-        code=CauseCode.UNNAMED,
-        message=message,
-        origin=origin,
-        hint=hint,
-        exit_status=code,
-        logs=end.get("reason") != "StartError",
+        code=code, message=message, origin=origin, hint=hint, exit_status=status, logs=end.get("reason") != "StartError"
     )
 
 

@@ -15,49 +15,46 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 def job_failure_cause(job: Object, condition: Object, pods: list[Object]) -> Cause:
-    """Why a Job has failed for good."""
+    """Return why a Job failed for good."""
     last = _newest(_failed(pods) or pods)
     tries = max(int(job.get("status", {}).get("failed") or 0), len(pods))
     after = f", after {tries} tries" if tries > 1 else ""
     if condition.get("reason") == "DeadlineExceeded":
-        end = Cause(code=CauseCode.UNNAMED, message="took longer than it may", origin=("command",), logs=True)
+        message = "took longer than it may"
+        end = Cause(code=CauseCode.JOB_FAILED, message=message, origin=("command",), logs=True)
     else:
-        end = describe_attempt(last)
+        end = describe_attempt(last, CauseCode.JOB_FAILED)
         end = replace(end, message=f"{end.message}{after}")
     if last is None:
         message = f"{end.message}; its pods are gone, and their logs with them"
-        return replace(
-            end, code=CauseCode.JOB_FAILED, message=message, logs=False, hint="run it again with --rerun-jobs"
-        )
-    return _of_pod(end, CauseCode.JOB_FAILED, last)
+        return replace(end, message=message, logs=False, hint="run it again with --rerun-jobs")
+    return _of_pod(end, last)
 
 
 def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
-    """Why the last try of a Job failed that goes on trying; none where no try has failed, or none is left."""
+    """Return why the last try of a Job failed that tries again; None if no try failed, or none is left."""
     failed = _failed(pods)
     last = _newest(failed)
     tries = int(job["spec"].get("backoffLimit", _DEFAULT_BACKOFF_LIMIT)) + 1
     if last is None or len(failed) >= tries:
         return None
-    end = describe_attempt(last)
+    end = describe_attempt(last, CauseCode.JOB_RETRIED)
     message = f"{end.message} in try {len(failed)} of {tries}, and tries again"
-    return _of_pod(replace(end, message=message), CauseCode.JOB_RETRIED, last)
+    return _of_pod(replace(end, message=message), last)
 
 
-def describe_attempt(pod: Object | None) -> Cause:
-    """How a try ended: its container with an exit status, or its pod without one."""
+def describe_attempt(pod: Object | None, code: CauseCode) -> Cause:
+    """Describe how a try ended: its container with an exit status, or its pod without one."""
     end = last_termination(pod) if pod is not None else None
     if end is not None:
-        return describe_termination(end, "failed")
+        return describe_termination(end, "failed", code)
     status = pod.get("status", {}) if pod is not None else {}
-    if status.get("reason"):
-        text = f"{status['reason']}: {status.get('message') or 'no message'}"
-        return Cause(code=CauseCode.UNNAMED, message=f"failed: {text}", origin=("command",), logs=True)
-    return Cause(code=CauseCode.UNNAMED, message="failed", origin=("command",), logs=True)
+    reason = f": {status['reason']}: {status.get('message') or 'no message'}" if status.get("reason") else ""
+    return Cause(code=code, message=f"failed{reason}", origin=("command",), logs=True)
 
 
-def _of_pod(end: Cause, code: CauseCode, pod: Object) -> Cause:
-    return replace(end, code=code, pod=pod["metadata"]["name"], container=first_container(pod))
+def _of_pod(end: Cause, pod: Object) -> Cause:
+    return replace(end, pod=pod["metadata"]["name"], container=first_container(pod))
 
 
 def _failed(pods: list[Object]) -> list[Object]:

@@ -153,9 +153,7 @@ def _all_lines(
     return found
 
 
-def _read(
-    api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor
-) -> list[tuple[str, str]]:  # fmt: skip
+def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor) -> list[tuple[str, str]]:
     """The lines that are asked for; the cursor then stands at the end of the log, whatever was asked for."""
     last = ""
     if asked.query:
@@ -336,6 +334,12 @@ class Follower:
 
 #: Answers of a server that is not there, starting or busy.
 _PASSING = (
-    0, http.client.TOO_MANY_REQUESTS, http.client.INTERNAL_SERVER_ERROR, http.client.BAD_GATEWAY,
-    http.client.SERVICE_UNAVAILABLE, http.client.GATEWAY_TIMEOUT, http.client.UNAUTHORIZED, http.client.FORBIDDEN,
-)  # fmt: skip
+    0,
+    http.client.TOO_MANY_REQUESTS,
+    http.client.INTERNAL_SERVER_ERROR,
+    http.client.BAD_GATEWAY,
+    http.client.SERVICE_UNAVAILABLE,
+    http.client.GATEWAY_TIMEOUT,
+    http.client.UNAUTHORIZED,
+    http.client.FORBIDDEN,
+)

@@ -64,11 +64,16 @@ class Plugin:
         limit = _INTERACTIVE_TIMEOUT_S if interactive else _TIMEOUT_S
         try:
             done = subprocess.run(
-                [self.command, *self.arguments], env={**self.environment, "KUBERNETES_EXEC_INFO": json.dumps(info)},
-                stdin=None if interactive else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=None if interactive else subprocess.PIPE, text=True, errors="replace", timeout=limit,
+                [self.command, *self.arguments],
+                env={**self.environment, "KUBERNETES_EXEC_INFO": json.dumps(info)},
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if interactive else subprocess.PIPE,
+                text=True,
+                errors="replace",
+                timeout=limit,
                 check=False,
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired as error:
             raise self._failed(f"has not ended within {limit:.0f} s") from error
         except (OSError, ValueError) as error:
@@ -132,10 +137,14 @@ def read_plugin(
     pairs = [one for one in entry.get("env") or [] if isinstance(one, dict)]
     own = {str(one.get("name")): str(one.get("value") or "") for one in pairs}
     return Plugin(
-        command=command, arguments=tuple(map(str, entry.get("args") or [])), environment={**environment, **own},
-        api_version=_version(entry, command), mode=_mode(entry, command), install_hint=_text(entry, "installHint"),
+        command=command,
+        arguments=tuple(map(str, entry.get("args") or [])),
+        environment={**environment, **own},
+        api_version=_version(entry, command),
+        mode=_mode(entry, command),
+        install_hint=_text(entry, "installHint"),
         cluster=_cluster_info(cluster) if entry.get("provideClusterInfo") else None,
-    )  # fmt: skip
+    )
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:

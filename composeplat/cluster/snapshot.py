@@ -101,9 +101,11 @@ def event_time(event: Object) -> str:
     """When an event happened last, as a text that sorts: some have parts of a second and some have not."""
     series = event.get("series") or {}
     moments = (
-        series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"),
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
         event["metadata"].get("creationTimestamp"),
-    )  # fmt: skip
+    )
     return re.sub(r"\.\d+", "", next((str(moment) for moment in moments if moment), ""))
 
 

@@ -180,9 +180,10 @@ class HealthMonitor:
         silence = self.silence
         if silence > _LONGEST_SILENCE:
             raise ApiError(
-                0, f"the API server at {self.access.address} has not answered for {_LONGEST_SILENCE:.0f} s",
+                0,
+                f"the API server at {self.access.address} has not answered for {_LONGEST_SILENCE:.0f} s",
                 "see to the cluster, then run this again: what was done is noted",
-            )  # fmt: skip
+            )
         if silence > _TOLD_AFTER and not self._told:
             self._told = True
             most = f"{_LONGEST_SILENCE:.0f} s at most"

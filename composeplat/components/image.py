@@ -75,14 +75,21 @@ def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str
     args = {**build.args, **_fingerprint(build)}
     secrets = {secret.name: _value(secret) for secret in build.secrets}
     asked = {
-        "context": context, "dockerfile": _dockerfile(build), "target": build.target, "labels": dict(build.labels),
+        "context": context,
+        "dockerfile": _dockerfile(build),
+        "target": build.target,
+        "labels": dict(build.labels),
         "build_args": pulumi.Output.secret(args) if args else None,
         "secrets": pulumi.Output.secret(secrets) if secrets else None,
         "cache_from": [{"raw": text} for text in build.cache_from],
         "cache_to": [{"raw": text} for text in build.cache_to],
-        "ssh": [_ssh(text) for text in build.ssh], "network": build.network, "no_cache": build.no_cache,
-        "pull": build.pull, "platforms": list(build.platforms), "add_hosts": list(build.extra_hosts),
-    }  # fmt: skip
+        "ssh": [_ssh(text) for text in build.ssh],
+        "network": build.network,
+        "no_cache": build.no_cache,
+        "pull": build.pull,
+        "platforms": list(build.platforms),
+        "add_hosts": list(build.extra_hosts),
+    }
     return {name: value for name, value in asked.items() if value is not None and value not in ("", False, [], {})}
 
 
@@ -107,7 +114,7 @@ def _value(secret: BuildSecret) -> str:
     try:
         return files.read_bytes(Path(secret.file), limit=MAX_BUILD_SECRET_BYTES).decode()
     except (files.Unreadable, UnicodeDecodeError) as error:
-        raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from None
+        raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from error
 
 
 # contexts that the provider does not see change -----------------------------------------------------------------------
@@ -161,7 +168,7 @@ def lay_out(owner: str, contents: Iterable[str]) -> str:
                 _copy(source, staged / str(index))
         use_folder(folder)
     except OSError as error:
-        raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from None
+        raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from error
     _forget_old(folder.parent)
     return str(folder)
 

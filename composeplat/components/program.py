@@ -30,10 +30,15 @@ def declare(
 ) -> ComposeStack:
     """What ``platform deploy`` runs: a plan that is made already; of its images, those named are what all waits for."""
     stack = ComposeStack(
-        plan.environment, plan=plan, gate=gate, waits=True, builder=builder, building=building,
+        plan.environment,
+        plan=plan,
+        gate=gate,
+        waits=True,
+        builder=builder,
+        building=building,
         # Where only images are built there is no cluster to speak of.
         opts=_options(cluster) if plan.objects else None,
-    )  # fmt: skip
+    )
     pulumi.export("urls", stack.urls)
     return stack
 
@@ -91,7 +96,7 @@ def _ambient_cluster() -> str:
     try:
         return cluster_identity(find_access(os.environ))
     except ComposeplatError as error:
-        raise pulumi.RunError(f"{error}\nhint: {error.hint}" if error.hint else str(error)) from None
+        raise pulumi.RunError(f"{error}\nhint: {error.hint}" if error.hint else str(error)) from error
 
 
 def _options(cluster: str) -> pulumi.ResourceOptions:

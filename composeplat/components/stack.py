@@ -184,9 +184,13 @@ class _Registrar:
         # and it is not asked where a replacement is forced from outside.
         is_salted = desired.key in self.salted
         opts = pulumi.ResourceOptions(
-            parent=parent, depends_on=needed, hooks=hooks, retain_on_delete=keep or None, delete_before_replace=True,
+            parent=parent,
+            depends_on=needed,
+            hooks=hooks,
+            retain_on_delete=keep or None,
+            delete_before_replace=True,
             ignore_changes=[SALT_STAYS] if is_salted else None,
-        )  # fmt: skip
+        )
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
         self.ports.put_into(bound, desired.ports_of, self.late.images)
         made = register_object(
@@ -264,15 +268,18 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         loaded = load_definition(request)
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         check_image_users(
-            loaded.project, loaded.settings, loaded.origins, loaded.report,
+            loaded.project,
+            loaded.settings,
+            loaded.origins,
+            loaded.report,
             lambda images: read_users(images, os.environ, request.logins),
-        )  # fmt: skip
+        )
         check_builds(plan.own_builds, loaded.origins, loaded.report)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:
-        raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from None
+        raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from error
     except ComposeplatError as error:
-        raise pulumi.RunError(_with_hint(error)) from None
+        raise pulumi.RunError(_with_hint(error)) from error
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
     for line in loaded.report.summed_up():
@@ -287,7 +294,7 @@ def _logins(registries: Sequence[Mapping[str, str]]) -> dict[str, Login]:
     try:
         return read_logins(registries)
     except ComposeplatError as error:
-        raise pulumi.RunError(_with_hint(error)) from None
+        raise pulumi.RunError(_with_hint(error)) from error
 
 
 def _with_hint(told: Diagnostic | ComposeplatError) -> str:
@@ -300,6 +307,6 @@ def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
     try:
         access = find_access(os.environ)
     except MissingPiece as error:
-        raise pulumi.RunError(_with_hint(error)) from None
+        raise pulumi.RunError(_with_hint(error)) from error
     watcher = Watcher(access, plan.namespace, plan.environment)
     return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(timeout, plan.start_delays))

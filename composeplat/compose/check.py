@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, islice
 
-from composeplat.compose.model import ALWAYS, COMPLETED, DEFAULT_NETWORKS, HEALTHY, HOST, NAMED, Project, Service
+from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import Report
 from composeplat.names import (
@@ -109,14 +109,14 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
                     f"names {shown}, which is not a service of the definition",
                     _near(services),
                 )
-        elif dependency.condition == HEALTHY and not found.health_check and not found.ports:
+        elif dependency.condition is DependencyCondition.HEALTHY and not found.health_check and not found.ports:
             message = (
                 f"waits for {shown} to be healthy, which has no health check and no port: it is enough that it runs"
             )
             if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
                 checker.say("no-effect", path, message, f"give {shown} a health check")
         elif (
-            dependency.condition == COMPLETED
+            dependency.condition is DependencyCondition.COMPLETED
             and found.restart == ALWAYS
             and not _is_unread(checker, found, "restart", "deploy")
         ):

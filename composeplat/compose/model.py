@@ -10,10 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
-STARTED, HEALTHY, COMPLETED = "service_started", "service_healthy", "service_completed_successfully"
+
+
+class DependencyCondition(StrEnum):
+    """The conditions of ``depends_on``, as Compose names them."""
+
+    STARTED = "service_started"
+    HEALTHY = "service_healthy"
+    COMPLETED = "service_completed_successfully"
+
+    @property
+    def adjective(self) -> str:
+        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +157,7 @@ class Resources:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
     service: str
-    condition: str = STARTED
+    condition: DependencyCondition = DependencyCondition.STARTED
     required: bool = True
 
 

@@ -46,12 +46,21 @@ def run_command(command: Command, target: Target, environment: Mapping[str, str]
     link = Toolchain(environment).need(LINK)
     with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
         config = Path(folder) / "exec.json"
-        write_private(config, json.dumps({
-            "namespace": command.namespace, "pod": command.pod, "container": command.container,
-            "command": list(command.args), "terminal": command.terminal,
-        }))  # fmt: skip
+        write_private(
+            config,
+            json.dumps(
+                {
+                    "namespace": command.namespace,
+                    "pod": command.pod,
+                    "container": command.container,
+                    "command": list(command.args),
+                    "terminal": command.terminal,
+                }
+            ),
+        )
         done = subprocess.run(
             [str(link.path), "exec", "--config", str(config)],
-            env={**environment, "KUBECONFIG": target.kubeconfig_for(Path(folder))}, check=False,
-        )  # fmt: skip
+            env={**environment, "KUBECONFIG": target.kubeconfig_for(Path(folder))},
+            check=False,
+        )
     return 128 - done.returncode if done.returncode < 0 else done.returncode

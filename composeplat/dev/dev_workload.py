@@ -102,9 +102,10 @@ def make_claim(wanted: Wanted) -> Manifest:
 def make_dev_workload(workload: Object, original: OriginalWorkload, wanted: Wanted, *, replicas: int) -> Manifest:
     """A Deployment with the pods of a workload, made fit for development."""
     metadata = wanted.identity.service_metadata(
-        dev_workload_name(wanted.service), wanted.service,
+        dev_workload_name(wanted.service),
+        wanted.service,
         {ORIGINAL_ANNOTATION: original.to_text(), _TEMPLATE: fingerprint(workload)},
-    )  # fmt: skip
+    )
     metadata["labels"][DEV_WORKLOAD_LABEL] = wanted.service
     template = copy.deepcopy(workload["spec"]["template"])
     head = template.setdefault("metadata", {})
@@ -115,9 +116,11 @@ def make_dev_workload(workload: Object, original: OriginalWorkload, wanted: Want
     template["spec"] = _pod(template["spec"], workload, wanted)
     matched = {**wanted.identity.selector(wanted.service), DEV_WORKLOAD_LABEL: wanted.service}
     spec = {
-        "replicas": replicas, "selector": {"matchLabels": matched}, "strategy": {"type": "Recreate"},
+        "replicas": replicas,
+        "selector": {"matchLabels": matched},
+        "strategy": {"type": "Recreate"},
         "template": template,
-    }  # fmt: skip
+    }
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
@@ -158,8 +161,11 @@ def _confine(spec: Object, container: Object) -> Object:
     if not is_restricted:
         return {"runAsUser": 0, "runAsNonRoot": False}
     return {
-        "runAsUser": user, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
-    }  # fmt: skip
+        "runAsUser": user,
+        "runAsNonRoot": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
 
 
 def _mounts(container: Object, paths: Iterable[SyncPath]) -> list[Object]:

@@ -65,11 +65,20 @@ def helper_image(
         (Path(folder) / "Dockerfile").write_text(_DOCKERFILE, encoding="utf-8")
         metadata = Path(folder) / "metadata.json"
         command = [
-            str(buildx.path), "build", "--push", "--provenance=false", "--progress=plain",
-            "--platform", ",".join(f"linux/{one}" for one in agents), "--metadata-file", str(metadata),
+            str(buildx.path),
+            "build",
+            "--push",
+            "--provenance=false",
+            "--progress=plain",
+            "--platform",
+            ",".join(f"linux/{one}" for one in agents),
+            "--metadata-file",
+            str(metadata),
             *(["--builder", variables[BUILDER]] if variables[BUILDER] else []),
-            "--tag", f"{registry}/platform-agent:{tag}", folder,
-        ]  # fmt: skip
+            "--tag",
+            f"{registry}/platform-agent:{tag}",
+            folder,
+        ]
         _run(command, {**toolchain.environment, **variables}, registry)
         digest = json.loads(metadata.read_text(encoding="utf-8"))["containerimage.digest"]
     return f"{registry}/platform-agent@{digest}"
@@ -78,11 +87,18 @@ def helper_image(
 def _run(command: list[str], variables: Mapping[str, str], registry: str) -> None:
     try:
         done = subprocess.run(
-            command, env={**variables, "NO_COLOR": "1"}, capture_output=True, text=True, errors="replace",
-            check=False, timeout=_WITHIN, stdin=subprocess.DEVNULL, cwd=os.sep,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise ComposeplatError(f"pushing the helper image to {registry} takes longer than {_WITHIN} s") from None
+            command,
+            env={**variables, "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_WITHIN,
+            stdin=subprocess.DEVNULL,
+            cwd=os.sep,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ComposeplatError(f"pushing the helper image to {registry} takes longer than {_WITHIN} s") from error
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()][-_LAST_LINES:]
         raise ComposeplatError(

@@ -58,8 +58,12 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
         "state": str(place.state),
         "folders": [
             {
-                "local": path.local, "remote": path.remote, "within": path.within, "file": path.is_file,
-                "one_way": path.one_way, "ignores": list(path.ignores),
+                "local": path.local,
+                "remote": path.remote,
+                "within": path.within,
+                "file": path.is_file,
+                "one_way": path.one_way,
+                "ignores": list(path.ignores),
             }
             for path in paths
         ],
@@ -68,7 +72,7 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
         "command": list(session.command),
         "environment": dict(session.environment),
         "terminal": session.terminal,
-    }  # fmt: skip
+    }
 
 
 class Link:
@@ -90,8 +94,9 @@ class Link:
         try:
             self._process = subprocess.Popen(
                 [str(self.program), "up", "--config", str(config), "--events", str(writer)],
-                env={**environment, "KUBECONFIG": self.place.kubeconfig}, pass_fds=(writer,),
-            )  # fmt: skip
+                env={**environment, "KUBECONFIG": self.place.kubeconfig},
+                pass_fds=(writer,),
+            )
         except BaseException:
             os.close(reader)
             raise

@@ -103,9 +103,12 @@ class Development:
 
     def _swap(self, api: Api) -> Swap:
         return Swap(
-            api=api, namespace=self.plan.namespace, environment=self.plan.environment,
-            kind=self.service.workload_kind, name=self.service.cluster_name,
-        )  # fmt: skip
+            api=api,
+            namespace=self.plan.namespace,
+            environment=self.plan.environment,
+            kind=self.service.workload_kind,
+            name=self.service.cluster_name,
+        )
 
     # up
 
@@ -146,9 +149,14 @@ class Development:
             toolchain, self.target, find_data_folder(self.environment), options.registry, architectures(api)
         )
         return Wanted(
-            identity=self.identity, service=self.service.cluster_name, paths=self.paths, helper=helper,
-            claims=swap.claims(), size=options.size, keeps_limits=swap.counts_limits(),
-        )  # fmt: skip
+            identity=self.identity,
+            service=self.service.cluster_name,
+            paths=self.paths,
+            helper=helper,
+            claims=swap.claims(),
+            size=options.size,
+            keeps_limits=swap.counts_limits(),
+        )
 
     def _wait(self, swap: Swap, timeout: float) -> None:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
@@ -165,17 +173,22 @@ class Development:
         with writing(state):
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Place(
-            namespace=self.plan.namespace, selector=selector(self.identity, self.service.cluster_name),
-            container=self.service.cluster_name, state=state, kubeconfig=self.target.kubeconfig_for(state),
-        )  # fmt: skip
+            namespace=self.plan.namespace,
+            selector=selector(self.identity, self.service.cluster_name),
+            container=self.service.cluster_name,
+            state=state,
+            kubeconfig=self.target.kubeconfig_for(state),
+        )
 
     # who is at it
 
     def _holder(self) -> dict[str, Any]:
         return {
-            "id": self._id, "host": socket.gethostname(), "user": self.environment.get("USER", ""),
+            "id": self._id,
+            "host": socket.gethostname(),
+            "user": self.environment.get("USER", ""),
             **ProcessId.from_pid(os.getpid()).to_data(),
-        }  # fmt: skip
+        }
 
     def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
         held = holder_of(swap.dev_workload(), swap.api.server_time)

@@ -154,8 +154,13 @@ class Swap:
                 words = standing.message
                 tell(words)
             if time.monotonic() > deadline:
-                raise Failed(Cause(code=CauseCode.TIMEOUT, message=f"is not ready after {timeout:.0f} s: {words}",
-                                   hint="give it longer with --timeout"))  # fmt: skip
+                raise Failed(
+                    Cause(
+                        code=CauseCode.TIMEOUT,
+                        message=f"is not ready after {timeout:.0f} s: {words}",
+                        hint="give it longer with --timeout",
+                    )
+                )
             time.sleep(_ENOUGH)
 
     def is_behind(self, dev_workload: Object) -> bool:

@@ -46,5 +46,5 @@ def _with_ignores(path: SyncPath) -> SyncPath:
             )
         except files.Unreadable as error:
             if not error.missing:
-                raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from None
+                raise ComposeplatError(f"the ignore file '{Path(path.local) / name}' {error.reason}") from error
     return with_ignore_files(path, texts)

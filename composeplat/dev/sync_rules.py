@@ -20,8 +20,9 @@ USUALLY_IGNORED = ("**/.[gG][iI][tT]",)
 STIGNORE, DOCKERIGNORE = ".stignore", ".dockerignore"
 #: The rules stay on this machine, and no rule changes that: the container must not have a say in them.
 ALWAYS_IGNORED = (
-    "**/.[sS][tT][iI][gG][nN][oO][rR][eE]", "**/.[dD][oO][cC][kK][eE][rR][iI][gG][nN][oO][rR][eE]",
-)  # fmt: skip
+    "**/.[sS][tT][iI][gG][nN][oO][rR][eE]",
+    "**/.[dD][oO][cC][kK][eE][rR][iI][gG][nN][oO][rR][eE]",
+)
 _CHOICE = re.compile(r"(?<!\\)\{([^{}]*)\}")
 _MOST_CHOICES = 4
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from composeplat.cluster.dependencies import dependency_cause
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
 from composeplat.components.resource_names import ResourceName, last_part
@@ -53,8 +54,7 @@ def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict
         edge for edge in plan.edges if edge.dependency in lost and edge.service in going and edge.service not in lost
     ]:
         for edge in held:
-            message = f"waits for {edge.dependency}, which failed"
-            found.setdefault(edge.service, Cause(code=CauseCode.DEPENDENCY, message=message))
+            found.setdefault(edge.service, dependency_cause(edge.dependency, "which failed"))
         lost |= found.keys()
     return found
 

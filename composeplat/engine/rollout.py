@@ -133,7 +133,7 @@ def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> C
     """A failure for want of time, with the lines of the pod that was waited for."""
     lacks = "has not completed" if service.workload_kind == "Job" else "is not ready"
     shown = standing.retry or Cause(
-        code=CauseCode.UNNAMED,
+        code=CauseCode.TIMEOUT,
         message="",
         logs=bool(standing.pods),
         pod=standing.pods[-1] if standing.pods else "",

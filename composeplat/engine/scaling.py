@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met, workload_status
-from composeplat.cluster.dependencies import dependency_state
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
+from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import service_of
 from composeplat.cluster.watching import Watcher, environment_selector, probe_port
@@ -212,18 +212,18 @@ class WakeUp:
             self._hold(edge, state.clause)
         elif state.message:
             self.monitor.emit(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
-        return state.is_met or (bool(state.clause) and not edge.required)
+        return state.allows(required=edge.required)
 
     def _hold(self, edge: Edge, why: str) -> None:
-        message = f"waits for {edge.dependency}, {why}"
-        self.monitor.fail(edge.service, Cause(code=CauseCode.DEPENDENCY, message=message))
+        self.monitor.fail(edge.service, dependency_cause(edge.dependency, why))
 
     def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: ServiceStatus) -> int | None:
         """The port that has to answer and does not; none where none has to, or it does."""
         port = dependency.port_to_probe(edge.condition)
-        if port is None or not standing.pods or not is_condition_met(standing, edge.condition):
+        pod = pod_to_probe(standing, edge.condition)
+        if port is None or not pod:
             return None
-        return port if probe_port(self.api, self.plan.namespace, standing.pods[0], port) is False else None
+        return port if probe_port(self.api, self.plan.namespace, pod, port) is False else None
 
 
 def services_of(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:

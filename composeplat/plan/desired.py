@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from composeplat.compose.model import HEALTHY, STARTED, Build
+from composeplat.compose.model import Build, DependencyCondition
 from composeplat.diagnostics import ComposeplatError, near
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
@@ -78,7 +78,7 @@ class Edge:
 
     service: str
     dependency: str
-    condition: str
+    condition: DependencyCondition
     required: bool = True
 
 
@@ -111,9 +111,9 @@ class ServicePlan:
                 return found
         return None
 
-    def port_to_probe(self, condition: str) -> int | None:
-        """The port that has to answer for a condition: without a health check, healthy means that one does."""
-        if condition != HEALTHY or self.has_health_check or not self.ports:
+    def port_to_probe(self, condition: DependencyCondition) -> int | None:
+        """Return the port that decides a condition: without a health check, healthy means that a port answers."""
+        if condition is not DependencyCondition.HEALTHY or self.has_health_check or not self.ports:
             return None
         return self.ports[0]
 
@@ -221,7 +221,7 @@ class Plan:
         for name, period in periods.items():
             delays[name] = before[name] + period
             for edge in following.get(name, ()):
-                delay = before[name] if edge.condition == STARTED else delays[name]
+                delay = before[name] if edge.condition is DependencyCondition.STARTED else delays[name]
                 before[edge.service] = max(before.get(edge.service, 0.0), delay)
         return delays
 

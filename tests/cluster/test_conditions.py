@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, is_condition_met, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
 from composeplat.codes import CauseCode
-from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
 from tests.cluster.objects import (
     IMAGE,
     claim,
@@ -54,22 +53,6 @@ def failed(cause: Cause, *pods: str) -> ServiceStatus:
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("condition", "states"),
-    [
-        pytest.param(STARTED, [WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED], id="started"),
-        pytest.param(HEALTHY, [WorkloadState.READY, WorkloadState.COMPLETED], id="healthy"),
-        pytest.param(COMPLETED, [WorkloadState.COMPLETED], id="completed"),
-        pytest.param("service_painted", [], id="unknown"),
-    ],
-)
-def test_condition_is_met(condition: str, states: list[WorkloadState]) -> None:
-    """Each condition is met in these states, and in no other."""
-    assert states == [
-        state for state in WorkloadState if is_condition_met(ServiceStatus(state=state, message=""), condition)
-    ]
 
 
 # absent and not yet seen ----------------------------------------------------------------------------------------------
@@ -315,7 +298,6 @@ def test_an_outdated_pod_that_is_not_ready() -> None:
     standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", state=running()))
 
     assert (standing.state, standing.is_done, standing.outdated) == (WorkloadState.STARTED, True, BOTH)
-    assert not is_condition_met(standing, HEALTHY)
 
 
 def test_an_outdated_pod_that_crashes() -> None:
@@ -1277,14 +1259,18 @@ def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[
     [
         pytest.param(
             Cause(code=CauseCode.UNHEALTHY, message="needs more memory"),
-            "which needs more memory", "it needs more memory", id="verb"
+            "which needs more memory",
+            "it needs more memory",
+            id="verb",
         ),
         pytest.param(
             Cause(code=CauseCode.UNHEALTHY, message="its health check failed", has_subject=True),
-            "which failed: its health check failed", "it failed: its health check failed", id="own-subject",
+            "which failed: its health check failed",
+            "it failed: its health check failed",
+            id="own-subject",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_clause(cause: Cause, clause: str, sentence: str) -> None:
     """What failed is said behind a service's name as a sentence that reads; its form is no guess at its first word."""
     assert (clause, sentence) == (cause.clause, cause.sentence("it"))

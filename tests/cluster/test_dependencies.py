@@ -1,56 +1,105 @@
-"""One judge says whether a dependency meets its condition, for a deploy and for a wake-up alike."""
+"""One function says whether a dependency meets its condition, for a deploy and for a wake-up."""
 
 from __future__ import annotations
 
 import pytest
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
-from composeplat.cluster.dependencies import DependencyState, dependency_state
+from composeplat.cluster.dependencies import DependencyState, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
-from composeplat.compose.model import COMPLETED, HEALTHY, STARTED
+from composeplat.compose.model import DependencyCondition
 
 KILLED = Cause(code=CauseCode.CRASH_LOOP, message="was killed: out of memory (3 times)")
 
 
-def standing(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
+def status(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
     return ServiceStatus(state=state, message="0/1 ready", cause=cause)
 
 
 @pytest.mark.parametrize(
     ("found", "condition", "silent_port", "expected"),
     [
-        pytest.param(standing(WorkloadState.STARTED), STARTED, None, DependencyState(is_met=True), id="started"),
-        pytest.param(standing(WorkloadState.READY), HEALTHY, None, DependencyState(is_met=True), id="healthy"),
         pytest.param(
-            standing(WorkloadState.STARTED), HEALTHY, None, DependencyState(message="0/1 ready"), id="not-yet"
+            status(WorkloadState.STARTED), DependencyCondition.STARTED, None, DependencyState(is_met=True), id="started"
         ),
         pytest.param(
-            standing(WorkloadState.READY),
-            HEALTHY,
+            status(WorkloadState.READY), DependencyCondition.HEALTHY, None, DependencyState(is_met=True), id="healthy"
+        ),
+        pytest.param(
+            status(WorkloadState.STARTED),
+            DependencyCondition.HEALTHY,
+            None,
+            DependencyState(message="0/1 ready"),
+            id="not-yet",
+        ),
+        pytest.param(
+            status(WorkloadState.READY),
+            DependencyCondition.HEALTHY,
             5432,
             DependencyState(message="nothing answers on port 5432 yet"),
             id="no-answer",
         ),
         pytest.param(
-            standing(WorkloadState.FAILED, KILLED),
-            HEALTHY,
+            status(WorkloadState.FAILED, KILLED),
+            DependencyCondition.HEALTHY,
             None,
             DependencyState(clause="which was killed: out of memory (3 times)", cause=KILLED),
             id="failed",
         ),
         pytest.param(
-            standing(WorkloadState.COMPLETED),
-            HEALTHY,
+            status(WorkloadState.COMPLETED),
+            DependencyCondition.HEALTHY,
             80,
             DependencyState(clause="which ended before it was ready"),
             id="ended-without-an-answer",
         ),
-        pytest.param(standing(WorkloadState.COMPLETED), COMPLETED, None, DependencyState(is_met=True), id="completed"),
+        pytest.param(
+            status(WorkloadState.COMPLETED),
+            DependencyCondition.COMPLETED,
+            None,
+            DependencyState(is_met=True),
+            id="completed",
+        ),
     ],
 )
 def test_dependency_state(
-    found: ServiceStatus, condition: str, silent_port: int | None, expected: DependencyState
+    found: ServiceStatus, condition: DependencyCondition, silent_port: int | None, expected: DependencyState
 ) -> None:
     """It is met, or lacks something that is told, or never will be met; what failed says so in a clause that reads."""
     assert expected == dependency_state(found, condition, silent_port)
+
+
+@pytest.mark.parametrize(
+    ("condition", "states"),
+    [
+        pytest.param(
+            DependencyCondition.STARTED,
+            [WorkloadState.STARTED, WorkloadState.READY, WorkloadState.COMPLETED],
+            id="started",
+        ),
+        pytest.param(DependencyCondition.HEALTHY, [WorkloadState.READY, WorkloadState.COMPLETED], id="healthy"),
+        pytest.param(DependencyCondition.COMPLETED, [WorkloadState.COMPLETED], id="completed"),
+    ],
+)
+def test_sufficient_states(condition: DependencyCondition, states: list[WorkloadState]) -> None:
+    """Each condition is met in these states and in no other, and only then a port is probed."""
+    with_pod = [ServiceStatus(state=state, message="", pods=("web-0",)) for state in WorkloadState]
+
+    assert states == [found.state for found in with_pod if dependency_state(found, condition).is_met]
+    assert states == [found.state for found in with_pod if pod_to_probe(found, condition) == "web-0"]
+    assert pod_to_probe(status(WorkloadState.READY), condition) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "required", "expected"),
+    [
+        pytest.param(DependencyState(is_met=True), True, True, id="met"),
+        pytest.param(DependencyState(message="0/1 ready"), False, False, id="optional-not-yet"),
+        pytest.param(DependencyState(clause="which failed"), True, False, id="failed"),
+        pytest.param(DependencyState(clause="which failed"), False, True, id="optional-failed"),
+    ],
+)
+def test_an_optional_dependency(state: DependencyState, *, required: bool, expected: bool) -> None:
+    """A dependency that failed holds back only services that require it."""
+    assert expected is state.allows(required=required)

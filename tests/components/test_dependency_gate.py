@@ -12,6 +12,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyFailed, DependencyGate
+from composeplat.compose.model import DependencyCondition
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
 from tests.cluster.objects import deployment, ended, pod, replica_set, running, snapshot, waiting
@@ -42,13 +43,13 @@ def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[s
         ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
         for name in ("db", "api")
     )
-    edge = Edge(service="api", dependency="db", condition="service_healthy", required=required)
+    edge = Edge(service="api", dependency="db", condition=DependencyCondition.HEALTHY, required=required)
     failures: dict[str, Cause] = {}
     told: list[str] = []
     gate = DependencyGate(
         plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
-        watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, failed=failures.__setitem__,
-        told=lambda _, words: told.append(words),
+        watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, on_failure=failures.__setitem__,
+        on_waiting=lambda _, words: told.append(words),
     )  # fmt: skip
 
     async def before_create() -> None:

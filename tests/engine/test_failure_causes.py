@@ -6,6 +6,7 @@ import pytest
 
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
+from composeplat.compose.model import DependencyCondition
 from composeplat.engine.events import Change, Events
 from composeplat.engine.failure_causes import held_up, refusals
 from composeplat.plan.desired import Edge, ImageBuild, Plan
@@ -96,9 +97,9 @@ def test_a_circle_ends() -> None:
         environment="demo",
         namespace="team",
         edges=(
-            Edge(service="a", dependency="b", condition="service_started"),
-            Edge(service="b", dependency="a", condition="service_started"),
-            Edge(service="a", dependency="c", condition="service_started"),
+            Edge(service="a", dependency="b", condition=DependencyCondition.STARTED),
+            Edge(service="b", dependency="a", condition=DependencyCondition.STARTED),
+            Edge(service="a", dependency="c", condition=DependencyCondition.STARTED),
         ),
     )
 

@@ -13,6 +13,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
 from composeplat.codes import CauseCode
+from composeplat.compose.model import DependencyCondition
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.scaling import (
@@ -306,8 +307,8 @@ def woken(server: Server) -> list[str]:
     return [one.path.rpartition("/")[2] for one in server.asked if one.method == "PATCH"]
 
 
-HEALTHY = (Edge(service="web", dependency="db", condition="service_healthy"),)
-OPTIONAL = (Edge(service="web", dependency="db", condition="service_healthy", required=False),)
+HEALTHY = (Edge(service="web", dependency="db", condition=DependencyCondition.HEALTHY),)
+OPTIONAL = (Edge(service="web", dependency="db", condition=DependencyCondition.HEALTHY, required=False),)
 CRASHED: dict[str, Any] = {
     "state": waiting("CrashLoopBackOff"),
     "ready": False,
@@ -341,7 +342,7 @@ def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
 
 def test_a_dependency_that_fails(server: Server) -> None:
     """All that waits for it sleeps on, one behind the other; each is told, with the reason."""
-    edges = (*HEALTHY, Edge(service="page", dependency="web", condition="service_started"))
+    edges = (*HEALTHY, Edge(service="page", dependency="web", condition=DependencyCondition.STARTED))
     monitor = wake(
         server, plan("db", "web", "page", edges=edges), snapshot(*awake("db", **CRASHED)), asleep=("db", "web", "page")
     )

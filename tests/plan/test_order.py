@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from composeplat.compose.model import DependencyCondition
 from composeplat.plan import Edge, Plan
 from composeplat.plan.resource_keys import ResourceKey
 from tests.conftest import Project
@@ -33,10 +34,10 @@ def plan_of(project: Project, text: str) -> Plan:
 def test_edges(project: Project) -> None:
     """Every dependency on a service that is there is an edge, with its condition."""
     assert plan_of(project, SHOP).edges == (
-        Edge(service="web", dependency="api", condition="service_healthy"),
-        Edge(service="web", dependency="cache", condition="service_started", required=False),
-        Edge(service="api", dependency="setup", condition="service_completed_successfully"),
-        Edge(service="setup", dependency="db", condition="service_started"),
+        Edge(service="web", dependency="api", condition=DependencyCondition.HEALTHY),
+        Edge(service="web", dependency="cache", condition=DependencyCondition.STARTED, required=False),
+        Edge(service="api", dependency="setup", condition=DependencyCondition.COMPLETED),
+        Edge(service="setup", dependency="db", condition=DependencyCondition.STARTED),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from composeplat.compose.keys import SERVICE
-from composeplat.compose.model import COMPLETED, DEFAULT_NETWORKS, HEALTHY, STARTED, Dependency, Service, User
+from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, DependencyCondition, Service, User
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.build import parse_build
@@ -25,8 +25,6 @@ from composeplat.compose.values import (
     whole_seconds,
 )
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
-
-_CONDITIONS = (STARTED, HEALTHY, COMPLETED)
 
 
 def parse_service(name: str, whole: Field) -> Service | None:
@@ -124,10 +122,11 @@ def _dependency(name: str, place: Field) -> Dependency | None:
     section = place.section("services.*.depends_on.*")
     if section is None:
         return None
-    condition = section.get("condition")
+    written = section.get("condition")
+    condition = written.choice(*DependencyCondition) if written else None
     return Dependency(
         service=name,
-        condition=(condition.choice(*_CONDITIONS) if condition else None) or STARTED,
+        condition=DependencyCondition(condition or DependencyCondition.STARTED),
         required=section.boolean("required", default=True),
     )
 

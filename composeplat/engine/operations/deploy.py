@@ -163,8 +163,8 @@ def _run(
         deadline=rollout.deadline,
         existing=dict.fromkeys(live_state.object_metadata, True),
         cancelled=stack.interrupts.cancelled,
-        told=lambda service, words: monitor.emit(service, Phase.WAITING, words),
-        failed=monitor.fail,
+        on_waiting=lambda service, message: monitor.emit(service, Phase.WAITING, message),
+        on_failure=monitor.fail,
     )
     more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
     listening = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
