@@ -171,16 +171,28 @@ class Sink:
 
     def __init__(self) -> None:
         self.handlers: list[Handler] = []
+        self.observers: list[Handler] = []
         self.mask = Mask()
+        self.log_mask = Mask()
+        """Hides more: a log is passed on to others, and must not hold what may be confidential."""
+        self.values_are_known = False
         self._lock = threading.Lock()
 
     def emit(self, event: Event) -> None:
+        masked = _masked(event, self.mask)
+        for observe in self.observers:
+            observe(masked)
         handle = self.handlers[-1] if self.handlers else _write_line
-        handle(_masked(event, self.mask))
+        handle(masked)
 
-    def hide(self, values: Iterable[str]) -> None:
+    def hide(self, values: Iterable[str], log_values: Iterable[str]) -> None:
         with self._lock:
             self.mask = Mask(self.mask.values | frozenset(values))
+            self.log_mask = Mask(self.mask.values | self.log_mask.values | frozenset(log_values))
+            self.values_are_known = True
+
+    def forget_values(self) -> None:
+        self.mask, self.log_mask, self.values_are_known = Mask(), Mask(), False
 
 
 def _masked(event: Event, mask: Mask) -> Event:
@@ -197,13 +209,18 @@ def emit(event: Event) -> None:
     _sink.emit(event)
 
 
-def hide(values: Iterable[str]) -> None:
-    """Mask these values from now on, in events and in every text that the command line writes."""
-    _sink.hide(values)
+def hide(values: Iterable[str], *, log_values: Iterable[str] = ()) -> None:
+    """Mask these values from now on, in events and in every text that the command line writes; some in logs alone."""
+    _sink.hide(values, log_values)
 
 
-def masked_text(text: str) -> str:
-    return _sink.mask.text(text)
+def values_are_known() -> bool:
+    """Return whether the confidential values of the run have been named."""
+    return _sink.values_are_known
+
+
+def masked_text(text: str, *, for_log: bool = False) -> str:
+    return (_sink.log_mask if for_log else _sink.mask).text(text)
 
 
 def masked_data(value: Any) -> Any:
@@ -223,11 +240,20 @@ def use_handler(handler: Handler) -> Iterator[None]:
 @contextmanager
 def forget_values() -> Iterator[None]:
     """Forget at the end which values are hidden: a process may run several commands."""
-    before = _sink.mask
     try:
         yield
     finally:
-        _sink.mask = before
+        _sink.forget_values()
+
+
+@contextmanager
+def use_observer(observer: Handler) -> Iterator[None]:
+    """Give events to an observer too, whichever handler there is."""
+    _sink.observers.append(observer)
+    try:
+        yield
+    finally:
+        _sink.observers.remove(observer)
 
 
 # emitting -------------------------------------------------------------------------------------------------------------

@@ -7,9 +7,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +31,15 @@ SHARED = ROOT.parent / "shared"
 DOMAIN = "example.com"
 
 
+def split_log_path(stderr: str) -> tuple[str, str]:
+    """Split what was written to standard error into the line that names the log, if there is one, and the rest."""
+    found = _LOG_PATH.search(stderr)
+    return (stderr.replace(found[0], ""), found[1]) if found else (stderr, "")
+
+
+_LOG_PATH = re.compile(r'(?:\{"event": "note", "message": ")?log of this run: (/\S+\.log)(?:"\})?\r?\n')
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run of the command gave."""
@@ -34,6 +47,14 @@ class Outcome:
     status: int
     stdout: str
     stderr: str
+    """Without the line that names the log of a failed run, which is another one each time."""
+    log: str = field(default="", kw_only=True)
+    """The path in that line."""
+
+    @classmethod
+    def of(cls, status: int, stdout: str, stderr: str) -> Outcome:
+        rest, path = split_log_path(stderr)
+        return cls(status, stdout, rest, log=path)
 
     def assert_success(self) -> Outcome:
         assert self.status == 0, self.stderr
@@ -118,18 +139,23 @@ class Folder:
         return run(*words, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
 
 
+#: Logs of failed runs go here, and not to whoever runs the tests.
+DATA_HOME = tempfile.mkdtemp(prefix="composeplat-tests-")
+atexit.register(shutil.rmtree, DATA_HOME, ignore_errors=True)
+
+
 def run(*words: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     done = subprocess.run(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
         cwd=folder,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", **shell},
+        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XDG_DATA_HOME": DATA_HOME, **shell},
         input=b"" if stdin is None else stdin,
         capture_output=True,
         timeout=timeout,
         check=False,
     )
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
+    return Outcome.of(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
 
 
 Project = Callable[..., Folder]

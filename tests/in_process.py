@@ -12,24 +12,29 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from composeplat.cli.app import app
-from tests.conftest import Outcome
+from tests.conftest import DATA_HOME, Outcome
+
+BUG = "Traceback (most recent call last)"
 
 
 def run_here(*words: str, folder: Path, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     with contextlib.chdir(folder), _environment(shell):
         result = CliRunner().invoke(app, words, catch_exceptions=False, prog_name="platform")
-    return Outcome(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
+    if BUG in result.stderr:
+        pytest.fail(result.stderr)
+    return Outcome.of(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
 
 
 @contextlib.contextmanager
 def _environment(shell: dict[str, str]) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.clear()
-    os.environ.update(PATH=os.defpath, **shell)
+    os.environ.update(PATH=os.defpath, **{"XDG_DATA_HOME": DATA_HOME, **shell})
     try:
         yield
     finally:

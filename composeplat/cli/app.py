@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
     if name != "app":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    from composeplat.cli import commands  # noqa: PLC0415 -- only where a command is run
+    from composeplat.cli import commands
 
     return commands.app
 
@@ -38,7 +38,7 @@ def main() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
     try:
         if shell := os.environ.get(_ASKED):
-            from composeplat.cli.completion import answer  # noqa: PLC0415 -- for a shell alone
+            from composeplat.cli.completion import answer
 
             answer(shell, sys.argv[1:])
             return
@@ -51,12 +51,12 @@ def main() -> None:
 
 def _run_command() -> Any:
     """Run the command that the process was called with; gives the status."""
-    from composeplat.cli.interrupts import Presses  # noqa: PLC0415 -- for a command alone
+    from composeplat.cli.interrupts import Presses
 
     presses = Presses()
     presses.listen()
     try:
-        from composeplat.cli.commands import app  # noqa: PLC0415 -- for a command alone
+        from composeplat.cli.commands import app
 
         app(prog_name="platform")
     except SystemExit as ended:

@@ -79,12 +79,13 @@ def start(
     build_network: BuildNetworkOption = BuildNetwork.OWN,
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
+    debug: opt.Debug = False,
 ) -> None:
     """Start the local cluster, and wait until it can be used."""
-    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- the same
-    from composeplat.progress import conclude  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.cluster_kind import local_cluster
+    from composeplat.progress import conclude
 
-    with working(progress):
+    with working("cluster start", progress, debug=debug):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(
             os.environ,
@@ -104,12 +105,13 @@ def stop(
         bool, typer.Option("--delete-data", help="Remove volumes, images and all else too.")
     ] = False,
     progress: opt.Progress = opt.ProgressMode.AUTO,
+    debug: opt.Debug = False,
 ) -> None:
     """Stop the local cluster; its data stays."""
-    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- the same
-    from composeplat.progress import conclude  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.cluster_kind import local_cluster
+    from composeplat.progress import conclude
 
-    with working(progress):
+    with working("cluster stop", progress, debug=debug):
         cluster = local_cluster(os.environ, simulated=int(simulated))
         was_running = cluster.stop()
         if delete_data:
@@ -120,7 +122,7 @@ def stop(
 @app.command()
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Say whether the local cluster runs, and how its parts are."""
-    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- commands load what they need
+    from composeplat.local.cluster_kind import local_cluster
 
     with funnel():
         cluster = local_cluster(os.environ, simulated=int(simulated))

@@ -59,7 +59,7 @@ def render(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON List instead of YAML documents.")] = False,
 ) -> int:
     """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
-    from composeplat.cli.render import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.render import run
 
     return run(choice, folder=output, as_json=as_json)
 
@@ -79,7 +79,7 @@ def config(
     ] = False,
 ) -> int:
     """Check a Compose file and print it resolved: files merged, variables in."""
-    from composeplat.cli.config import View, run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.config import View, run
 
     if form not in ("yaml", "json"):
         raise typer.BadParameter("must be yaml or json", param_hint="--format")
@@ -105,8 +105,8 @@ def preview(
     as_json: opt.Json = False,
 ) -> int:
     """Show what a deploy would change, and why. Changes nothing."""
-    from composeplat.cli.preview import run  # noqa: PLC0415 -- commands load what they need
-    from composeplat.engine.outcomes import DeployOptions  # noqa: PLC0415 -- the same
+    from composeplat.cli.preview import run
+    from composeplat.engine.outcomes import DeployOptions
 
     options = DeployOptions(
         services=tuple(services or ()),
@@ -141,11 +141,11 @@ def deploy(
 ) -> int:
     """Make the cluster what the Compose file says, and print the addresses."""
     if dry_run:
-        from composeplat.cli.render import run as render_run  # noqa: PLC0415 -- commands load what they need
+        from composeplat.cli.render import run as render_run
 
         return render_run(choice, folder="", as_json=as_json, services=services or ())
-    from composeplat.cli.deploy import run  # noqa: PLC0415 -- the same
-    from composeplat.engine.outcomes import DeployOptions  # noqa: PLC0415 -- the same
+    from composeplat.cli.deploy import run
+    from composeplat.engine.outcomes import DeployOptions
 
     options = DeployOptions(
         services=tuple(services or ()),
@@ -206,7 +206,7 @@ def up(
     ] = False,
 ) -> int:
     """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
-    from composeplat.cli.up import UpArguments, run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.up import UpArguments, run
 
     service, words = _split_at_dashes(service, command or [])
     options = UpArguments(
@@ -241,7 +241,7 @@ def execute(
     no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
 ) -> int:
     """Run a command in the container of a service, with this terminal; ends with the command's status."""
-    from composeplat.cli.exec import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.exec import run
 
     return run(choice, service, _behind_dashes(command), no_terminal=no_terminal)
 
@@ -254,7 +254,7 @@ def down(
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete what was synced, too.")] = False,
 ) -> int:
     """End the development of a service: what was deployed runs again, as it was."""
-    from composeplat.cli.up import down as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.up import down as run
 
     return run(choice, service, volumes=volumes)
 
@@ -269,7 +269,7 @@ def status(
     as_json: opt.Json = False,
 ) -> int:
     """Show how each service stands."""
-    from composeplat.cli.status import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.status import run
 
     if watch and as_json:
         raise typer.BadParameter("can't be given along with --json", param_hint="--watch")
@@ -292,7 +292,7 @@ def logs(
     no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print the lines alone.")] = False,
 ) -> int:
     """Print the logs of all pods."""
-    from composeplat.cli.logs import LogOptions, parse_since, run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.logs import LogOptions, parse_since, run
 
     try:
         asked = parse_since(since)
@@ -310,7 +310,7 @@ def events(
     as_json: opt.Json = False,
 ) -> int:
     """Show what the cluster said of the environment, oldest first."""
-    from composeplat.cli.events import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.events import run
 
     return run(choice, tuple(services or ()), as_json=as_json)
 
@@ -322,7 +322,7 @@ def endpoints(
     as_json: opt.Json = False,
 ) -> int:
     """Show the addresses of the environment."""
-    from composeplat.cli.endpoints import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.endpoints import run
 
     return run(choice, as_json=as_json)
 
@@ -334,7 +334,7 @@ def open_(
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address is meant.")] = "",
 ) -> int:
     """Open the first address in a browser; print it where there is no display."""
-    from composeplat.cli.endpoints import run_open as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.endpoints import run_open as run
 
     return run(choice, service)
 
@@ -348,7 +348,7 @@ def build(
     as_json: opt.Json = False,
 ) -> int:
     """Build and push images that changed, and print the names of all. Touches nothing that runs."""
-    from composeplat.cli.build import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.build import run
 
     return run(choice, tuple(services or ()), force=force, as_json=as_json)
 
@@ -363,7 +363,7 @@ def destroy(
     as_json: opt.Json = False,
 ) -> int:
     """Take an environment down. Volumes and their data stay, unless asked otherwise."""
-    from composeplat.cli.destroy import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.destroy import run
 
     return run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
 
@@ -376,7 +376,7 @@ def refresh(
     as_json: opt.Json = False,
 ) -> int:
     """Find what was changed in the cluster by others, and note it in the state."""
-    from composeplat.cli.refresh import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.refresh import run
 
     return run(choice, preview=only_show, as_json=as_json)
 
@@ -389,7 +389,7 @@ def sleep(
     as_json: opt.Json = False,
 ) -> int:
     """Scale an environment to nothing, and remember what it was."""
-    from composeplat.cli.sleep import sleep as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleep import sleep as run
 
     return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
 
@@ -402,7 +402,7 @@ def wake(
     as_json: opt.Json = False,
 ) -> int:
     """Give an environment that sleeps its pods back."""
-    from composeplat.cli.sleep import wake as run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.sleep import wake as run
 
     return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
 
@@ -414,7 +414,7 @@ def eject(
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
 ) -> int:
     """Write a folder with which plain Pulumi goes on where deploy left."""
-    from composeplat.cli.eject import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.eject import run
 
     return run(choice, folder=output)
 
@@ -430,18 +430,32 @@ def setup(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print JSON.")] = False,
     progress: opt.Progress = opt.ProgressMode.AUTO,
+    debug: opt.Debug = False,
 ) -> None:
     """Find the programs that deploying needs, or make them. Takes long once, and no time after that."""
-    from composeplat.cli.setup import run  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cli.setup import run
 
     if install and not for_cluster:
         raise typer.BadParameter("goes with --cluster", param_hint="--install")
     if as_json and not check:
         raise typer.BadParameter("goes with --check", param_hint="--json")
 
-    with working(progress):
-        status = run(check=check, cluster=for_cluster, install=install, as_json=as_json)
-    raise typer.Exit(int(status))
+    with working("setup", progress, debug=debug) as run_:
+        run_.status = int(run(check=check, cluster=for_cluster, install=install, as_json=as_json))
+
+
+@app.command("bug-report")
+@choosing()
+def bug_report(
+    choice: Choice,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Archive to write; default: a new one in this folder.")
+    ] = "",
+) -> int:
+    """Pack versions, the shape of the plan and the last logs into an archive, without any secret."""
+    from composeplat.cli.bug_report import run
+
+    return run(choice, output=output)
 
 
 @app.command()

@@ -226,10 +226,10 @@ def _path(word: str) -> str:
 
 def _names_alone(section: str, named: list[str]) -> list[str] | None:
     """The names, where the files' own keys are all there is to know; else nothing is said."""
-    from composeplat.compose.discovery import MAX_ENV_FILE_BYTES, find_compose_files  # noqa: PLC0415 -- the same
-    from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
-    from composeplat.compose.yaml_reader import NodeCount  # noqa: PLC0415 -- the same
-    from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.compose.discovery import MAX_ENV_FILE_BYTES, find_compose_files
+    from composeplat.compose.nodes import Mapping
+    from composeplat.compose.yaml_reader import NodeCount
+    from composeplat.system import files
 
     if not named:
         if any(os.environ.get(name) for name in ("COMPOSE_FILE", "COMPOSE_ENV_FILES")):
@@ -256,9 +256,9 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
 
 def _read(path: Path, count: Any) -> list[Any]:
     """A file's documents; of one that is no YAML what stands above the mistake."""
-    from composeplat.compose.yaml_reader import StopReading, decode, read_nodes  # noqa: PLC0415 -- the same
-    from composeplat.diagnostics import Report, Source  # noqa: PLC0415 -- the same
-    from composeplat.system import files  # noqa: PLC0415 -- only where a definition is wanted
+    from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
+    from composeplat.diagnostics import Report, Source
+    from composeplat.system import files
 
     try:
         content = files.read_bytes(path, limit=_MOST_BYTES)
@@ -277,9 +277,9 @@ def _read(path: Path, count: Any) -> list[Any]:
 
 def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[str]:
     """The names as a command would read them."""
-    from composeplat.compose.load import read  # noqa: PLC0415 -- only where a definition is wanted
-    from composeplat.compose.nodes import Mapping  # noqa: PLC0415 -- the same
-    from composeplat.compose.options import Request  # noqa: PLC0415 -- the same
+    from composeplat.compose.load import read
+    from composeplat.compose.nodes import Mapping
+    from composeplat.compose.options import Request
 
     request = Request(files=tuple(files), env_files=tuple(env_files), folder=Path.cwd(), shell=dict(os.environ))
     document = read(request).document
@@ -288,7 +288,7 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
 
 
 def _contexts(line: Line) -> list[str]:
-    from composeplat.cluster.kubeconfig import read_kubeconfig  # noqa: PLC0415 -- only where one is wanted
+    from composeplat.cluster.kubeconfig import read_kubeconfig
 
     named = line.given("--kubeconfig")
     return sorted(read_kubeconfig(os.environ, _path(named[-1]) if named else "").contexts)

@@ -1,32 +1,124 @@
-"""Where exceptions become exit statuses: every command's body runs inside :func:`funnel`.
+"""Where exceptions become exit statuses: the body of every command runs inside :func:`funnel` or :func:`logged`.
 
-What the user can fix ends with its message and status; anything else is a bug of this project and keeps its traceback.
+What the user can fix ends with its message and status. Anything else is a bug of this project: its traceback is shown,
+masked, and kept in a log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import typer
 
 from composeplat import progress
-from composeplat.cli.console import show_error
+from composeplat.cli.console import show_error, write_message
 from composeplat.diagnostics import ComposeplatError, Exit
 
+if TYPE_CHECKING:
+    from composeplat.cli.run_log import RunLog
+
+#: Failures whose message leaves nothing to look for in a log.
+_EXPLAINED = (Exit.USAGE, Exit.INVALID, Exit.INTERRUPTED)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a command: how it ends."""
+
+    status: int = 0
+    has_failed: bool = False
+    """Not so if the status is that of the user's own program."""
+
 
 @contextmanager
-def funnel(*, as_json: bool = False) -> Iterator[None]:
-    with progress.forget_values(), _exit_statuses(as_json=as_json):
-        yield
+def funnel(*, as_json: bool = False) -> Iterator[Run]:
+    """Run a command that needs no cluster: only a bug leaves a log."""
+    with progress.forget_values():
+        try:
+            yield Run()
+        except (ComposeplatError, KeyboardInterrupt) as error:
+            raise typer.Exit(_show(error, as_json=as_json)) from error
+        except Exception as error:
+            if _is_for_typer(error):
+                raise
+            from composeplat.cli.run_log import run_log
+
+            progress.hide(())
+            with run_log("crash", {}) as log:
+                status = _show_bug(error, log)
+            _show_path(log, as_json=as_json)
+            raise typer.Exit(status) from error
 
 
 @contextmanager
-def _exit_statuses(*, as_json: bool) -> Iterator[None]:
-    try:
-        yield
-    except ComposeplatError as error:
-        show_error(error, as_json=as_json)
-        raise typer.Exit(int(error.exit_code)) from error
-    except KeyboardInterrupt as error:
-        raise typer.Exit(int(Exit.INTERRUPTED)) from error
+def logged(
+    command: str,
+    options: Mapping[str, object],
+    *,
+    as_json: bool = False,
+    debug: bool = False,
+    is_kept: bool = False,
+) -> Iterator[Run]:
+    """Run a command with a log. It is kept if the command changes something, and if it fails."""
+    from composeplat.cli.run_log import run_log
+
+    run = Run()
+    with progress.forget_values():
+        with run_log(command, options, debug=_debug_writer(as_json=as_json) if debug else None, is_kept=is_kept) as log:
+            try:
+                yield run
+            except (ComposeplatError, KeyboardInterrupt) as error:
+                run.status = _show(error, as_json=as_json)
+                run.has_failed = run.status not in _EXPLAINED
+                log.record_error(error)
+            except Exception as error:
+                if _is_for_typer(error):
+                    log.discard()
+                    raise
+                run.status, run.has_failed = _show_bug(error, log), True
+            if run.has_failed:
+                log.keep()
+            elif not progress.values_are_known():
+                log.discard()
+        if run.has_failed:
+            _show_path(log, as_json=as_json)
+    if run.status:
+        raise typer.Exit(run.status)
+
+
+def _show(error: BaseException, *, as_json: bool) -> int:
+    if not isinstance(error, ComposeplatError):
+        return int(Exit.INTERRUPTED)
+    show_error(error, as_json=as_json)
+    return int(error.exit_code)
+
+
+def _show_bug(error: Exception, log: RunLog) -> int:
+    from traceback import format_exception
+
+    log.record_error(error)
+    log.keep()
+    write_message("".join(format_exception(error)))
+    return int(Exit.FAILED)
+
+
+def _is_for_typer(error: Exception) -> bool:
+    """Return whether an exception is the library's own: a mistake of use, an end, an abort."""
+    return type(error).__module__.partition(".")[0] in ("click", "typer")
+
+
+def _debug_writer(*, as_json: bool) -> Callable[[str], None]:
+    def write(line: str) -> None:
+        write_message(json.dumps({"event": "debug", "message": line}) + "\n" if as_json else f"{line}\n")
+
+    return write
+
+
+def _show_path(log: RunLog, *, as_json: bool) -> None:
+    if log.exists:
+        message = f"log of this run: {log.path}"
+        write_message(json.dumps({"event": "note", "message": message}) + "\n" if as_json else f"{message}\n")

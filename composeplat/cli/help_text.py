@@ -18,7 +18,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Deploy": ("deploy", "preview", "build", "render", "config", "refresh", "sleep", "wake", "destroy", "eject"),
     "Look at what is deployed": ("status", "logs", "events", "endpoints", "open"),
     "Develop in the cluster": ("up", "exec", "down"),
-    "Set up": ("setup", "cluster", "variables", "completion"),
+    "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }
 
 
@@ -164,6 +164,7 @@ GUIDES: Mapping[str, Guide] = {
     "variables list": Guide(
         {"Those of the namespace that a deploy from here would use": "platform variables list"}, "variables.md"
     ),
+    "bug-report": Guide({"For an issue, after a deploy that failed": "platform bug-report"}, "commands.md"),
     "completion": Guide(
         {
             "In this bash": "source <(platform completion bash)",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import os
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +33,7 @@ from composeplat.plan import Plan, make_plan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, publications
 
+_MIN_SECRET_CHARS = 8
 _LONGEST = 500
 """Of a line that someone else wrote, so many characters are shown."""
 
@@ -89,13 +92,38 @@ def plan_for(
         raise unreachable
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
-    confidential = sorted({*loaded.confidential, *worth_hiding(stored.confidential)}, key=lambda one: (-len(one), one))
-    progress.hide(confidential)
-    return Planned(plan.with_confidential(tuple(confidential)), loaded, target, choice.builder)
+    confidential = hide_secrets_of(loaded, plan, stored, target)
+    return Planned(plan.with_confidential(confidential), loaded, target, choice.builder)
+
+
+def hide_secrets_of(
+    loaded: Loaded, plan: Plan, stored: StoredVariables | None = None, target: Target | None = None
+) -> tuple[str, ...]:
+    """Name the confidential values of a run to the sink; return those of the definition, the longest first."""
+    kept = worth_hiding(stored.confidential) if stored else ()
+    values = sorted({*loaded.confidential, *kept}, key=lambda value: (-len(value), value))
+    progress.hide(values, log_values=(*_secret_contents(plan), *(_credentials(target) if target else ())))
+    return tuple(values)
+
+
+def _secret_contents(plan: Plan) -> Iterator[str]:
+    """Yield the values of the plan's Secrets and their lines: a log must not hold them, whatever their names are."""
+    for desired in plan.objects:
+        for encoded in (desired.manifest.get("data") or {}).values() if desired.kind == "Secret" else ():
+            value = base64.b64decode(encoded).decode("utf-8", "ignore")
+            yield from (part for part in (encoded, value, *value.splitlines()) if len(part) >= _MIN_SECRET_CHARS)
+
+
+def _credentials(target: Target) -> Iterator[str]:
+    """Yield the token or password with which the cluster is asked."""
+    with contextlib.suppress(ComposeplatError):
+        credential = target.access.credentials.current()
+        password = base64.b64decode(credential.basic).decode("utf-8", "ignore").partition(":")[2]
+        yield from filter(None, (credential.token, credential.basic, password))
 
 
 def _image_users(images: Iterable[str]) -> Mapping[str, str]:
-    from composeplat.registry.image_config import read_users  # noqa: PLC0415 -- few ask for it
+    from composeplat.registry.image_config import read_users
 
     return read_users(images, os.environ)
 

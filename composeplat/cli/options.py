@@ -76,6 +76,7 @@ Progress = Annotated[
     typer.Option("--progress", help="How to show what goes on; auto: a live table on a terminal, else lines."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: --progress quiet.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the log of this run to standard error.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Take warnings and unknown keys as errors.")]
 JsonDiagnostics = Annotated[
     bool, typer.Option("--json-diagnostics", help="Write messages as JSON, one a line, on standard error.")
@@ -83,6 +84,13 @@ JsonDiagnostics = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Show notes too: unknown and ignored keys, what is left out.")
 ]
+
+
+def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = False) -> ProgressMode:
+    """The way to show progress; a table would be drawn over the lines of ``--debug``."""
+    if quiet:
+        return ProgressMode.QUIET
+    return ProgressMode.PLAIN if debug and progress in (ProgressMode.AUTO, ProgressMode.TTY) else progress
 
 
 def make_request(
@@ -107,8 +115,8 @@ def _for_local_cluster(request: Request) -> Request:
 
     The user's own kubeconfig is not asked for anything, its namespace neither.
     """
-    from composeplat.local.cluster_kind import local_cluster  # noqa: PLC0415 -- only where it is meant
-    from composeplat.local.layout import DOMAIN  # noqa: PLC0415 -- the same
+    from composeplat.local.cluster_kind import local_cluster
+    from composeplat.local.layout import DOMAIN
 
     registry = f"localhost:{local_cluster(os.environ).layout.doors.registry}"
     return replace(request, context_namespace="", default_domain=DOMAIN, default_registry=registry)
@@ -122,6 +130,6 @@ def _current_folder() -> Path:
 
 
 def read_context_namespace(kubeconfig: str = "", context: str = "") -> str:
-    from composeplat.cluster.kubeconfig import context_namespace  # noqa: PLC0415 -- only where a namespace matters
+    from composeplat.cluster.kubeconfig import context_namespace
 
     return context_namespace(os.environ, kubeconfig, context)

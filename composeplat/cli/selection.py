@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, get_type_hints
@@ -16,8 +16,9 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from composeplat.cli import options as opt
-from composeplat.cli.errors import funnel
+from composeplat.cli.errors import Run, funnel, logged
 from composeplat.compose.options import SETTINGS, Options, Request
+from composeplat.diagnostics import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +36,24 @@ class Choice(Options):
     strict: opt.Strict = False
     json_diagnostics: opt.JsonDiagnostics = False
     verbose: opt.Verbose = False
+    debug: opt.Debug = False
 
     @property
     def shown_progress(self) -> opt.ProgressMode:
-        return opt.ProgressMode.QUIET if self.quiet else self.progress
+        return opt.progress_mode(self.progress, quiet=self.quiet, debug=self.debug)
 
 
 #: The options that choose a definition; in the help, they come first.
 _DEFINITION = ("file", "env_file", "allow_outside", "name", "namespace")
-_CLUSTER = ("kubeconfig", "context")
-_FIRST = (*_DEFINITION, *_CLUSTER, "local")
+_CLUSTER = ("kubeconfig", "context", "debug")
+_FIRST = (*_DEFINITION, "kubeconfig", "context", "local")
 #: The settings that change the objects of a plan.
 PLANNING = tuple(name for name, setting in SETTINGS.items() if setting.is_rendered)
 READING = ("strict", "verbose")
 #: For commands that show progress.
 WORKING = ("progress", "quiet")
 #: In the help, these come after a command's own options.
-_LAST = ("timeout", "progress", "quiet", "strict", "json_diagnostics", "verbose")
+_LAST = ("timeout", "progress", "quiet", "strict", "json_diagnostics", "verbose", "debug")
 
 Command = Callable[..., Any]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -68,7 +70,7 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
     def decorate(command: Command) -> Command:
         own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "choice"]
         kinds = {**_kinds(), "file": file}
-        wanted = {*_FIRST, "json_diagnostics", *more} - set(() if cluster else _CLUSTER)
+        wanted = {*_FIRST, "json_diagnostics", "debug", *more} - set(() if cluster else _CLUSTER)
         shared = [
             inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=kinds[one.name])
             for one in fields(Choice)
@@ -83,23 +85,46 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
             *(one for one in shared if one.name in _LAST),
         ]
 
+        name = command.__name__.strip("_")
+
+        name = command.__name__.strip("_")
+
         @functools.wraps(command)
-        def run(**values: Any) -> None:
+        def call(**values: Any) -> None:
             if values.get("progress") is opt.ProgressMode.JSON:
                 values["json_diagnostics"] = True
-            with funnel(as_json=values["json_diagnostics"]):
+            as_json, works = values["json_diagnostics"], "progress" in more
+            scope = (
+                logged(name, _given(values, ordered), as_json=as_json, debug=values["debug"], is_kept=works)
+                if cluster
+                else funnel(as_json=as_json)
+            )
+            with scope as run:
                 choice = _settled(Choice(**{one.name: values.pop(one.name) for one in shared}))
-                with _screen(choice) if "progress" in more else _lines():
-                    status = command(choice, **values)
-            raise typer.Exit(int(status))
+                with _screen(choice) if works else _lines():
+                    run.status = int(command(choice, **values))
+                run.has_failed = run.status == Exit.FAILED and name not in _OF_PROGRAMS
+            raise typer.Exit(run.status)
 
-        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [one.replace(kind=_KEYWORD) for one in ordered]
         )
-        run.__annotations__ = {one.name: one.annotation for one in ordered}
-        return run
+        call.__annotations__ = {one.name: one.annotation for one in ordered}
+        return call
 
     return decorate
+
+
+#: Commands whose status may be that of a program of the user.
+_OF_PROGRAMS = ("execute", "up")
+#: A log has no values of these: they may be secrets.
+_NOT_LOGGED = ("command", "env")
+
+
+def _given(values: dict[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:
+    """The options and arguments that were given, for the log."""
+    given = {one.name: values[one.name] for one in parameters if values.get(one.name) not in (None, one.default)}
+    return {name: "…" if name in _NOT_LOGGED else value for name, value in given.items()}
 
 
 def request_for(choice: Choice) -> Request:
@@ -122,23 +147,27 @@ def _kinds() -> dict[str, Any]:
 
 
 def _screen(choice: Choice) -> AbstractContextManager[object]:
-    from composeplat.cli.progress_output import Screen  # noqa: PLC0415 -- for those that work
+    from composeplat.cli.progress_output import Screen
 
     return Screen(choice.shown_progress)
 
 
 @contextmanager
-def working(progress: opt.ProgressMode) -> Iterator[None]:
-    """For a command without a :class:`Choice`: it runs inside the funnel, and what goes on is shown."""
-    from composeplat.cli.progress_output import Screen  # noqa: PLC0415 -- for those that work
+def working(command: str, progress: opt.ProgressMode, *, debug: bool) -> Iterator[Run]:
+    """Run a command without a :class:`Choice`, with its log and its progress."""
+    from composeplat.cli.progress_output import Screen
+    from composeplat.progress import hide
 
-    with funnel(as_json=progress is opt.ProgressMode.JSON), Screen(progress):
-        yield
+    as_json = progress is opt.ProgressMode.JSON
+    with logged(command, {}, as_json=as_json, debug=debug, is_kept=True) as run:
+        hide(())
+        with Screen(opt.progress_mode(progress, debug=debug)):
+            yield run
 
 
 def _lines() -> AbstractContextManager[object]:
-    from composeplat import progress  # noqa: PLC0415 -- the same
-    from composeplat.cli.progress_output import Lines  # noqa: PLC0415 -- the same
+    from composeplat import progress
+    from composeplat.cli.progress_output import Lines
 
     return progress.use_handler(Lines().handle)
 

@@ -33,8 +33,8 @@ def set_one(
     local: opt.Local = False,
 ) -> None:
     """Set a variable. The value comes from standard input, or, where it is no secret, as NAME=VALUE."""
-    from composeplat.cluster.variables import set_variable  # noqa: PLC0415 -- commands load what they need
-    from composeplat.compose.variables import looks_secret  # noqa: PLC0415 -- the same
+    from composeplat.cluster.variables import set_variable
+    from composeplat.compose.variables import looks_secret
 
     with funnel():
         name, given, text = variable.partition("=")
@@ -63,7 +63,7 @@ def unset(
     local: opt.Local = False,
 ) -> None:
     """Remove variables. One that is not there is an error, and then none is removed."""
-    from composeplat.cluster.variables import (  # noqa: PLC0415 -- commands load what they need
+    from composeplat.cluster.variables import (
         list_variables,
         unset_variables,
     )
@@ -89,7 +89,7 @@ def list_all(
     as_json: opt.Json = False,
 ) -> None:
     """Print the variables of a namespace; the values of secret ones are hidden."""
-    from composeplat.cluster.variables import SECRET_NAME, list_variables  # noqa: PLC0415 -- the same
+    from composeplat.cluster.variables import SECRET_NAME, list_variables
 
     with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
         stored = list_variables(place.api, place.namespace)
@@ -123,10 +123,10 @@ class _Place:
     """The namespace that is meant, and a connection to its cluster."""
 
     def __init__(self, namespace: str, kubeconfig: str, context: str, *, local: bool) -> None:
-        from composeplat.cluster.api import Api  # noqa: PLC0415 -- commands load what they need
-        from composeplat.compose.load.variables import namespace_of  # noqa: PLC0415 -- the same
-        from composeplat.engine.target import find_target  # noqa: PLC0415 -- the same
-        from composeplat.names import is_dns_label  # noqa: PLC0415 -- the same
+        from composeplat.cluster.api import Api
+        from composeplat.compose.load.variables import namespace_of
+        from composeplat.engine.target import find_target
+        from composeplat.names import is_dns_label
 
         local = opt.is_local(local=local, kubeconfig=kubeconfig, context=context)
         request = opt.make_request(None, None, kubeconfig=kubeconfig, context=context)
@@ -149,7 +149,7 @@ class _Place:
 
 
 def _check_name(name: str) -> None:
-    from composeplat.compose.variables import NOT_STORED, is_variable_name  # noqa: PLC0415 -- commands load what they need
+    from composeplat.compose.variables import NOT_STORED, is_variable_name
 
     if not is_variable_name(name):
         raise _UsageError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import ssl
 import time
 from collections.abc import Generator, Hashable, Iterator
@@ -20,6 +21,8 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.connection import Connector, keep_alive, unreachable
 from composeplat.cluster.credentials import Credential
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
+
+logger = logging.getLogger(__name__)
 
 _FIELD_MANAGER = "composeplat"
 _TIMEOUT = 15.0
@@ -188,6 +191,7 @@ class Api:
                 sock = connection.sock
                 connection.request("GET", self.access.prefix + path, headers=_headers(credential, accept=accept))
                 answer = connection.getresponse()
+                logger.debug("GET %s: %d", path, answer.status)
                 if may_renew and self._may_renew(answer, credential):
                     continue
                 if answer.status != http.client.OK:
@@ -221,6 +225,7 @@ class Api:
                 answer = connection.getresponse()
                 read = answer.read()
             except (OSError, http.client.HTTPException) as error:
+                logger.debug("%s %s: %s", method, path, error)
                 self.close()
                 attempt += 1
                 # A kept connection may have been closed meanwhile: then nothing was done, and one try is owed.
@@ -229,6 +234,7 @@ class Api:
                 if not kept:
                     time.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
                 continue
+            logger.debug("%s %s: %d", method, path, answer.status)
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
             pause = _pause(answer)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -26,6 +28,8 @@ from composeplat.system.deadline import Deadline
 from composeplat.system.processes import ProcessId, kill_session, session_members, wait_for_end
 
 Event = dict[str, Any]
+
+logger = logging.getLogger(__name__)
 
 _TICK = 0.05
 _GRACE = 2.0
@@ -104,8 +108,10 @@ class Runner:
         return self._run_short(words, takes_lock=True)
 
     def _run_short(self, words: tuple[str, ...], *, takes_lock: bool) -> Ended:
+        command = [str(self.program), *words, "--non-interactive", "--color", "never"]
+        logger.info("running %s", shlex.join(command))
         with subprocess.Popen(
-            [str(self.program), *words, "--non-interactive", "--color", "never"],
+            command,
             cwd=self.folder,
             env=dict(self.variables),
             stdin=subprocess.DEVNULL,
@@ -123,6 +129,7 @@ class Runner:
             except BaseException:
                 kill_session(process.pid)
                 raise
+        logger.info("pulumi ended with status %d", process.returncode)
         ended = Ended(process.returncode, output if process.returncode == 0 else errors + output)
         self._forget_locked_out(own, ended)
         return ended
@@ -156,6 +163,7 @@ class Runner:
         with aside as folder:
             events, output = Path(folder) / "events", Path(folder) / "output"
             command = [str(self.program), *words, "--non-interactive", "--color", "never", "--event-log", str(events)]
+            logger.info("running %s", shlex.join(command))
             own: OwnProcess | None = None
             with output.open("wb") as stream:
                 process = subprocess.Popen(
@@ -182,6 +190,7 @@ class Runner:
                     kill_session(process.pid)
                     process.wait()
                     self.note.unlink(missing_ok=True)
+            logger.info("pulumi ended with status %d", process.returncode)
             ended = Ended(
                 process.returncode, output.read_text(encoding="utf-8", errors="replace"), self.interrupts.count > 0
             )

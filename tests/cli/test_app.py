@@ -12,7 +12,7 @@ import pytest
 
 from composeplat import __version__
 from composeplat.cli.app import app
-from tests.conftest import ROOT, Project, run
+from tests.conftest import ROOT, Project, run, split_log_path
 from tests.in_process import run_here
 
 BROKEN = """
@@ -122,7 +122,7 @@ def test_our_mistakes_keep_their_traceback(project: Project) -> None:
 
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback")
-    assert done.stderr.endswith("RuntimeError: ours\n")
+    assert split_log_path(done.stderr)[0].endswith("RuntimeError: ours\n")
 
 
 def test_interrupt(project: Project) -> None:

@@ -43,7 +43,7 @@ def test_commands_are_listed_in_groups(tmp_path: Path) -> None:
     """The groups stand in their order, each with its commands in theirs."""
     _, _, listing = help_of("", tmp_path).partition("\nDeploy:\n")
 
-    rows = re.findall(r"^  ([a-z]+)  +\S", listing.partition("Examples:")[0], re.MULTILINE)
+    rows = re.findall(r"^  ([a-z-]+)  +\S", listing.partition("Examples:")[0], re.MULTILINE)
     assert rows == [name for names in SECTIONS.values() for name in names]
     assert re.findall(r"^(\S.*):$", listing, re.MULTILINE) == list(SECTIONS)[1:]
 

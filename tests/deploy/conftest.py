@@ -22,7 +22,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
-from tests.conftest import Project
+from tests.conftest import Project, split_log_path
 from tests.schemas import checked
 
 #: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
@@ -54,6 +54,8 @@ class Ran:
     stdout: str
     stderr: str
     seconds: float
+    log: str = ""
+    """The path of the log, where a failed run named one."""
 
     def expect(self, status: int = 0) -> Ran:
         assert status == self.status, f"exit {self.status}\n{self.stdout}\n{self.stderr}"
@@ -89,7 +91,8 @@ class Environment:
             self.words(*words), cwd=self.folder, env={**self.variables, **more}, capture_output=True, text=True,
             check=False, timeout=250, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+        stderr, log = split_log_path(done.stderr)
+        return Ran(done.returncode, done.stdout, stderr, time.monotonic() - began, log)
 
     def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(

@@ -1,0 +1,199 @@
+"""The log of a run: its file, its size, what is in it and what never is; and the report for an issue."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from composeplat import progress
+from composeplat.cli import run_log
+from composeplat.cli.run_log import LogFile, environment_mask, log_files
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.outcomes import Outcome as Came
+from tests.cli.conftest import Seam
+from tests.conftest import Project
+from tests.in_process import run_here
+
+TOKEN = {"GITHUB_TOKEN": "hunter2-token"}
+
+
+def logs(seam: Seam) -> list[Path]:
+    return log_files(seam.folder / "data" / "logs")
+
+
+def test_a_deploy_leaves_a_log(seam: Seam) -> None:
+    """It has the command, the versions, the requests to the cluster and the events; it is for its owner's eyes."""
+    seam.gives("deploy.deploy", Came(seconds=1))
+
+    outcome = seam.platform("deploy", "--domain", "example.com", "--namespace", "team")
+
+    (path,) = logs(seam)
+    text = path.read_text()
+    assert (outcome.status, outcome.log) == (0, "")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert "platform deploy namespace='team' domain='example.com'" in text
+    assert ", Python 3." in text
+    assert "composeplat.cluster.api: GET /api/v1/namespaces/team/" in text
+    assert 'event {"event": "result", "schema": "platform/deploy/1"' in text
+    assert "ended after " in text
+
+
+def test_a_failure_names_its_log(seam: Seam) -> None:
+    """A failed command tells the path on standard error; the log has the traceback with its causes."""
+    error = ComposeplatError("it is locked", "wait")
+    error.__cause__ = KeyError("why hunter2")
+    seam.gives("deploy.deploy", error)
+
+    outcome = seam.platform("deploy", "--domain", "example.com", "--namespace", "team")
+
+    assert (outcome.status, outcome.log) == (1, str(logs(seam)[0]))
+    text = Path(outcome.log).read_text()
+    assert "KeyError: 'why [secret]'" in text
+    assert "The above exception was the direct cause" in text
+    assert text.count("Traceback (most recent call last)") >= 1
+
+
+def test_a_look_leaves_none(seam: Seam) -> None:
+    """A command that changes nothing has a log only where it fails, so that the logs of deploys stay."""
+    seam.platform("status", "--namespace", "team")
+    assert logs(seam) == []
+
+    failed = seam.platform("exec", "web", "sh", "--namespace", "team")
+    assert [str(path) for path in logs(seam)] == [failed.log]
+
+
+def test_a_mistake_in_the_file_leaves_none(seam: Seam) -> None:
+    """What is wrong with a definition is told at its place: a log would say no more."""
+    (seam.folder / "compose.yaml").write_text("services: {web: {image: 1, build: [}}")
+
+    assert seam.platform("deploy").status == 3
+    assert logs(seam) == []
+
+
+def test_debug(seam: Seam) -> None:
+    """With --debug the same lines are on standard error as the command runs, masked, and progress is lines."""
+    seam.gives("deploy.deploy", Came(seconds=1))
+
+    stderr = seam.platform("deploy", "--domain", "example.com", "--debug").stderr
+
+    assert "INFO    composeplat: platform deploy" in stderr
+    assert "DEBUG   composeplat.cluster.api: GET /" in stderr
+    assert "hunter2" not in stderr
+
+
+def test_debug_for_programs(seam: Seam) -> None:
+    """Beside JSON events the lines are events as well."""
+    seam.gives("deploy.deploy", Came(seconds=1))
+
+    stderr = seam.platform("deploy", "--domain", "example.com", "--debug", "--progress", "json").stderr
+
+    kinds = {json.loads(line).get("event") for line in stderr.splitlines()}
+    assert {"debug", "result"} <= kinds
+
+
+@pytest.mark.parametrize("command", [("--version",), ("render",), ("config",), ("completion", "bash")])
+def test_no_cluster_no_log(project: Project, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """Commands that need no cluster write no log."""
+    run_here(*command, folder=project("services: {web: {image: nginx}}").path, COMPOSEPLAT_DATA=str(tmp_path / "data"))
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_at_most_so_many_files(tmp_path: Path) -> None:
+    """The oldest logs go, so that there are never more than the limit."""
+    for number in range(run_log.MAX_FILES + 5):
+        file = LogFile(tmp_path / f"{number:03}.log")
+        file.write("line")
+        file.close()
+
+    names = [path.name for path in log_files(tmp_path)]
+    assert (len(names), names[0]) == (run_log.MAX_FILES, f"{run_log.MAX_FILES + 4:03}.log")
+
+
+def test_at_most_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest go where all together are too large."""
+    monkeypatch.setattr(run_log, "MAX_FOLDER_BYTES", 3000)
+    monkeypatch.setattr(run_log, "MAX_FILE_BYTES", 1000)
+    for number in range(5):
+        (tmp_path / f"{number}.log").write_text("x" * 900)
+
+    LogFile(tmp_path / "9.log").write("line")
+
+    assert [path.name for path in log_files(tmp_path)] == ["9.log", "4.log", "3.log"]
+
+
+def test_a_log_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that says much ends its log at the limit, and goes on."""
+    monkeypatch.setattr(run_log, "MAX_FILE_BYTES", 100)
+    file = LogFile(tmp_path / "a.log")
+
+    for _ in range(20):
+        file.write("x" * 30)
+
+    assert file.path.read_text().splitlines()[-1] == "the log is full: further lines are left out"
+    assert file.path.stat().st_size < 200
+
+
+def test_nowhere_to_write(tmp_path: Path) -> None:
+    """Where no log can be written, there is none, and the command goes on."""
+    (tmp_path / "logs").write_text("")
+    file = LogFile(tmp_path / "logs" / "a.log")
+
+    file.write("line")
+
+    assert not file.exists
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [
+        pytest.param({"API_TOKEN": "hunter2"}, "a hunter2", id="by-its-name"),
+        pytest.param({"HTTPS_PROXY": "http://me:hunter2@proxy:3128"}, "to http://me:hunter2@proxy", id="in-a-url"),
+    ],
+)
+def test_the_environment_is_masked(variables: dict[str, str], text: str) -> None:
+    """Secrets of the environment are in no log, whether the definition uses them or not."""
+    assert "hunter2" not in environment_mask(variables).text(text)
+
+
+def test_lines_before_the_secrets_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is logged before the definition is read is masked too: it waits until then."""
+    monkeypatch.setenv("COMPOSEPLAT_DATA", str(tmp_path))
+    with progress.forget_values(), run_log.run_log("deploy", {}, is_kept=True) as log:
+        logging.getLogger("composeplat.some").info("early hunter2")
+        before = log.path.exists()
+        progress.hide(["hunter2"])
+        logging.getLogger("composeplat.some").info("late hunter2")
+        after = log.path.exists()
+
+    assert (before, after) == (False, True)
+    assert "early [secret]" in log.path.read_text()
+    assert "late [secret]" in log.path.read_text()
+
+
+def test_a_bug_report(seam: Seam) -> None:
+    """It packs versions, the plan without values, and the last logs; what it packs is listed before."""
+    seam.gives("deploy.deploy", ComposeplatError("failed with hunter2"))
+    failed = seam.platform("deploy", "--domain", "example.com", "--namespace", "team")
+    (seam.folder / ".env").write_text("MORE_SECRET=hunter2-more\n")
+
+    outcome = seam.platform("bug-report", "--namespace", "team", **TOKEN)
+
+    archive = seam.folder / outcome.stdout.strip()
+    with tarfile.open(archive) as packed:
+        texts = {member.name.partition("/")[2]: packed.extractfile(member).read().decode() for member in packed}  # type: ignore[union-attr]
+    log = f"logs/{os.path.basename(failed.log)}"
+    assert sorted(texts) == [log, "plan.json", "versions.json"]
+    for name in texts:
+        assert f"  {name}  " in outcome.stderr
+    assert json.loads(texts["plan.json"])["services"]["web"]["Deployment"] == 1
+    assert json.loads(texts["versions.json"])["platform"]
+    assert "hunter2" not in "".join(texts.values()) + outcome.stderr
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
