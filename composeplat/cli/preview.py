@@ -11,7 +11,7 @@ from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, reasons, show
+from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, describe_differences, show
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
@@ -66,7 +66,7 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
             "operation": change.operation,
             "kind": change.kind,
             "name": change.name,
-            "reasons": reasons(change),
+            "reasons": describe_differences(change),
         }
         if change.kept:
             row["kept"] = True
@@ -121,7 +121,7 @@ def _line(change: Change, *, color: bool) -> str:
         word = "leave out, and keep in the cluster"
     if color:
         sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
-    why = "; ".join(reasons(change))
+    why = "; ".join(describe_differences(change))
     forced = [one.path for one in change.differences if one.replaces]
     if change.operation == REPLACE and forced:
         why = f"{why} (can't be changed in place: {', '.join(sorted(forced)[:3])})"

@@ -75,7 +75,7 @@ class Plugin:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise self._failed(f"has not ended within {limit:.0f} s") from error
+            raise self._failed(f"did not finish within {limit:.0f} s") from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise self._failed(f"can't be run: {reason.lower()}") from error

@@ -33,7 +33,7 @@ from composeplat.dev.dev_workload import (
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
-from composeplat.engine.scaling import forget_scaling
+from composeplat.engine.scaling import remove_scaling_owner
 
 _GONE_WITHIN = 120.0
 _ENOUGH = 0.2
@@ -158,7 +158,7 @@ class Swap:
                     Cause(
                         code=CauseCode.TIMEOUT,
                         message=f"is not ready after {timeout:.0f} s: {words}",
-                        hint="give it longer with --timeout",
+                        hint="give it more time with --timeout",
                     )
                 )
             time.sleep(_ENOUGH)
@@ -193,7 +193,7 @@ class Swap:
             if original.replicas and self._get(original.kind, original.name) is not None:
                 path = self._path(original.kind, original.name)
                 self.api.patch(path, replicas_patch(original.kind, original.replicas))
-                forget_scaling(self.api, path)
+                remove_scaling_owner(self.api, path)
         if dev_workload is not None:
             self.api.delete(self._path("Deployment", dev_workload_name(self.name)))
         if volumes:

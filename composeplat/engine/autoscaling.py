@@ -1,6 +1,6 @@
-"""Workloads whose number of pods an autoscaler decides: a deploy leaves that number as it is.
+"""Workloads with a HorizontalPodAutoscaler: a deploy keeps the number of pods that it chose.
 
-Owns which they are, and the plan with their numbers in it.
+Owns finding them, and the plan with their numbers of pods.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.engine.dev_workloads import read_replicas, with_replicas
 from composeplat.engine.preflight import Key, LiveState, Object, api_path
-from composeplat.engine.scaling import remembered
+from composeplat.engine.scaling import remembered_replicas
 from composeplat.plan.desired import Plan
 
 _SCALED = ("Deployment", "StatefulSet")
 
 
 def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key, int]:
-    """The workloads of a plan that an autoscaler has in hand, and how many pods each is to have."""
+    """The autoscaled workloads of a plan, each with the number of pods that its autoscaler chose."""
     ours = live_state.ours(plan.environment)
     targets = [_target(one) for one in _autoscalers(api, plan.namespace)] if live_state.namespace else []
     planned = {service.workload for service in plan.services}
     found = {key: _replicas(api, plan.namespace, key) for key in targets if key in ours and key in planned}
-    # With none it is switched off, by whoever took them away.
+    # An autoscaler does nothing for a workload without pods.
     return {key: count for key, count in found.items() if count}
 
 
@@ -32,7 +32,7 @@ def _autoscalers(api: Api, namespace: str) -> list[Object]:
     try:
         return api.items(kind_path("autoscaling/v2", "HorizontalPodAutoscaler", namespace))
     except ApiError as error:
-        # Not everyone may look, and not every cluster has them.
+        # The user may not be allowed to list them, and not every cluster has the API.
         if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
             return []
         raise
@@ -45,16 +45,16 @@ def _target(autoscaler: Object) -> Key:
 
 def _replicas(api: Api, namespace: str, key: Key) -> int:
     live = api.find(api_path(key[0], namespace, key[1])) if key[0] in _SCALED else None
-    return 0 if live is None else remembered(live) or read_replicas({**live, "kind": key[0]})
+    return 0 if live is None else remembered_replicas(live) or read_replicas({**live, "kind": key[0]})
 
 
 def with_autoscaled(plan: Plan, counts: Mapping[Key, int]) -> Plan:
-    """The plan with the numbers that autoscalers have chosen."""
+    """The plan with the numbers of pods that autoscalers chose."""
     return with_replicas(plan, {name: count for (_, name), count in counts.items()})
 
 
 def differs_from_state(state: Mapping[str, Any], counts: Mapping[Key, int]) -> bool:
-    """Say whether the state knows other numbers, which would look like changes of ours."""
+    """Say whether the state has other numbers of pods, which would look like changes of the plan."""
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}
         key = (str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name")))

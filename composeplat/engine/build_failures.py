@@ -1,6 +1,6 @@
-"""Say why a build failed: from what Pulumi's provider and BuildKit wrote to a sentence, its last lines and a fix.
+"""The cause of a failed build: from the texts of Pulumi's provider and BuildKit to a message, log lines and a fix.
 
-Pure. Owns the wording of BuildKit's and registries' errors.
+Owns the patterns of BuildKit's and registries' errors. Pure, so that it is tested with recorded texts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from composeplat.compose.model import Build
 from composeplat.registry.image_reference import ImageReference
 
 #: So many of a step's last lines are kept.
-_LINES = 20
+_MAX_LINES = 20
+_MAX_MESSAGE_LENGTH = 300
 _NOT_FOUND = 127
 _KILLED = 137
-_SHORTEST_HIDDEN = 4
+_MIN_HIDDEN_LENGTH = 4
 _REFUSED = re.compile(
     r"401|403|unauthorized|denied|forbidden|no basic auth|insufficient_scope|authorization failed", re.IGNORECASE
 )
@@ -61,12 +62,12 @@ def read_failure(
     if builder and failure.message.startswith(_BUILDER):
         failure = replace(failure, message=failure.message.replace(_BUILDER, f"{_BUILDER} '{builder}'", 1))
     step = _step(error) or failure.step
-    lines = tuple(str(line).rstrip() for line in error.get("Logs") or ())[-_LINES:] or _source(error)
+    lines = tuple(str(line).rstrip() for line in error.get("Logs") or ())[-_MAX_LINES:] or _source(error)
     if step and failure.step:
         failure = replace(failure, message=failure.message.replace(failure.step, _short(step), 1))
     if any("exec: " in line and "no such file or directory" in line for line in lines[-1:]):
         failure = replace(failure, hint="the image has no such program; one made FROM scratch has not even a shell")
-    return _without(replace(failure, step=step, lines=lines), hidden)
+    return _mask(replace(failure, step=step, lines=lines), hidden)
 
 
 def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
     # A step that prints a secret of several lines prints each in a line of its own; and what is told of one that has
     # a name in front (TOKEN=…) may be the value alone.
     parts = {part.strip() for text in whole for line in text.splitlines() for part in (line, line.partition("=")[2])}
-    return tuple(value for value in sorted({*values, *whole, *parts}) if len(value) >= _SHORTEST_HIDDEN)
+    return tuple(value for value in sorted({*values, *whole, *parts}) if len(value) >= _MIN_HIDDEN_LENGTH)
 
 
 def matches(record: Mapping[str, Any], text: str, context: str) -> bool:
@@ -99,7 +100,7 @@ def _plain(text: str) -> str:
 
 def _short(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= 300 else f"{flat[:299]}…"  # noqa: PLR2004 -- what a person reads
+    return flat if len(flat) <= _MAX_MESSAGE_LENGTH else f"{flat[: _MAX_MESSAGE_LENGTH - 1]}…"
 
 
 def _step(error: Mapping[str, Any]) -> str:
@@ -174,11 +175,11 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
 
 def _of_property(found: re.Match[str]) -> BuildFailure:
     """The provider's own look at what it is given."""
-    words = re.sub(r"^dockerfile parse error on line (\d+): ", r"line \1 of the Dockerfile: ", found["why"])
+    message = re.sub(r"^dockerfile parse error on line (\d+): ", r"line \1 of the Dockerfile: ", found["why"])
     keys = {"dockerfile": "dockerfile", "context": "context", "cacheFrom": "cache_from", "cacheTo": "cache_to"}
     key = re.match(r"\w*", found["property"])
     name = key[0] if key else ""
-    return BuildFailure(message=f"can't be built: {_short(words)}", origin=("build", keys.get(name, name)))
+    return BuildFailure(message=f"can't be built: {_short(message)}", origin=("build", keys.get(name, name)))
 
 
 def _of_target(found: re.Match[str]) -> BuildFailure:
@@ -240,7 +241,7 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], BuildFailure]],
 )
 
 
-def _without(failure: BuildFailure, hidden: Iterable[str]) -> BuildFailure:
+def _mask(failure: BuildFailure, hidden: Iterable[str]) -> BuildFailure:
     def clean(text: str) -> str:
         for value in sorted(hidden, key=len, reverse=True):
             text = text.replace(value, "[secret]")

@@ -1,4 +1,7 @@
-"""Ask BuildKit's history for a build that has failed: Pulumi's provider tells its error, and seldom its last lines."""
+"""Ask BuildKit's history for a failed build.
+
+It is apart, as it runs a program: Pulumi's provider reports the error of a build, and rarely its last log lines.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from typing import Any
 
 from composeplat.engine.build_failures import matches
 
-_PATIENCE = 10.0
-_LOOKED_AT = 20
+_TIMEOUT_S = 10.0
+_MAX_BUILDS = 20
 
 
 def find_record(
@@ -31,7 +34,7 @@ def find_record(
 
 def _failed(buildx: Path, builder: str, variables: Mapping[str, str]) -> Iterator[str]:
     lines = _ask(buildx, variables, "ls", "--no-trunc", "--format", "json", *_of(builder)).splitlines()
-    for line in lines[:_LOOKED_AT]:
+    for line in lines[:_MAX_BUILDS]:
         try:
             row = json.loads(line)
         except ValueError:
@@ -44,16 +47,16 @@ def _of(builder: str) -> list[str]:
     return ["--builder", builder] if builder else []
 
 
-def _ask(buildx: Path, variables: Mapping[str, str], *words: str) -> str:
+def _ask(buildx: Path, variables: Mapping[str, str], *args: str) -> str:
     try:
         done = subprocess.run(
-            [str(buildx), "history", *words],
+            [str(buildx), "history", *args],
             env=dict(variables),
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
             # It tells of folders relative to where it runs.
             cwd="/",

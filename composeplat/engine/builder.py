@@ -1,7 +1,7 @@
-"""Which BuildKit builds images: the user's builder, Docker's, or the local cluster's.
+"""The BuildKit that builds images: the user's builder, Docker's, or the local cluster's.
 
-Owns the folders that tell buildx of builders: it is given ours, never the user's, as it writes into the one it is
-given. A user's builders are copied there, so that they serve and stay as they are.
+Owns the configuration folder of buildx. buildx writes into its folder, so it gets a copy of the user's builders: the
+user's own folder never changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def builder_variables(
     if socket.exists():
         return _of_local_cluster(socket, data_folder)
     raise MissingPiece(
-        "nothing is there that builds images: no builder of buildx, no Docker, and no local cluster",
+        "no builder for images: no builder of buildx, no Docker, and no local cluster",
         "start Docker, name a builder with --builder, or start the local cluster, which has one",
     )
 

@@ -1,4 +1,8 @@
-"""What is looked at before an operation changes anything, and refused where it stands in the way."""
+"""The checks before an operation changes anything.
+
+Owns their order. What a check compares is data: :mod:`~composeplat.engine.preflight` and
+:mod:`~composeplat.engine.provenance` decide on it.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Refused
 from composeplat.engine.preflight import LiveState, built_images, check_live_state, object_keys
-from composeplat.engine.provenance import check_project, record_key, recorded
+from composeplat.engine.provenance import check_project, record_key, recorded_project
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild, Plan
 
 
 def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
-    """Look at what is there, and refuse what a deploy must not do or could not."""
+    """Read the live state, and refuse a deploy that would harm it or can't succeed."""
     live_state = _read_live_state(stack, api, plan, options)
     if stack.origins is not None:
         report = Report()
@@ -33,18 +37,18 @@ def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveSta
 
 
 def _read_live_state(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveState:
-    """Look at what is there; an environment of another project is not looked at any further."""
+    """Read the live state, and refuse an environment of another project."""
     wanted, record, claim = object_keys(plan.objects), record_key(plan.environment), stack.claim
     if claim is None:
         return read_live_state(api, stack.namespace, wanted)
     live_state = read_live_state(api, stack.namespace, [*wanted, record] if claim.name_from_folder else wanted)
-    known = recorded(live_state.object_metadata.get(record))
+    known = recorded_project(live_state.object_metadata.get(record))
     check_project(known, claim, plan.environment, plan.namespace, command="deploy", take_over=options.take_over)
     return live_state
 
 
 def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
-    """See that builds can begin, and that images have a place to go."""
+    """Check that builds can start, and that each image has a registry."""
     for image in images:
         if "/" not in image.reference:
             raise MissingPiece(
@@ -59,7 +63,7 @@ def check_can_build(stack: Stack, images: Collection[ImageBuild]) -> None:
 
 
 def _check_built(stack: Stack, plan: Plan, images: Iterable[ImageBuild]) -> None:
-    """See that there are images to run, where none is to be built."""
+    """Check that all images exist, as none will be built."""
     built = built_images(stack.state)
     unbuilt = [image.service for image in images if image_urn(plan, image) not in built]
     if unbuilt:

@@ -1,7 +1,7 @@
-"""Objects taken out of the cluster by ourselves, and waited for until they are gone.
+"""Delete objects without Pulumi, and wait until they are gone.
 
-Owns all that is deleted beside Pulumi: what stands in the way of a plan, what an interrupted run left, and what the
-state knows nothing of. Only what carries our labels is ever touched: :mod:`~composeplat.engine.preflight` sees to it.
+Owns these deletions: of objects that a plan conflicts with, of an interrupted run's objects, and of objects that the
+state does not have. It touches only objects with our labels: :mod:`~composeplat.engine.preflight` checks that.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, belong
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
-FOR_PODS = "waiting until all pods have ended"
-_GONE_WITHIN = 120.0
-#: Kinds with fields that can't be changed, of which an interrupted run may have left others than are wanted now.
-_RIGID = ("Job", "Service", "StatefulSet")
+WAITING_FOR_PODS = "waiting until all pods have ended"
+_DELETION_TIMEOUT_S = 120.0
+#: Kinds with immutable fields: an interrupted run may have created them with other values.
+_IMMUTABLE_KINDS = ("Job", "Service", "StatefulSet")
 
 
 def delete(stack: Stack, api: Api, keys: Collection[Key], which: str) -> None:
     """Delete objects, and wait until they are gone."""
     for kind, name in keys:
         api.delete(api_path(kind, stack.namespace, name))
-    until_gone(stack, api, keys, which)
+    wait_until_deleted(stack, api, keys, which)
 
 
-def until_gone(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
-    deadline = time.monotonic() + _GONE_WITHIN
+def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
+    deadline = time.monotonic() + _DELETION_TIMEOUT_S
     for kind, name in keys:
         with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
             while api.find(api_path(kind, stack.namespace, name)) is not None:
                 stack.stop_if_interrupted()
                 if time.monotonic() > deadline:
                     raise ComposeplatError(
-                        f"{kind} '{name}' {which} is not gone after {_GONE_WITHIN:.0f} s",
-                        f"see what holds it: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
+                        f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
+                        f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
                     )
                 stack.pause()
 
 
-def until_no_pods(stack: Stack, api: Api) -> None:
+def wait_until_no_pods(stack: Stack, api: Api) -> None:
     path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
-    deadline = time.monotonic() + _GONE_WITHIN
-    with progress.step(FOR_PODS, is_transient=True):
+    deadline = time.monotonic() + _DELETION_TIMEOUT_S
+    with progress.step(WAITING_FOR_PODS, is_transient=True):
         while time.monotonic() < deadline:
             stack.stop_if_interrupted()
             if not any(belongs_to(pod, stack.environment_name) for pod in api.object_metadata(path)):
@@ -59,27 +59,29 @@ def until_no_pods(stack: Stack, api: Api) -> None:
             stack.pause()
 
 
-def clear_the_way(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:
-    """Remove what an interrupted run left that can't be taken up: made by another plan, and not to be changed."""
+def delete_conflicting(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:
+    """Delete objects of an interrupted run that can't be updated to the plan."""
     unknown = live_state.object_metadata.keys() - known_to_state(state)
     in_the_way = [
         (desired.kind, desired.name)
         for desired in plan.objects
-        if desired.kind in _RIGID and (desired.kind, desired.name) in unknown and not _fits(api, desired.manifest)
+        if desired.kind in _IMMUTABLE_KINDS
+        and (desired.kind, desired.name) in unknown
+        and not _can_update(api, desired.manifest)
     ]
     delete(stack, api, in_the_way, "of an interrupted deploy")
 
 
-def remove_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
-    """Delete a volume and what uses it, so that both are made anew."""
+def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
+    """Delete a volume and its workloads, so that the deploy creates both again."""
     volume = next(one for one in plan.volumes if one.name == name)
     users = [service.workload for service in plan.users_of(name)]
-    stack.note(f"deleting volume {name} and what it holds")
+    stack.note(f"deleting volume {name} and its data")
     delete(stack, api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
 
 
-def remove_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
-    """Remove what carries our labels and is no part of the plan: leavings of runs that were cut off."""
+def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
+    """Delete objects with our labels that no plan has: an interrupted run left them."""
     wanted = set(object_keys(plan.objects))
     removed = []
     for (kind, name), head in read_live_state(api, stack.namespace).ours(stack.environment_name).items():
@@ -90,8 +92,8 @@ def remove_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
     return removed
 
 
-def _fits(api: Api, manifest: dict[str, Any]) -> bool:
-    """Say whether an object that is there can be made what is wanted."""
+def _can_update(api: Api, manifest: dict[str, Any]) -> bool:
+    """Say whether the API server would accept an update of an object."""
     try:
         api.apply(_plain(manifest), dry_run=True)
     except ApiError as error:
@@ -100,7 +102,7 @@ def _fits(api: Api, manifest: dict[str, Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A manifest as text alone: late values are what can be said of them before."""
+    """A manifest as plain data; a late value is its text."""
     match value:
         case dict():
             return {key: _plain(item) for key, item in value.items()}

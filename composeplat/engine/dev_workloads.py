@@ -1,7 +1,7 @@
-"""Services under development, as a deploy has to see them: a dev workload replaces their own pods.
+"""Services under development, for a deploy: their own workloads have no pods while a dev workload replaces them.
 
-Pure: what the namespace holds comes in, another plan goes out.
-How a dev workload is made is :mod:`composeplat.dev`'s.
+Owns the labels of a dev workload, and the plan without pods. Pure: objects and a plan come in, another plan goes out.
+Must not create a dev workload: :mod:`composeplat.dev` does.
 """
 
 from __future__ import annotations
@@ -75,15 +75,15 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
         return replace(desired, manifest={**desired.manifest, "spec": spec})
 
     services = tuple(
-        replace(one, objects=tuple(map(changed, one.objects))) if one.cluster_name in counts else one
-        for one in plan.services
+        replace(service, objects=tuple(map(changed, service.objects))) if service.cluster_name in counts else service
+        for service in plan.services
     )
     return replace(plan, services=services)
 
 
 def planned_original(service: ServicePlan) -> OriginalWorkload:
     """What a dev workload of a service should remember, by the plan."""
-    manifest = next(one.manifest for one in service.objects if one.kind in WORKLOADS)
+    manifest = next(desired.manifest for desired in service.objects if desired.kind in WORKLOADS)
     return OriginalWorkload(kind=service.workload_kind, name=service.cluster_name, replicas=read_replicas(manifest))
 
 

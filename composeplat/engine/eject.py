@@ -1,6 +1,6 @@
-"""A deployed environment as a folder of plain Pulumi: its project, its configuration and a program of five lines.
+"""An environment as a folder of plain Pulumi: its project file, its configuration and a program of five lines.
 
-Pure: texts by file name, and the variables that plain Pulumi is to be run with.
+Owns the contents of these files. Pure: texts by file name, so that the command line alone writes.
 """
 
 from __future__ import annotations

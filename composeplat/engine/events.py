@@ -1,6 +1,6 @@
-"""What Pulumi's events say of each object: pure, from events to changes.
+"""From Pulumi's events to the changes of each resource.
 
-Owns the shape of the events and of URNs.
+Owns the form of the events, and the description of a change. Pure, so that it is tested with recorded events.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from composeplat.plan.resource_keys import ResourceKey
 
 CREATE, UPDATE, REPLACE, DELETE, KEEP, FORGET = "create", "update", "replace", "delete", "same", "forget"
 IMAGE = "Image"
+_MAX_VALUE_LENGTH = 60
 _OPERATIONS = {
     "create": CREATE,
     "update": UPDATE,
@@ -27,13 +28,13 @@ _OPERATIONS = {
     "import": CREATE,
     "refresh": KEEP,
 }
-#: What only tells Pulumi how to go about an object.
+#: Annotations for Pulumi itself.
 _NOT_SHOWN = ("metadata.annotations.pulumi.com/", 'metadata.annotations["pulumi.com/')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One property that changes; what is not to be seen stands as ``[secret]``."""
+    """One property that changes; a confidential value is ``[secret]``."""
 
     path: str
     old: Any = None
@@ -43,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is done with one object."""
+    """The change of one resource."""
 
     operation: str
     urn: str
@@ -62,55 +63,58 @@ class Change:
 
 @dataclass(slots=True)
 class Events:
-    """What the events of one operation have told so far."""
+    """The changes, errors and results that the events of an operation report."""
 
     changes: dict[str, Change] = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     messages: dict[str, list[str]] = field(default_factory=dict)
-    """Errors by URN; those of no resource under the empty one."""
+    """Errors by URN; errors without a resource have an empty URN."""
     drifted: list[Change] = field(default_factory=list)
-    """What a refresh found to be otherwise in the cluster than in the state."""
+    """Drift: the changes that a refresh found in the cluster."""
     references: dict[str, str] = field(default_factory=dict)
-    """What images are known by, by URN: a name and a digest."""
+    """Name and digest of each image, by URN."""
     summary: Mapping[str, Any] | None = None
     _refreshing: set[str] = field(default_factory=set)
 
-    def take(self, event: Mapping[str, Any]) -> str | None:
-        """Take an event in; gives the URN of an object whose standing it changes."""
-        if "resourcePreEvent" in event:
-            metadata = event["resourcePreEvent"]["metadata"]
-            urn = str(metadata["urn"])
-            if metadata["op"] == "refresh":
-                self._refreshing.add(urn)
-                return None
-            self._begin(metadata)
-            return urn
-        if "resOutputsEvent" in event:
-            metadata = event["resOutputsEvent"]["metadata"]
-            urn = str(metadata["urn"])
-            if urn in self._refreshing:
-                self._refreshing.remove(urn)
-                change = _change(metadata)
-                if change is not None and change.operation != KEEP:
-                    self.drifted.append(change)
-                return None
-            self.done.add(urn)
-            reference = ((metadata.get("new") or {}).get("outputs") or {}).get("ref")
-            if isinstance(reference, str):
-                self.references[urn] = reference
-            return urn
-        if "resOpFailedEvent" in event:
-            urn = str(event["resOpFailedEvent"]["metadata"]["urn"])
-            self.failed.add(urn)
-            return urn
-        if "diagnosticEvent" in event:
-            told = event["diagnosticEvent"]
-            if told.get("severity") == "error":
-                self.messages.setdefault(str(told.get("urn") or ""), []).append(str(told.get("message") or "").strip())
-        elif "summaryEvent" in event:
-            self.summary = event["summaryEvent"]
+    def handle(self, event: Mapping[str, Any]) -> str | None:
+        """Record an event; gives the URN of a resource whose state it changes."""
+        match event:
+            case {"resourcePreEvent": {"metadata": metadata}}:
+                return self._start(metadata)
+            case {"resOutputsEvent": {"metadata": metadata}}:
+                return self._finish(metadata)
+            case {"resOpFailedEvent": {"metadata": {"urn": urn}}}:
+                self.failed.add(str(urn))
+                return str(urn)
+            case {"diagnosticEvent": {"severity": "error"} as found}:
+                message = str(found.get("message") or "").strip()
+                self.messages.setdefault(str(found.get("urn") or ""), []).append(message)
+            case {"summaryEvent": summary}:
+                self.summary = summary
         return None
+
+    def _start(self, metadata: Mapping[str, Any]) -> str | None:
+        urn = str(metadata["urn"])
+        if metadata["op"] == "refresh":
+            self._refreshing.add(urn)
+            return None
+        self._begin(metadata)
+        return urn
+
+    def _finish(self, metadata: Mapping[str, Any]) -> str | None:
+        urn = str(metadata["urn"])
+        if urn in self._refreshing:
+            self._refreshing.remove(urn)
+            change = _change(metadata)
+            if change is not None and change.operation != KEEP:
+                self.drifted.append(change)
+            return None
+        self.done.add(urn)
+        reference = ((metadata.get("new") or {}).get("outputs") or {}).get("ref")
+        if isinstance(reference, str):
+            self.references[urn] = reference
+        return urn
 
     def _begin(self, metadata: Mapping[str, Any]) -> None:
         change = _change(metadata)
@@ -123,24 +127,24 @@ class Events:
             change = replace(change, operation=operation, differences=differences)
         self.changes[change.urn] = change
 
-    def counted(self) -> dict[str, int]:
+    def count_operations(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for change in self.changes.values():
             counts[change.operation] = counts.get(change.operation, 0) + 1
         return counts
 
     @property
-    def failed_builds(self) -> bool:
+    def has_failed_build(self) -> bool:
         return any(urn in self.changes and self.changes[urn].kind == IMAGE for urn in self.failed)
 
     @property
-    def changing(self) -> list[Change]:
+    def effective_changes(self) -> list[Change]:
         return [change for change in self.changes.values() if change.operation != KEEP]
 
     @property
     def kept(self) -> list[str]:
         """The volumes that leave the definition, and stay in the cluster."""
-        return [change.name for change in self.changing if change.kept]
+        return [change.name for change in self.effective_changes if change.kept]
 
 
 def _change(metadata: Mapping[str, Any]) -> Change | None:
@@ -221,10 +225,10 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
-# in words -------------------------------------------------------------------------------------------------------------
+# descriptions ---------------------------------------------------------------------------------------------------------
 
 _CONTAINER = ("spec", "template", "spec", "containers", "0")
-_WORDS = {
+_PROPERTY_NAMES = {
     "spec.replicas": "replicas",
     "spec.strategy.type": "update policy",
     "spec.resources.requests.storage": "size",
@@ -234,13 +238,13 @@ _WORDS = {
 }
 
 
-def reasons(change: Change) -> list[str]:
-    """Say in words what changes, each thing once: ``image a → b``."""
-    told = dict.fromkeys(_reason(difference) for difference in change.differences)
-    return [one for one in told if one]
+def describe_differences(change: Change) -> list[str]:
+    """Describe the differences of a change, each once: ``image a → b``."""
+    found = dict.fromkeys(_describe(difference) for difference in change.differences)
+    return [text for text in found if text]
 
 
-def _reason(difference: Difference) -> str:
+def _describe(difference: Difference) -> str:
     parts = parts_of(difference.path)
     dotted = ".".join(parts)
     if f"{OURS}/config-hash" in parts:
@@ -249,8 +253,8 @@ def _reason(difference: Difference) -> str:
         parts = parts[len(_CONTAINER) :]
     elif parts[:3] == ["spec", "template", "spec"]:
         parts = parts[3:]
-    name = _WORDS.get(dotted) or ".".join(parts)
-    # Of what is hidden, or is Pulumi's own to know, both sides look the same.
+    name = _PROPERTY_NAMES.get(dotted) or ".".join(parts)
+    # Both sides of a confidential value, or of one that only Pulumi knows, look the same.
     is_seen = show(difference.old) != show(difference.new)
     if not is_seen or isinstance(difference.old, dict | list) or isinstance(difference.new, dict | list):
         return name
@@ -263,7 +267,7 @@ def show(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     text = str(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"  # noqa: PLR2004 -- as much as reads well in a line
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
 def names_of(changes: Iterable[Change]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Why services fail, from what Pulumi says of their objects.
+"""The causes of failed services, from Pulumi's errors about their resources.
 
-Pure. What the cluster shows of pods is :mod:`composeplat.cluster.failure_causes`', and the words of builds are
-:mod:`~composeplat.engine.build_failures`'.
+Owns the causes that Pulumi and the API server report. Pure.
+:mod:`composeplat.cluster.failure_causes` has the causes that pods show, and
+:mod:`~composeplat.engine.build_failures` those of builds.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from composeplat.engine.events import Events
 from composeplat.engine.pulumi_args import image_urn
 from composeplat.plan.desired import ImageBuild, Plan
 
-#: What Pulumi says of a whole that failed, beside what it says of the part.
+#: Pulumi's message about the whole run, beside the one about the resource.
 _NOISE = ("update failed", "preview failed")
 _FRAMES = ("1 error occurred: * ", "Server-Side Apply field conflict detected. ")
 
 
-def refusals(
+def find_refusals(
     events: Events, plan: Plan, why_not_built: Callable[[ImageBuild, str], Cause]
 ) -> Iterable[tuple[str, Cause]]:
     """What Pulumi, the API server or a builder refused: service by service, and why.
@@ -46,7 +47,7 @@ def refusals(
         yield (services.get(name.key.name, name.key.name) if name else last_part(urn)), cause
 
 
-def held_up(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:
+def find_blocked(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:
     """The services, of those still to come, that wait for one that failed: Pulumi passes over them without a word."""
     found: dict[str, Cause] = {}
     lost = set(failed)

@@ -1,4 +1,7 @@
-"""Failures with what shows them: the last lines of a build or of a container, asked for where they are kept."""
+"""Failures with their logs: the last lines of a build or of a container.
+
+Owns asking for these lines where they are kept: the API server, or BuildKit's history.
+"""
 
 from __future__ import annotations
 
@@ -11,28 +14,28 @@ from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record
 from composeplat.engine.builder import BUILDER
 from composeplat.engine.events import Events
-from composeplat.engine.failure_causes import held_up, refusals
+from composeplat.engine.failure_causes import find_blocked, find_refusals
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Failure
-from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX
 
 
-def note_refusals(stack: Stack, monitor: Monitor, events: Events, ended: Ended) -> None:
-    """Note what a run could not do, service by service."""
-    if not ended.status:
+def note_refusals(stack: Stack, monitor: Monitor, events: Events, result: PulumiResult) -> None:
+    """Record the failures of a run, service by service."""
+    if not result.status:
         return
 
     def why_not_built(image: ImageBuild, text: str) -> Cause:
         return _cause_of_build(stack, image, text)
 
-    for name, cause in refusals(events, monitor.plan, why_not_built):
+    for name, cause in find_refusals(events, monitor.plan, why_not_built):
         monitor.fail(name, cause)
     still_to_come = monitor.chosen - monitor.causes.keys() - monitor.applied.keys()
-    for name, cause in held_up(monitor.plan, monitor.causes.keys(), still_to_come).items():
+    for name, cause in find_blocked(monitor.plan, monitor.causes.keys(), still_to_come).items():
         monitor.fail(name, cause)
 
 

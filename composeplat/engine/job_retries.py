@@ -1,7 +1,7 @@
-"""Failed tries of Jobs that try again: each reason is reported as soon as it is known, with the lines that show it.
+"""Failed tries of Jobs that try again: each cause is reported once, as soon as it is known, with its log.
 
-Owns when two tries failed the same way: with one exit status and one last line. That is said in one line.
-Must not know how a report looks, nor when a Job has failed for good.
+Owns the comparison of two tries: they failed the same way if exit status and last log line are the same.
+Must not format a report, nor judge whether a Job has failed for good.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Read what a namespace holds, before anything changes.
+"""Read the live state of a namespace, before anything changes.
 
-Owns what is done where the cluster refuses to list a kind: each object that is wanted is then asked for by its name. An
-object that can't be seen would be overwritten as if it were not there, so what can't be told is an error.
-Must not know what is made of it: that is :mod:`~composeplat.engine.preflight`'s.
+Owns the way around a forbidden list: it gets each object of the plan by name. A deploy would overwrite an object that
+it can't see, so an object that can't be read is an error.
+Must not judge the live state: :mod:`~composeplat.engine.preflight` does.
 """
 
 from __future__ import annotations
@@ -110,4 +110,4 @@ def _add_claims(api: Api, namespace: str, live_state: LiveState) -> None:
 
 
 def _by_name(objects: Iterable[Object]) -> dict[str, Object]:
-    return {str(one["metadata"]["name"]): one for one in objects}
+    return {str(desired["metadata"]["name"]): desired for desired in objects}

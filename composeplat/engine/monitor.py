@@ -1,7 +1,7 @@
-"""How each service stands while a deployment goes on, and when all are as they should be.
+"""The phase of each service during a deployment, and when the deployment is over.
 
-Owns the joining of two streams, Pulumi's events and views of the cluster, into one standing for each service.
-Decides from those alone; what is shown of it is the listener's.
+Owns the join of two streams, Pulumi's events and snapshots of the cluster, into one phase per service.
+Must not wait, ask or print: it decides from its input alone, so that it is tested without Pulumi and without a cluster.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
 
-#: A job that nobody waits for need not end before a deployment does; but one that fails soon is told.
-_JOB_GRACE = 10.0
-#: So long all stay ready where nothing but running makes a service so: what crashes at once runs for a moment too, and
-#: its node looks once a second.
-_SETTLED_AFTER = 1.5
+#: A deployment does not wait for the end of a Job, but reports a Job that fails within this time.
+_JOB_STABLE_S = 10.0
+#: A service without a health check counts as ready while it runs. A crashing one runs for a moment too, and its node
+#: reports once a second, so all have to stay ready for this time.
+_STABLE_S = 1.5
 _BEFORE_ALL_SNAPSHOTS = -2
 
 
@@ -35,36 +35,38 @@ class Monitor:
     plan: Plan
     listener: Listener
     chosen: frozenset[str]
-    """The services that this deployment is about."""
+    """The services of this deployment."""
     started: float = field(default_factory=time.monotonic)
     causes: dict[str, Cause] = field(default_factory=dict)
     applied: dict[str, int] = field(default_factory=dict)
-    """Service -> the round of views after which its workload was applied."""
+    """Service -> the number of the snapshot after which its workload was applied."""
     _emitted: dict[str, tuple[Phase, str]] = field(default_factory=dict)
     _since: dict[str, float] = field(default_factory=dict)
     only_images: bool = False
-    """Nothing but images is worked on."""
+    """Whether images are built and nothing is deployed."""
     _built: set[str] = field(default_factory=set)
-    _calm_since: float | None = None
+    _stable_since: float | None = None
     retries: dict[str, Cause] = field(default_factory=dict)
-    """Job -> why its last try failed, while it tries again."""
+    """Job -> the cause of its last failed try, while it tries again."""
 
-    def emit(self, service: str, phase: Phase, words: str = "") -> None:
-        """Tell a service's phase where it is new; a service that has failed stays so."""
-        if self._emitted.get(service) == (phase, words) or self._emitted.get(service, (None,))[0] is Phase.FAILED:
+    def emit(self, service: str, phase: Phase, message: str = "") -> None:
+        """Emit the phase of a service if it is new; a failed service stays failed."""
+        if self._emitted.get(service) == (phase, message) or self._emitted.get(service, (None,))[0] is Phase.FAILED:
             return
         begun = self._since.setdefault(service, time.monotonic())
-        self._emitted[service] = (phase, words)
-        self.listener(ServiceProgress(service=service, phase=phase, message=words, seconds=time.monotonic() - begun))
+        self._emitted[service] = (phase, message)
+        self.listener(ServiceProgress(service=service, phase=phase, message=message, seconds=time.monotonic() - begun))
 
     def fail(self, service: str, cause: Cause) -> None:
         if service not in self.causes:
             self.causes[service] = cause
             self.emit(service, Phase.FAILED, cause.message)
 
-    def _going(self) -> list[ServicePlan]:
-        """The services that this is about, but for those that have failed."""
-        return [one for one in self.plan.services if one.name in self.chosen and one.name not in self.causes]
+    def _unfailed_services(self) -> list[ServicePlan]:
+        """The chosen services that have not failed."""
+        return [
+            service for service in self.plan.services if service.name in self.chosen and service.name not in self.causes
+        ]
 
     def handle(self, urn: str, events: Events, rounds: int) -> None:
         """Note what Pulumi's events say about a resource."""
@@ -97,46 +99,46 @@ class Monitor:
         return name if name in self.chosen else None
 
     def judge_services(self, snapshot: Snapshot | None, rounds: int) -> None:
-        """Judge every service whose workload was applied before this view."""
+        """Judge every service whose workload was applied before this snapshot."""
         if snapshot is None:
             return
-        for service in self._going():
+        for service in self._unfailed_services():
             if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
-            standing = workload_status(service.workload_kind, service.cluster_name, snapshot)
-            if standing.state is WorkloadState.FAILED and standing.cause is not None and not standing.is_done:
-                self.fail(service.name, standing.cause)
+            status = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            if status.state is WorkloadState.FAILED and status.cause is not None and not status.is_done:
+                self.fail(service.name, status.cause)
             else:
-                self._emit_status(service, standing)
-            if standing.retry is not None:
-                self.retries[service.name] = standing.retry
+                self._emit_status(service, status)
+            if status.retry is not None:
+                self.retries[service.name] = status.retry
 
-    def _emit_status(self, service: ServicePlan, standing: ServiceStatus) -> None:
-        if standing.is_done:
-            self.emit(service.name, Phase.READY, standing.message)
+    def _emit_status(self, service: ServicePlan, status: ServiceStatus) -> None:
+        if status.is_done:
+            self.emit(service.name, Phase.READY, status.message)
         else:
-            self.emit(service.name, Phase.WAITING, standing.message)
+            self.emit(service.name, Phase.WAITING, status.message)
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
-        """Say whether nothing is to be waited for any more: all are ready or have failed, and jobs run at least."""
+        """Say whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, 0) + 1 >= rounds for name in self.chosen):
             return False
         running = False
-        going = self._going()
+        going = self._unfailed_services()
         for service in going:
-            standing = workload_status(service.workload_kind, service.cluster_name, snapshot)
-            if standing.state is WorkloadState.STARTED and service.workload_kind == "Job":
+            status = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
                 running = True
-            elif standing.state is not WorkloadState.FAILED and not standing.is_done:
-                self._calm_since = None
+            elif status.state is not WorkloadState.FAILED and not status.is_done:
+                self._stable_since = None
                 return False
-        if self._calm_since is None:
-            self._calm_since = time.monotonic()
-        settled = _JOB_GRACE if running else _SETTLED_AFTER if any(map(self._only_runs, going)) else 0.0
-        return time.monotonic() - self._calm_since >= settled
+        if self._stable_since is None:
+            self._stable_since = time.monotonic()
+        settled = _JOB_STABLE_S if running else _STABLE_S if any(map(self._only_runs, going)) else 0.0
+        return time.monotonic() - self._stable_since >= settled
 
     def _only_runs(self, service: ServicePlan) -> bool:
-        """Say whether a service that has changed is taken for ready as soon as it runs."""
+        """Say whether a changed service counts as ready while it runs."""
         return (
             service.workload_kind != "Job"
             and not service.has_health_check
@@ -144,12 +146,12 @@ class Monitor:
         )
 
     def unready(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
-        """What is still not as it should be."""
-        return {name: standing for name, standing in self.standings(snapshot).items() if not standing.is_done}
+        """The status of each service that is not ready."""
+        return {name: status for name, status in self.statuses(snapshot).items() if not status.is_done}
 
-    def standings(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
+    def statuses(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """How the services stand that have not failed."""
         return {
             service.name: workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
-            for service in self._going()
+            for service in self._unfailed_services()
         }

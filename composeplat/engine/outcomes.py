@@ -1,4 +1,4 @@
-"""What an operation is asked for, and what comes of it: data alone."""
+"""The options and the outcome of an operation: data alone."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from composeplat.engine.events import Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployOptions:
-    """What a deploy, or a preview of it, is asked for."""
+    """The options of a deploy or a preview."""
 
     services: tuple[str, ...] = ()
-    """None means all."""
+    """Empty for all services."""
     wait: bool = True
     timeout: float = DEFAULT_TIMEOUT_S
     rerun_jobs: bool = False
     refresh: bool = False
     replaced_volumes: tuple[str, ...] = ()
     take_over: bool = False
-    """Whether an environment that was made from another project may become this one's."""
+    """Whether the deploy may take over an environment of another project."""
     safe_checkpoints: bool = False
     build: bool | None = None
-    """All images (True), none (False), or those that changed."""
+    """Build all images (True), none (False), or those that changed (None)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One thing that went wrong, in words, with what shows it."""
+    """The failure of one service, with log lines."""
 
     service: str
     cause: Cause
     lines: tuple[str, ...] = ()
     source: str = ""
-    """Whose lines they are."""
+    """The pod or build that wrote the lines."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,16 +51,16 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     urls: tuple[str, ...] = ()
     images: dict[str, str] = field(default_factory=dict)
-    """Service -> what its image is known by."""
+    """Service -> name and digest of its image."""
     services: tuple[str, ...] = ()
-    """Those that were put to sleep or woken."""
+    """The services that were put to sleep or woken."""
     developed: tuple[str, ...] = ()
-    """Those that are under development, and were left alone."""
+    """The services under development, which were not changed."""
     seconds: float = 0.0
 
 
 class Refused(ComposeplatError):
-    """Something stands in the way, in the definition or in the cluster; the report says what."""
+    """The definition or the cluster does not allow the operation; the report has the reasons."""
 
     def __init__(self, report: Report) -> None:
         super().__init__("nothing was changed")

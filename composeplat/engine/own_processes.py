@@ -1,10 +1,10 @@
-"""The Pulumi processes that were started on a stack from here, to tell their locks from those of others.
+"""The record of the Pulumi processes that this machine started on a stack: it tells their locks from those of others.
 
-Owns one file of the stack's folder. It is apart from the note of the run that is under way: a lock may outlive that
-note, as a preview passes a lock by and the next deploy meets it.
-Pulumi's own locks hold a user, a host name, a process id and a time. Another machine or container may have the first
-three too, so a lock is ours only if a process noted here has the id and began shortly before that time; and that it has
-ended is only what :class:`~composeplat.system.processes.ProcessId` proves.
+Owns one file in the stack's folder. It is apart from the note of the current run, since a lock may outlive that note: a
+preview ignores a lock, and the next deploy meets it.
+Pulumi's lock holds a user, a host name, a process id and a time. Another machine or container may have the same first
+three, so a lock is ours only if a recorded process has the id and started shortly before that time. Only
+:class:`~composeplat.system.processes.ProcessId` proves that the process has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from composeplat.engine.backend import writing
 from composeplat.system.atomic import write_private
 from composeplat.system.processes import ProcessId
 
-#: Older ones have left no lock that nobody has met since.
+#: A lock of an older process would have been met since.
 _MAX_KEPT = 100
 #: How long after its start a process may take the lock.
 _MAX_LOCK_DELAY_S = 600.0
@@ -30,7 +30,7 @@ _CLOCK_STEP_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockHolder:
-    """Who holds a lock, as Pulumi says."""
+    """The holder of a lock, as Pulumi reports it."""
 
     user: str
     host: str
@@ -43,12 +43,12 @@ _HOLDER = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
 
 
 def is_locked_out(output: str) -> bool:
-    """Say whether Pulumi met a lock of its own."""
+    """Say whether Pulumi failed because the stack is locked."""
     return "is currently locked" in output
 
 
 def lock_holders(output: str) -> tuple[LockHolder, ...]:
-    """Who holds the lock that Pulumi met; nobody where not every holder can be made out."""
+    """Parse the holders of the lock that Pulumi met; empty unless all of them can be parsed."""
     found = _HOLDER.findall(output)
     if len(found) < output.count(": created by "):
         return ()
@@ -69,7 +69,7 @@ class OwnProcess:
 
     @classmethod
     def from_data(cls, data: object) -> Self | None:
-        """Read what :meth:`to_data` wrote; none where it is something else."""
+        """Parse the data of :meth:`to_data`; none for anything else."""
         process = ProcessId.from_data(data)
         at = data.get("at") if isinstance(data, dict) else None
         return cls(process, float(at)) if process is not None and isinstance(at, int | float) else None
@@ -107,13 +107,13 @@ class OwnProcesses:
         return tuple(own for row in rows if (own := OwnProcess.from_data(row)) is not None)
 
     def add(self, own: OwnProcess) -> None:
-        """Note a process that was started; it stays noted when it has ended."""
+        """Record a process that was started; the record outlives the process."""
         noted = self.read()
         if own not in noted:
             self._write((*noted, own))
 
     def remove(self, own: OwnProcess) -> None:
-        """Forget a process that never had the lock: it met that of another, who may have the same process id."""
+        """Remove a process that never held the lock: the holder may have the same process id."""
         self._write(one for one in self.read() if one != own)
 
     def _write(self, rows: Iterable[OwnProcess]) -> None:
@@ -121,7 +121,7 @@ class OwnProcesses:
             write_private(self.path, json.dumps([own.to_data() for own in rows][-_MAX_KEPT:]))
 
     def have_left(self, locks: Iterable[LockHolder], *, state_is_private: bool) -> bool:
-        """Say whether all these locks are known to be of processes noted here that have ended."""
+        """Say whether recorded processes that have ended hold all these locks."""
         noted = self.read()
         return all(
             any(own.took(lock) and own.has_ended(state_is_private=state_is_private) for own in noted) for lock in locks

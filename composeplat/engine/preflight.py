@@ -1,7 +1,7 @@
-"""What is in the cluster before anything changes, and what of it stands in the way: pure.
+"""The live state of a namespace, and the rules that protect it: other owners' objects, and volumes with data.
 
+Owns the kinds and keys of an environment's objects, and the comparison of a plan with the live state. Pure:
 :mod:`~composeplat.engine.live_state` reads it.
-Owns the rules that protect what is there: objects of others, and volumes with data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINDS = {
 
 @dataclass(slots=True)
 class LiveState:
-    """What there is under the names of a plan, or with its environment's labels."""
+    """The objects of a namespace that have a name of the plan, or the labels of its environment."""
 
     namespace: bool = True
     object_metadata: dict[Key, Object] = field(default_factory=dict)
@@ -188,7 +188,7 @@ def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] =
 
     They are deleted before they are made anew; a dry run of the making can't know that, and would be refused.
     """
-    headless = {one["metadata"]["name"]: one["spec"].get("clusterIP") == "None" for one in live}
+    headless = {item["metadata"]["name"]: item["spec"].get("clusterIP") == "None" for item in live}
 
     def renamed(desired: DesiredObject) -> DesiredObject:
         wanted = desired.manifest.get("spec", {}).get("clusterIP") == "None"
@@ -198,7 +198,8 @@ def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] =
 
     services = tuple(replace(one, objects=tuple(map(renamed, one.objects))) for one in plan.services)
     claims = tuple(
-        replace(one, objects=tuple(map(_renamed, one.objects))) if one.name in volumes else one for one in plan.volumes
+        replace(volume, objects=tuple(map(_renamed, volume.objects))) if volume.name in volumes else volume
+        for volume in plan.volumes
     )
     return replace(plan, services=services, volumes=claims)
 
@@ -249,4 +250,8 @@ def unknown_to_state(plan: Plan, state: Mapping[str, Any], live_state: LiveState
 def built_images(state: Mapping[str, Any]) -> set[str]:
     """The URNs of images that a state knows to have been built."""
     resources = state.get("resources") or []
-    return {str(one["urn"]) for one in resources if one.get("type") == "docker-build:index:Image" and one.get("id")}
+    return {
+        str(resource["urn"])
+        for resource in resources
+        if resource.get("type") == "docker-build:index:Image" and resource.get("id")
+    }

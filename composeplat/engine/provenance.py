@@ -1,11 +1,11 @@
-"""Which project an environment was made from, as the cluster remembers it, and what is refused where it is another.
+"""The project of an environment, as the cluster records it, and the refusal of another project's environment.
 
 Owns the record: one ConfigMap for each environment, in its namespace, with no label that makes it a part of the
 environment. So it stays as long as volumes do, and no deploy takes it for something left over.
-Must not know how a project is told from others: that is :mod:`~composeplat.compose.project_id`'s.
+Must not know how projects are told apart: that is :mod:`~composeplat.compose.project_id`'s.
 
-A name that somebody gave is believed. One that came from the folder alone may be another project's as well: two
-folders 'app' would otherwise delete each other's services.
+A name that the user gave is trusted. The name of a folder may be another project's as well: without the check, two
+folders 'app' would delete each other's services.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def record_key(environment: str) -> Key:
     return "ConfigMap", f"platform-project.{environment}"
 
 
-def recorded(head: Object | None) -> ProjectId | None:
+def recorded_project(head: Object | None) -> ProjectId | None:
     """The project that a record names; none where there is none, or nothing in it."""
     annotations: Mapping[str, Any] = ((head or {}).get("metadata") or {}).get("annotations") or {}
     key = str(annotations.get(_KEY) or "")
@@ -57,7 +57,7 @@ def other_environments(live_state: LiveState, environment: str, claim: Claim) ->
     named = (
         str((record["metadata"].get("annotations") or {}).get(_ENVIRONMENT) or "")
         for record in records
-        if (project := recorded(record)) is not None and project.key == claim.project.key
+        if (project := recorded_project(record)) is not None and project.key == claim.project.key
     )
     return sorted({name for name in named if is_dns_label(name) and name != environment})
 
@@ -107,7 +107,7 @@ def check_record(api: Api, claim: Claim | None, environment: str, namespace: str
             f" in namespace '{namespace}'",
             f"say that it is meant, with --name {environment}, or be allowed to see its record",
         ) from error
-    check_project(recorded(head), claim, environment, namespace, command=command)
+    check_project(recorded_project(head), claim, environment, namespace, command=command)
 
 
 def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: str) -> str:
@@ -115,7 +115,7 @@ def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: 
     if claim is None or not claim.name_from_folder:
         return ""
     with contextlib.suppress(ApiError):
-        known = recorded(api.find(_path(environment, namespace)))
+        known = recorded_project(api.find(_path(environment, namespace)))
         if known is not None and known.key != claim.project.key:
             return f"environment '{environment}' was made from another project, {known.description}"
     return ""
@@ -123,7 +123,7 @@ def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: 
 
 def note_project(api: Api, live_state: LiveState, claim: Claim, environment: str, namespace: str) -> str:
     """Remember the project, before anything else is made; gives what there is to say of it."""
-    known = recorded(live_state.object_metadata.get(record_key(environment)))
+    known = recorded_project(live_state.object_metadata.get(record_key(environment)))
     if known is not None and known.key == claim.project.key:
         return ""
     try:
@@ -155,10 +155,10 @@ def forget_project(api: Api, environment: str, namespace: str) -> None:
             raise
 
 
-def siblings_of(live_state: LiveState, environment: str, claim: Claim) -> str:
+def describe_siblings(live_state: LiveState, environment: str, claim: Claim) -> str:
     """When an environment is made, say which others of its project stay: its name may have been changed."""
     found = other_environments(live_state, environment, claim)
-    if not found or recorded(live_state.object_metadata.get(record_key(environment))) is not None:
+    if not found or recorded_project(live_state.object_metadata.get(record_key(environment))) is not None:
         return ""
     shown = ", ".join(found[:_MAX_TOLD]) + (f" and {len(found) - _MAX_TOLD} more" if len(found) > _MAX_TOLD else "")
     are = (

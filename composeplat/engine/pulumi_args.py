@@ -78,12 +78,12 @@ def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, An
     """The URNs and patterns of all resources but some images: a build leaves those as they are."""
     yield from ("**$kubernetes:**", "**::pulumi:providers:kubernetes::**")
     name = partial(ResourceName.make, plan.environment)
-    registered = {name(ResourceKind.SERVICE, one.cluster_name) for one in plan.services}
-    registered |= {name(ResourceKind.ENDPOINTS, one.name) for one in plan.endpoints}
+    registered = {name(ResourceKind.SERVICE, service.cluster_name) for service in plan.services}
+    registered |= {name(ResourceKind.ENDPOINTS, endpoint.name) for endpoint in plan.endpoints}
     known = {str(one["urn"]) for one in state.get("resources") or ()}
     ours = {urn for urn in known if belongs_to_stack(urn) and "$kubernetes:" not in urn}
     others = {urn for urn in ours if ResourceName.from_urn(urn) not in registered}
-    yield from sorted((others | {image_urn(plan, one) for one in plan.images}) - set(images))
+    yield from sorted((others | {image_urn(plan, image) for image in plan.images}) - set(images))
 
 
 def parents(plan: Plan, images: Iterable[ImageBuild]) -> Iterable[str]:

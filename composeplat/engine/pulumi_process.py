@@ -1,7 +1,8 @@
-"""Run the Pulumi command line, follow its events, and end it as asked.
+"""Run the Pulumi command line, follow its events, interrupt it and kill it.
 
-Owns the process group that it and its providers form: interrupts are passed on by us, once to end in order and a second
-time to stop, and what a killed run left behind is found by that group again.
+Owns the process group of Pulumi and its providers. Signals reach that group only through this module: the first
+interrupt lets Pulumi finish its step, the second one kills it, and the group tells which processes a killed run left.
+Must not know the meaning of an event: callbacks get them as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.backend import writing
@@ -28,17 +29,18 @@ from composeplat.system.deadline import Deadline
 from composeplat.system.processes import ProcessId, kill_session, session_members, wait_for_end
 
 Event = dict[str, Any]
+_PLAIN_OUTPUT = ("--non-interactive", "--color", "never")
 
 logger = logging.getLogger(__name__)
 
-_TICK = 0.05
-_GRACE = 2.0
-#: A short command asks the backend of the state, which may be far away, or gone.
-_ASKED_WITHIN = 120.0
-#: For so long Pulumi may go on after an interrupt: a step that is under way may hang on a cluster that does not answer.
-_END_WITHIN = 20.0
-#: The interrupt that asks no more.
-_AT_ONCE = 2
+_POLL_INTERVAL_S = 0.05
+_GRACE_PERIOD_S = 2.0
+#: A short command asks the backend, which may be slow or unreachable.
+_COMMAND_TIMEOUT_S = 120.0
+#: A step may hang on an unreachable cluster, so Pulumi is killed this long after an interrupt.
+_INTERRUPT_TIMEOUT_S = 20.0
+#: The number of interrupts that kills Pulumi.
+_FORCED = 2
 
 
 class Interrupted(ComposeplatError):
@@ -47,9 +49,9 @@ class Interrupted(ComposeplatError):
 
 @dataclass(slots=True)
 class Interrupts:
-    """Counts Ctrl-C and SIGTERM while an operation runs, instead of letting them break it in the middle.
+    """Counts Ctrl-C and SIGTERM while an operation runs, so that the first one does not stop it within a step.
 
-    The second breaks it all the same, wherever it is; later ones don't disturb that.
+    The second one raises at once; later ones have no effect.
     """
 
     count: int = 0
@@ -69,20 +71,20 @@ class Interrupts:
     def _note(self, *_: object) -> None:
         self.count += 1
         self.cancelled.set()
-        if self.count == _AT_ONCE:
-            raise Interrupted("interrupted at once", "the next run ends and takes up what was under way")
+        if self.count == _FORCED:
+            raise Interrupted("interrupted at once", "the next run ends the processes that are left, and continues")
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PulumiResult:
     status: int
     output: str
     interrupted: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
-class Runner:
-    """Runs the command line in a stack's folder."""
+class PulumiRunner:
+    """Runs the command line in the folder of a stack."""
 
     program: Path
     folder: Path
@@ -91,24 +93,24 @@ class Runner:
 
     @property
     def note(self) -> Path:
-        """The file that names the running group, for whoever comes after a kill."""
+        """The file that names the running process group: after a kill, the next run finds the group by it."""
         return self.folder / "running.json"
 
     @property
     def own_processes(self) -> OwnProcesses:
-        """Every process of Pulumi that was started here and may have left a lock."""
+        """The Pulumi processes that may have left a lock."""
         return OwnProcesses(self.folder)
 
-    def ask(self, *words: str) -> Ended:
-        """Run a short command that takes no lock, and give its output; one that hangs is ended."""
-        return self._run_short(words, takes_lock=False)
+    def query(self, *args: str) -> PulumiResult:
+        """Run a short command that takes no lock; a command that hangs is killed."""
+        return self._run_command(args, takes_lock=False)
 
-    def change(self, *words: str) -> Ended:
-        """Run a short command that changes the state, and so holds its lock meanwhile."""
-        return self._run_short(words, takes_lock=True)
+    def run_locked(self, *args: str) -> PulumiResult:
+        """Run a short command that changes the state, and so holds its lock."""
+        return self._run_command(args, takes_lock=True)
 
-    def _run_short(self, words: tuple[str, ...], *, takes_lock: bool) -> Ended:
-        command = [str(self.program), *words, "--non-interactive", "--color", "never"]
+    def _run_command(self, args: tuple[str, ...], *, takes_lock: bool) -> PulumiResult:
+        command = [str(self.program), *args, *_PLAIN_OUTPUT]
         logger.info("running %s", shlex.join(command))
         with subprocess.Popen(
             command,
@@ -125,80 +127,90 @@ class Runner:
                 own = OwnProcess(ProcessId.from_pid(process.pid), time.time()) if takes_lock else None
                 if own is not None:
                     self.own_processes.add(own)
-                output, errors = self._collect(process, " ".join(["pulumi", *words[:2]]))
+                output, errors = self._wait_for_output(process, " ".join(["pulumi", *args[:2]]))
             except BaseException:
                 kill_session(process.pid)
                 raise
         logger.info("pulumi ended with status %d", process.returncode)
-        ended = Ended(process.returncode, output if process.returncode == 0 else errors + output)
-        self._forget_locked_out(own, ended)
-        return ended
+        result = PulumiResult(process.returncode, output if process.returncode == 0 else errors + output)
+        self._forget_locked_out(own, result)
+        return result
 
-    def _collect(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
-        """Wait for a command's output: an interrupt shortens the wait, as what writes the state is better not cut."""
+    def _wait_for_output(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
+        """Wait for the output of a command. An interrupt shortens the wait: a write of the state should finish."""
         began = time.monotonic()
-        ends_by = began + _ASKED_WITHIN
+        ends_by = began + _COMMAND_TIMEOUT_S
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.communicate(timeout=_TICK)
+                return process.communicate(timeout=_POLL_INTERVAL_S)
             if self.interrupts.count:
-                ends_by = min(ends_by, time.monotonic() + _GRACE)
+                ends_by = min(ends_by, time.monotonic() + _GRACE_PERIOD_S)
             if time.monotonic() < ends_by:
                 continue
             if self.interrupts.count:
-                raise Interrupted("interrupted", f"'{name}' was ended; the next run takes up what was under way")
+                raise Interrupted("interrupted", f"'{name}' was stopped; the next run continues from there")
             raise MissingPiece(
-                f"'{name}' has not ended within {time.monotonic() - began:.0f} s",
-                "see whether the backend of the state answers: pulumi whoami --verbose; then run this again",
+                f"'{name}' did not finish within {time.monotonic() - began:.0f} s",
+                "check that the state backend answers: pulumi whoami --verbose; then run this again",
             )
 
     def follow(
-        self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
-    ) -> Ended:
-        """Run an operation; its events are told as they come, and ``on_tick`` is called between them."""
+        self, args: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
+    ) -> PulumiResult:
+        """Run an operation; calls ``on_event`` for each of its events, and ``on_tick`` between them."""
         if self.interrupts.count:
             raise Interrupted("interrupted")
         with writing(self.note):
-            aside = tempfile.TemporaryDirectory(prefix="composeplat-")
-        with aside as folder:
+            temporary = tempfile.TemporaryDirectory(prefix="composeplat-")
+        with temporary as folder:
             events, output = Path(folder) / "events", Path(folder) / "output"
-            command = [str(self.program), *words, "--non-interactive", "--color", "never", "--event-log", str(events)]
-            logger.info("running %s", shlex.join(command))
-            own: OwnProcess | None = None
             with output.open("wb") as stream:
-                process = subprocess.Popen(
-                    command,
-                    cwd=self.folder,
-                    env={**self.variables, **more},
-                    stdin=subprocess.DEVNULL,
-                    stdout=stream,
-                    stderr=stream,
-                    start_new_session=True,
-                )
-                tail = _Tail(events)
-                try:
-                    own = OwnProcess(ProcessId.from_pid(process.pid), time.time())
-                    self._leave_note(own)
-                    self._tend(process, tail, on_event, on_tick)
-                except ComposeplatError:
-                    # Whoever listens has given up.
-                    if self.interrupts.count < _AT_ONCE:
-                        _ask_to_end(process)
-                    raise
-                finally:
-                    tail.close()
-                    kill_session(process.pid)
-                    process.wait()
-                    self.note.unlink(missing_ok=True)
-            logger.info("pulumi ended with status %d", process.returncode)
-            ended = Ended(
-                process.returncode, output.read_text(encoding="utf-8", errors="replace"), self.interrupts.count > 0
-            )
-            self._forget_locked_out(own, ended)
-            return ended
+                process = self._start([*args, *_PLAIN_OUTPUT, "--event-log", str(events)], stream, more)
+                own = self._follow_to_end(process, _Tail(events), on_event, on_tick)
+            text = output.read_text(encoding="utf-8", errors="replace")
+        logger.info("pulumi ended with status %d", process.returncode)
+        result = PulumiResult(process.returncode, text, self.interrupts.count > 0)
+        self._forget_locked_out(own, result)
+        return result
 
-    def _forget_locked_out(self, own: OwnProcess | None, ended: Ended) -> None:
-        if own is not None and is_locked_out(ended.output):
+    def _start(self, args: list[str], output: BinaryIO, more: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        command = [str(self.program), *args]
+        logger.info("running %s", shlex.join(command))
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env={**self.variables, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+    def _follow_to_end(
+        self,
+        process: subprocess.Popen[bytes],
+        tail: _Tail,
+        on_event: Callable[[Event], None],
+        on_tick: Callable[[], None],
+    ) -> OwnProcess:
+        try:
+            own = OwnProcess(ProcessId.from_pid(process.pid), time.time())
+            self._leave_note(own)
+            self._follow_process(process, tail, on_event, on_tick)
+        except ComposeplatError:
+            # A callback has given up.
+            if self.interrupts.count < _FORCED:
+                _interrupt(process)
+            raise
+        finally:
+            tail.close()
+            kill_session(process.pid)
+            process.wait()
+            self.note.unlink(missing_ok=True)
+        return own
+
+    def _forget_locked_out(self, own: OwnProcess | None, result: PulumiResult) -> None:
+        if own is not None and is_locked_out(result.output):
             self.own_processes.remove(own)
 
     def _leave_note(self, own: OwnProcess) -> None:
@@ -206,7 +218,7 @@ class Runner:
             write_private(self.note, json.dumps(own.to_data()))
         self.own_processes.add(own)
 
-    def _tend(
+    def _follow_process(
         self,
         process: subprocess.Popen[bytes],
         tail: _Tail,
@@ -215,34 +227,34 @@ class Runner:
     ) -> None:
         passed_on, ends_by = 0, float("inf")
         while True:
-            ended = process.poll() is not None
+            result = process.poll() is not None
             for event in tail.read():
                 on_event(event)
             on_tick()
-            if ended:
+            if result:
                 return
             while passed_on < self.interrupts.count:
                 passed_on += 1
-                if passed_on < _AT_ONCE:
+                if passed_on < _FORCED:
                     process.send_signal(signal.SIGINT)
-                    ends_by = time.monotonic() + _END_WITHIN
+                    ends_by = time.monotonic() + _INTERRUPT_TIMEOUT_S
                 else:
                     kill_session(process.pid)
             if time.monotonic() > ends_by:
                 kill_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_TICK)
+                process.wait(_POLL_INTERVAL_S)
 
 
-def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
-    """Let Pulumi write its state, if it does so soon."""
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt Pulumi and give it a short time to write its state."""
     process.send_signal(signal.SIGINT)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(_GRACE)
+        process.wait(_GRACE_PERIOD_S)
 
 
 class _Tail:
-    """Reads whole lines of a file that is still being written."""
+    """Reads complete lines of a file that another process is writing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -267,7 +279,7 @@ class _Tail:
 
 
 def read_note(note: Path) -> OwnProcess | None:
-    """The run that was noted and not seen to its end; none where there is no note, or one that can't be read."""
+    """Read the note of a run that did not end; none without a note, or if it can't be read."""
     try:
         return OwnProcess.from_data(json.loads(note.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -282,7 +294,7 @@ def end_leftovers(note: Path) -> bool:
     # A number that was noted on another machine, or in another container, is somebody else's process here.
     if noted is not None and noted.process.is_visible and _is_that_group(noted):
         kill_session(noted.process.pid)
-        wait_for_end(noted.process.pid, Deadline(_GRACE))
+        wait_for_end(noted.process.pid, Deadline(_GRACE_PERIOD_S))
     note.unlink(missing_ok=True)
     return True
 

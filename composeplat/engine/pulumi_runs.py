@@ -1,8 +1,8 @@
-"""Runs of Pulumi on a stack, with a program of this process or with none.
+"""Run Pulumi on a stack, with a program of this process or without one, and run it again after a temporary failure.
 
-Owns that a run goes on where it broke off: what came in between, a dead process's lock or a cluster that did not
-answer, passes by itself.
-What is made of its events is whoever's who asks for it.
+Owns the decision to run again: after the lock of a dead process, an expired credential, or a cluster that did not
+answer.
+Must not interpret events: the caller's handlers do.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.events import KEEP, Events
 from composeplat.engine.own_processes import is_locked_out
-from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 from composeplat.engine.workspace import broke_off, explain, is_refused
 from composeplat.plan.desired import Plan
 
-#: So often Pulumi is run where something comes in between that passes by itself.
-_MOST_RUNS = 10
-#: So often it is run again where a credential had ended before it was said to.
-_MOST_REFUSALS = 3
-#: For operations that no program is needed for.
-WITHOUT_PROGRAM = ("--exec-kind", "auto.local")
-#: For operations that go on with the rest where a part fails.
-WITHOUT_ASKING = ("--yes", "--skip-preview", "--continue-on-error")
-#: Of more objects than these, Pulumi's state is written once, at the end: after each step it would be most of the time.
-_MOST_CHECKPOINTED = 40
-NOTHING: Mapping[str, str] = {}
+#: The runs of one operation with temporary failures between them.
+_MAX_RUNS = 10
+#: The runs after a credential that expired before its time.
+_MAX_CREDENTIAL_RETRIES = 3
+#: For operations without a program.
+NO_PROGRAM_ARGS = ("--exec-kind", "auto.local")
+#: For operations that continue with the other resources after a failure.
+UNATTENDED_ARGS = ("--yes", "--skip-preview", "--continue-on-error")
+#: For more objects Pulumi writes its state once, at the end: writes after each step would take most of the time.
+_MAX_CHECKPOINTED_OBJECTS = 40
+NO_VARIABLES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class RunHandlers:
-    """Who hears of a run: of each object that Pulumi tells of, and now and then of nothing."""
+    """The callbacks of a run: for each event about a resource, and between events."""
 
-    take: Callable[[str, Events], None] = lambda _urn, _events: None
-    tick: Callable[[], None] = lambda: None
+    on_resource: Callable[[str, Events], None] = lambda _urn, _events: None
+    on_tick: Callable[[], None] = lambda: None
 
 
 _NOBODY = RunHandlers()
 
 
 def prepare(stack: Stack, plan: Plan) -> None:
-    """Put in place what a run with the plan's program needs."""
+    """Prepare a run with the program of a plan."""
     threading.Thread(target=_load_ahead, args=(plan,), daemon=True).start()
     builds = bool(plan.images)
     if builds:
@@ -57,29 +57,29 @@ def prepare(stack: Stack, plan: Plan) -> None:
 
 
 def _load_ahead(plan: Plan) -> None:
-    """Import what the program will use, while the cluster and the command line are waited for."""
+    """Import the modules of the program, while other threads wait for the cluster and the command line."""
     from composeplat.components import program  # noqa: F401, PLC0415 -- loads Pulumi
     from composeplat.components.resource_types import load_classes  # noqa: PLC0415 -- the same
 
     load_classes({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
-def checkpoints(objects: float) -> Mapping[str, str]:
-    """The variables that say how often the state of so many objects is written."""
-    return NOTHING if objects <= _MOST_CHECKPOINTED else {"PULUMI_SKIP_CHECKPOINTS": "true"}
+def checkpoint_variables(objects: float) -> Mapping[str, str]:
+    """The variables that decide how often Pulumi writes the state of so many objects."""
+    return NO_VARIABLES if objects <= _MAX_CHECKPOINTED_OBJECTS else {"PULUMI_SKIP_CHECKPOINTS": "true"}
 
 
 def run_program(
     stack: Stack,
     plan: Plan,
-    words: list[str],
+    args: list[str],
     building: Collection[str],
     *,
     gate: Any = None,
-    listening: RunHandlers = _NOBODY,
-    more: Mapping[str, str] = NOTHING,
-) -> tuple[Events, Ended]:
-    """Run the plan's program under Pulumi; of its images, those of the services named are what all else waits for."""
+    handlers: RunHandlers = _NOBODY,
+    more: Mapping[str, str] = NO_VARIABLES,
+) -> tuple[Events, PulumiResult]:
+    """Run the program of a plan under Pulumi; all objects wait for the images of the services in ``building``."""
     from composeplat.components.program import declare  # noqa: PLC0415 -- loads Pulumi
     from composeplat.engine.inline_program import serve  # noqa: PLC0415 -- the same
 
@@ -93,53 +93,53 @@ def run_program(
         )
 
     with serve(program) as address:
-        return run(stack, [*words, f"--client={address}", "--exec-kind", "auto.inline"], listening, more)
+        return run(stack, [*args, f"--client={address}", "--exec-kind", "auto.inline"], handlers, more)
 
 
 def run(
-    stack: Stack, words: list[str], listening: RunHandlers = _NOBODY, more: Mapping[str, str] = NOTHING
-) -> tuple[Events, Ended]:
-    """Run an operation, and go on with it where what came in between has passed."""
+    stack: Stack, args: list[str], handlers: RunHandlers = _NOBODY, more: Mapping[str, str] = NO_VARIABLES
+) -> tuple[Events, PulumiResult]:
+    """Run an operation, and run it again after a temporary failure."""
     events = Events()
 
     def on_event(event: dict[str, Any]) -> None:
-        urn = events.take(event)
+        urn = events.handle(event)
         if urn:
-            listening.take(urn, events)
+            handlers.on_resource(urn, events)
 
     def on_tick() -> None:
         stack.health.check()
-        listening.tick()
+        handlers.on_tick()
 
-    for number in range(_MOST_RUNS):
+    for number in range(_MAX_RUNS):
         before, events = events, Events()
-        ended = stack.workspace.follow(words, on_event, on_tick, more)
+        result = stack.workspace.follow(args, on_event, on_tick, more)
         _add_done(events, before)
-        if not ended.status or stack.is_interrupted or not _has_passed(stack, events, ended, number):
+        if not result.status or stack.is_interrupted or not _has_passed(stack, events, result, number):
             break
-    return events, ended
+    return events, result
 
 
-def failed(ended: Ended, events: Events) -> ComposeplatError:
-    """Say why a run as a whole has failed."""
+def run_error(result: PulumiResult, events: Events) -> ComposeplatError:
+    """The error of a run that failed as a whole."""
     texts = _texts(events)
-    return explain("\n".join(texts) if texts and not is_locked_out(ended.output) else ended.output)
+    return explain("\n".join(texts) if texts and not is_locked_out(result.output) else result.output)
 
 
-def _has_passed(stack: Stack, events: Events, ended: Ended, number: int) -> bool:
-    """Say whether what was in the way is so no more: a dead process's lock, a credential, a cluster that broke off."""
-    if is_locked_out(ended.output):
-        if stack.workspace.unlock(ended.output):
-            stack.note("broke the lock of a process that is gone")
+def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int) -> bool:
+    """Say whether another run may succeed: after a dead process's lock, an expired credential, or a silent cluster."""
+    if is_locked_out(result.output):
+        if stack.workspace.unlock(result.output):
+            stack.note("removed the lock of a process that has ended")
             return True
         return False
-    text = "\n".join([ended.output, *_texts(events)])
-    if is_refused(text) and number < _MOST_REFUSALS and _is_let_in(stack):
-        stack.note("the cluster refused a credential that had ended; going on with another one")
+    text = "\n".join([result.output, *_texts(events)])
+    if is_refused(text) and number < _MAX_CREDENTIAL_RETRIES and _is_let_in(stack):
+        stack.note("the cluster rejected an expired credential; continuing with a new one")
         return True
     if not broke_off(text):
         return False
-    stack.note("the cluster broke off; going on once it answers")
+    stack.note("the cluster stopped answering; continuing once it answers")
     stack.health.mark_silent()
     while stack.health.silence and not stack.is_interrupted:
         stack.health.check()
@@ -148,7 +148,7 @@ def _has_passed(stack: Stack, events: Events, ended: Ended, number: int) -> bool
 
 
 def _is_let_in(stack: Stack) -> bool:
-    """Say whether the cluster accepts the credentials that there are now."""
+    """Say whether the cluster accepts the present credentials."""
     with Api(stack.target.access) as api:
         try:
             api.get(f"/api/v1/namespaces/{stack.namespace}")
@@ -162,7 +162,7 @@ def _texts(events: Events) -> list[str]:
 
 
 def _add_done(events: Events, before: Events) -> None:
-    """Count what the run before did as well: this one finds it done."""
+    """Add the changes of the previous run: this run finds them done."""
     for urn, change in before.changes.items():
         known = events.changes.get(urn)
         if urn in before.done and change.operation != KEEP and (known is None or known.operation == KEEP):

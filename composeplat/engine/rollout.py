@@ -1,6 +1,7 @@
-"""Services are seen through until all are as they should be, or are known not to come to it.
+"""Wait for a rollout: until all services are ready or have failed, or the deadline has passed.
 
-Owns the waiting: for how long, and what is asked meanwhile. How each service stands is the monitor's to judge.
+Owns the wait: its deadline, and the questions to the cluster during it.
+Must not judge a service: :mod:`~composeplat.engine.monitor` does.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
 from composeplat.system.deadline import Deadline
 
-#: What has just begun may not listen yet.
-_PORT_GRACE = 30.0
-_BETWEEN_PORTS = 0.5
-_LONGEST_REFUSAL = 60.0
+#: A container that has just started may not listen yet.
+_PORT_TIMEOUT_S = 30.0
+_PORT_POLL_INTERVAL_S = 0.5
+_MAX_REFUSAL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Rollout:
     retries: Retries
 
     def handle(self, urn: str, events: Events) -> None:
-        """Note what Pulumi tells; what is spent on building images is no waiting."""
+        """Handle an event about a resource; the deadline starts again after each image build."""
         self.monitor.handle(urn, events, self.watcher.rounds)
         change = events.changes.get(urn) if urn in events.done else None
         if change is not None and change.kind == "Image":
@@ -51,44 +52,44 @@ class Rollout:
         self.retries.report(self.monitor.retries)
 
     def wait(self) -> None:
-        """Wait until every service is as it should be, or is known not to come to it."""
+        """Wait until every service is ready or has failed."""
         for name in self.monitor.chosen:
             self.monitor.applied.setdefault(name, self.watcher.rounds)
         while not self.stack.is_interrupted:
             snapshot, rounds = self.watcher.latest, self.watcher.rounds
             self.monitor.judge_services(snapshot, rounds)
             self.retries.report(self.monitor.retries)
-            if self.monitor.is_over(snapshot, rounds) or self._has_given_up():
+            if self.monitor.is_over(snapshot, rounds) or self._fail_late_services():
                 return
             self.stack.health.check()
             refused_for = time.monotonic() - self.watcher.unreachable_since
-            if self.watcher.unreachable and not self.stack.health.silence and refused_for > _LONGEST_REFUSAL:
-                hint = "what was deployed is noted; run 'platform deploy' again"
+            if self.watcher.unreachable and not self.stack.health.silence and refused_for > _MAX_REFUSAL_S:
+                hint = "the state has what was deployed; run 'platform deploy' again"
                 raise MissingPiece(self.watcher.unreachable, hint)
             self.stack.pause()
 
-    def _has_given_up(self) -> bool:
-        """Give up what has had its time; says whether that is all that was still waited for."""
+    def _fail_late_services(self) -> bool:
+        """Fail the services whose deadline has passed; says whether no other service is waited for."""
         services = {service.name: service for service in self.monitor.plan.services}
         unready = self.monitor.unready(self.watcher.latest)
         late = {name for name in unready if self.deadline.has_passed_for(name)}
         for name in late:
-            # Nobody waits for the end of a job that runs.
+            # A deployment does not wait for the end of a running Job.
             if unready[name].state is not WorkloadState.STARTED or services[name].workload_kind != "Job":
                 self.monitor.fail(name, _timeout(services[name], unready[name], self.deadline.seconds_for(name)))
         return self.deadline.has_passed and late == unready.keys()
 
     def note_outdated(self) -> None:
-        """Say which pods keep the old revision, as their update policy is."""
-        for name, standing in self.monitor.standings(self.watcher.latest).items():
-            if standing.outdated:
-                command = f"kubectl delete pod --namespace {self.stack.namespace} {' '.join(standing.outdated)}"
-                self.stack.note(f"{name}: {describe_outdated_pods(standing.outdated)}, as on-delete says: {command}")
+        """Emit a note for pods that keep the old revision, because of their update policy."""
+        for name, status in self.monitor.statuses(self.watcher.latest).items():
+            if status.outdated:
+                command = f"kubectl delete pod --namespace {self.stack.namespace} {' '.join(status.outdated)}"
+                self.stack.note(f"{name}: {describe_outdated_pods(status.outdated)}, as on-delete says: {command}")
 
-    def ask_ports(self, api: Api) -> None:
-        """See that something listens where endpoints lead: without a health check nobody else would."""
-        until = self.deadline.at_most(_PORT_GRACE)
-        for service, endpoint, port in self._led_to():
+    def check_ports(self, api: Api) -> None:
+        """Fail services without a health check if nothing listens on the port of an endpoint."""
+        until = self.deadline.at_most(_PORT_TIMEOUT_S)
+        for service, endpoint, port in self._endpoint_ports():
             pod = self._pod_nobody_answers_in(api, service, port, until)
             if pod:
                 self.monitor.fail(
@@ -106,20 +107,20 @@ class Rollout:
                 )
 
     def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: Deadline) -> str:
-        """Give the pod, once its time is over; nothing where someone answers, or there is no pod to ask."""
+        """The pod, if its port does not answer in time; empty if it answers, or without a pod."""
         while not self.stack.is_interrupted:
             snapshot = self.watcher.latest
-            standing = workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
-            pods = () if standing.waits_for_outdated else standing.pods
+            status = workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            pods = () if status.waits_for_outdated else status.pods
             if not pods or probe_port(api, self.stack.namespace, pods[0], port) is not False:
                 break
             self.monitor.emit(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
             if until.has_passed:
                 return pods[0]
-            time.sleep(_BETWEEN_PORTS)
+            time.sleep(_PORT_POLL_INTERVAL_S)
         return ""
 
-    def _led_to(self) -> Iterable[tuple[ServicePlan, str, int]]:
+    def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, str, int]]:
         plan = self.monitor.plan
         services = {service.name: service for service in plan.services}
         for endpoint in plan.endpoints:
@@ -129,23 +130,25 @@ class Rollout:
                     yield service, endpoint.name, service.container_port(number)
 
 
-def _timeout(service: ServicePlan, standing: ServiceStatus, seconds: float) -> Cause:
-    """A failure for want of time, with the lines of the pod that was waited for."""
+def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cause:
+    """The cause of a service that is late, with the log of its last pod."""
     lacks = "has not completed" if service.workload_kind == "Job" else "is not ready"
-    shown = standing.retry or Cause(
+    shown = status.retry or Cause(
         code=CauseCode.TIMEOUT,
         message="",
-        logs=bool(standing.pods),
-        pod=standing.pods[-1] if standing.pods else "",
+        logs=bool(status.pods),
+        pod=status.pods[-1] if status.pods else "",
         container=service.cluster_name,
     )
-    message = f"{lacks} after {seconds:.0f} s: {standing.message}"
-    return replace(shown, code=CauseCode.TIMEOUT, message=message, hint=shown.hint or "give it longer with --timeout")
+    message = f"{lacks} after {seconds:.0f} s: {status.message}"
+    return replace(
+        shown, code=CauseCode.TIMEOUT, message=message, hint=shown.hint or "give it more time with --timeout"
+    )
 
 
 @contextlib.contextmanager
 def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Rollout]:
-    """See some services of a plan through; what is asked of the cluster all the time ends with the block."""
+    """Start to watch some services of a plan; the watch ends with the block."""
     watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
     monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
     try:

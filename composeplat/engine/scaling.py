@@ -1,9 +1,8 @@
-"""An environment asleep: its workloads scaled to nothing, each remembering how many pods it had.
+"""Sleep: scale the workloads of an environment to zero, and up again in the order of their dependencies.
 
-Owns the one mark of it, an annotation on each workload, and that nothing else is left of it once it is awake.
-Must not know Pulumi: the state is not asked, and stays as it is.
-
-Number and mark go in one request, so that a kill at any moment leaves each workload either awake or remembering.
+Owns the annotation that records the previous number of pods on each workload. Scaling up removes every trace of it.
+Must not know Pulumi: sleep neither reads nor changes the state.
+One request sets the replicas and the annotation, so that a kill at any moment leaves a workload awake or recorded.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase
 from composeplat.system.deadline import Deadline
 
-#: How many pods a workload had before it was put to sleep; a Job has one.
+#: The annotation with the number of pods before sleep; 1 for a Job.
 ASLEEP = f"{OURS}/asleep"
 _TRIES = 10
-_TICK = 0.15
+_POLL_INTERVAL_S = 0.15
 _ENDED = ("Complete", "Failed", "FailureTarget")
 
 
-def remembered(head: Object) -> int | None:
-    """How many pods a workload had before it was put to sleep; none where it is awake."""
+def remembered_replicas(head: Object) -> int | None:
+    """The number of pods of a workload before sleep; none for a workload that is awake."""
     text = (head["metadata"].get("annotations") or {}).get(ASLEEP)
     if text is None:
         return None
@@ -45,9 +44,9 @@ def remembered(head: Object) -> int | None:
 
 
 def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int]:
-    """The workloads of an environment that are asleep, and how many pods each had."""
+    """The sleeping workloads of an environment, each with its number of pods before sleep."""
     found = {
-        key: remembered(head)
+        key: remembered_replicas(head)
         for key, head in live_state.object_metadata.items()
         if key[0] in WORKLOADS and belongs_to(head, environment) and not is_dev_workload(head)
     }
@@ -55,21 +54,21 @@ def sleeping_workloads(live_state: LiveState, environment: str) -> dict[Key, int
 
 
 def sleeping_workloads_of(plan: Plan, live_state: LiveState, services: Collection[str]) -> list[Key]:
-    """Of some services of a plan, the workloads that are asleep."""
-    workloads = {one.workload for one in plan.services if one.name in services}
+    """The sleeping workloads of some services of a plan."""
+    workloads = {service.workload for service in plan.services if service.name in services}
     return [key for key in sleeping_workloads(live_state, plan.environment) if key in workloads]
 
 
 def can_sleep(workload: Object) -> bool:
-    """Say whether there is something to take away: a Job that has ended has no pods, nor has one of no replicas."""
+    """Say whether a workload has pods to remove: a finished Job has none, nor has a workload without replicas."""
     if "deletionTimestamp" in workload["metadata"] or read_replicas(workload) == 0:
         return False
     conditions = workload.get("status", {}).get("conditions") or []
     return not any(one["type"] in _ENDED and one["status"] == "True" for one in conditions)
 
 
-def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object]:
-    """The workloads of an environment, but for development containers."""
+def read_workloads(api: Api, namespace: str, environment: str) -> dict[Key, Object]:
+    """Read the workloads of an environment, except dev workloads."""
     found = {}
     for kind in WORKLOADS:
         for item in api.items(kind_path(KINDS[kind], kind, namespace) + environment_selector(environment)):
@@ -78,8 +77,8 @@ def workloads_of(api: Api, namespace: str, environment: str) -> dict[Key, Object
     return found
 
 
-def pods_left(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
-    """How many pods of an environment have not ended, but for those of some services, by their cluster names."""
+def count_pods(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
+    """Count the pods of an environment that have not ended, except those of some services, by cluster name."""
     pods = api.items(kind_path("v1", "Pod", namespace) + environment_selector(environment))
     return sum(
         belongs_to(pod, environment)
@@ -95,43 +94,43 @@ def scale_down(api: Api, namespace: str, key: Key, replicas: int) -> None:
 
 
 def scale_up(api: Api, namespace: str, key: Key, replicas: int) -> None:
-    """Give a workload its pods back, unless someone has given it some, and leave no sign that it was asleep."""
+    """Scale a workload up, unless someone else has, and remove every trace of its sleep."""
     path = api_path(key[0], namespace, key[1])
     change: Object = {"metadata": {"annotations": {ASLEEP: None}}}
     if replicas and read_replicas(api.get(path)) == 0:
         change |= replicas_patch(key[0], replicas)
     api.patch(path, change)
-    forget_scaling(api, path)
+    remove_scaling_owner(api, path)
 
 
-def note_awake(api: Api, namespace: str, key: Key, *, surely: bool) -> None:
-    """Take the mark from a workload that something else has woken."""
+def remove_sleep_mark(api: Api, namespace: str, key: Key, *, is_certain: bool) -> None:
+    """Remove the annotation from a workload that something else scaled up."""
     path = api_path(key[0], namespace, key[1])
     live = api.find(path)
-    if live is not None and remembered(live) is not None and (surely or read_replicas(live)):
+    if live is not None and remembered_replicas(live) is not None and (is_certain or read_replicas(live)):
         api.patch(path, {"metadata": {"annotations": {ASLEEP: None}}})
-        forget_scaling(api, path)
+        remove_scaling_owner(api, path)
 
 
-def forget_scaling(api: Api, path: str) -> None:
-    """Leave no owner of the number of pods behind: plain Pulumi would be told of a conflict."""
+def remove_scaling_owner(api: Api, path: str) -> None:
+    """Remove the field manager that owns the replicas: it would be a conflict for plain Pulumi."""
     for _ in range(_TRIES):
         live = api.get(path)
         fields = live["metadata"].get("managedFields") or []
-        kept = [one for one in fields if not is_of_sleep(one)]
+        kept = [entry for entry in fields if not is_sleep_entry(entry)]
         if not kept or kept == fields:
             return
         version = live["metadata"]["resourceVersion"]
         try:
             api.patch(path, {"metadata": {"managedFields": kept, "resourceVersion": version}})
         except ApiError as error:
-            # Its controller has written meanwhile.
+            # A controller has changed the workload since it was read.
             if error.status != http.client.CONFLICT:
                 raise
 
 
-def is_of_sleep(entry: Object) -> bool:
-    """Say whether an entry of an object's managed fields owns nothing but what sleeping and waking set."""
+def is_sleep_entry(entry: Object) -> bool:
+    """Say whether an entry of the managed fields owns nothing but the fields that sleep sets."""
     if entry.get("operation") != "Update" or entry.get("subresource"):
         return False
     fields: Mapping[str, Any] = entry.get("fieldsV1") or {}
@@ -146,7 +145,7 @@ def is_of_sleep(entry: Object) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class WakeUp:
-    """Wake services, each as soon as what it depends on meets its condition."""
+    """Scales services up, each as soon as its dependencies meet their conditions."""
 
     plan: Plan
     api: Api
@@ -154,18 +153,18 @@ class WakeUp:
     watcher: Watcher
     deadline: Deadline
     check: Callable[[], None]
-    """Is called now and then; it raises where there is no going on."""
+    """Called regularly; raises if the wake-up can't continue."""
     asleep: dict[str, tuple[Key, int]]
-    """Service -> its workload, and how many pods that had."""
+    """Service -> its workload, and its number of pods before sleep."""
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _begun: int = 0
 
     def run(self, *, in_order: bool) -> None:
-        """Wake all, or all whose dependencies come to what they must; those that don't wake are told as failures."""
+        """Wake all services, or those whose dependencies meet their conditions; the others are failures."""
         self._services = {service.name: service for service in self.plan.services}
         self._begun = self.watcher.rounds
         while self.asleep:
-            for name in [one for one in self._services if one in self.asleep]:
+            for name in [service for service in self._services if service in self.asleep]:
                 if not in_order or self._may_wake(name):
                     self._wake(name)
             held = {name for name in self.asleep if name in self.monitor.causes}
@@ -173,11 +172,11 @@ class WakeUp:
                 return
             for name in self.asleep.keys() - held:
                 if self.deadline.has_passed_for(name):
-                    words = f"still waits after {self.deadline.seconds_for(name):.0f} s, and sleeps on"
-                    cause = Cause(code=CauseCode.TIMEOUT, message=words, hint="give it longer with --timeout")
+                    message = f"still waits after {self.deadline.seconds_for(name):.0f} s, and stays asleep"
+                    cause = Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
                     self.monitor.fail(name, cause)
             self.check()
-            time.sleep(_TICK)
+            time.sleep(_POLL_INTERVAL_S)
 
     def _wake(self, name: str) -> None:
         key, replicas = self.asleep.pop(name)
@@ -194,18 +193,18 @@ class WakeUp:
         if edge.dependency in self.asleep:
             cause = self.monitor.causes.get(edge.dependency)
             if cause is not None and edge.required:
-                self._hold(edge, "which sleeps on")
+                self._hold(edge, "which stays asleep")
             return cause is not None and not edge.required
         snapshot, rounds = self.watcher.latest, self.watcher.rounds
-        # A view from before it was woken shows it as it was.
+        # An older snapshot shows the dependency before it was woken.
         if snapshot is None or rounds <= self.monitor.applied.get(edge.dependency, self._begun) + 1:
             return False
         dependency = self._services[edge.dependency]
-        standing = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
-        if standing.state is WorkloadState.ABSENT:
-            # It is not deployed, so there is nothing to wait for.
+        status = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
+        if status.state is WorkloadState.ABSENT:
+            # The dependency is not deployed, so there is nothing to wait for.
             return True
-        state = dependency_state(standing, edge.condition, self._silent_port(dependency, edge, standing))
+        state = dependency_state(status, edge.condition, self._silent_port(dependency, edge, status))
         if state.cause is not None:
             self.monitor.fail(edge.dependency, state.cause)
         if state.clause and edge.required:
@@ -217,16 +216,16 @@ class WakeUp:
     def _hold(self, edge: Edge, why: str) -> None:
         self.monitor.fail(edge.service, dependency_cause(edge.dependency, why))
 
-    def _silent_port(self, dependency: ServicePlan, edge: Edge, standing: ServiceStatus) -> int | None:
-        """The port that has to answer and does not; none where none has to, or it does."""
+    def _silent_port(self, dependency: ServicePlan, edge: Edge, status: ServiceStatus) -> int | None:
+        """The port that should answer and does not; none if none should, or it answers."""
         port = dependency.port_to_probe(edge.condition)
-        pod = pod_to_probe(standing, edge.condition)
+        pod = pod_to_probe(status, edge.condition)
         if port is None or not pod:
             return None
         return port if probe_port(self.api, self.plan.namespace, pod, port) is False else None
 
 
-def services_of(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:
-    """Workload -> the service it is of; one that the definition does not have any more goes by its own name."""
-    known = {one.cluster_name: one.name for one in plan.services}
+def service_names(plan: Plan, keys: Collection[Key]) -> dict[Key, str]:
+    """Workload -> the name of its service; a workload that has left the definition keeps its own name."""
+    known = {service.cluster_name: service.name for service in plan.services}
     return {key: known.get(key[1], key[1]) for key in keys}

@@ -1,8 +1,8 @@
-"""An environment's stack while something is done to it.
+"""A stack during an operation.
 
-Owns what all operations stand on: the lock, whether the cluster answers, whether the user has interrupted, and that the
-state is of the cluster that is meant.
-Must not know what is done: that is the operations'.
+Owns the common ground of all operations: the lock, the health of the cluster, interrupts, and the check that the state
+belongs to the target cluster.
+Must not know the operations: they are :mod:`~composeplat.engine.operations`'.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from composeplat.engine.pulumi_process import Interrupted, Interrupts
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
 
-_TICK = 0.1
+_POLL_INTERVAL_S = 0.1
 
 
 @dataclass(slots=True, kw_only=True)
 class Stack:
-    """One environment in a namespace of a cluster, and who hears of what is done to it."""
+    """One environment in a namespace of a cluster, and the handlers of an operation's messages."""
 
     environment_name: str
     namespace: str
@@ -39,13 +39,13 @@ class Stack:
     variables: Mapping[str, str]
     """Those of the process."""
     claim: Claim | None = None
-    """Which project it is made from, where that is known: the doors without a command line don't say."""
+    """The project of this run; none if it is unknown, as in plain Pulumi."""
     origins: Origins | None = None
-    """Where the parts of the definition stand, for messages about them."""
+    """The places of the definition's parts, for messages about them."""
     listener: Listener = field(default=lambda _: None)
     note: Callable[[str], None] = field(default=lambda _: None)
     warn: Callable[[Failure], None] = field(default=lambda _: None)
-    """Is told of failures that are not final."""
+    """Called for failures that are not final."""
     interrupts: Interrupts = field(default_factory=Interrupts)
     health: HealthMonitor = field(init=False)
     _workspace: Workspace | None = None
@@ -55,7 +55,7 @@ class Stack:
 
     @property
     def workspace(self) -> Workspace:
-        """Its place on this machine; the cluster is asked who it is, so not before it is needed."""
+        """The workspace on this machine; made on first use, since it asks the cluster for its identity."""
         if self._workspace is None:
             self._workspace = Workspace(
                 environment_name=self.environment_name,
@@ -71,8 +71,8 @@ class Stack:
         return self.workspace.read_state() or {}
 
     @contextlib.contextmanager
-    def held(self, what: str) -> Iterator[None]:
-        """Keep others from it meanwhile, and have the cluster asked all the time whether it is there."""
+    def lock(self, what: str) -> Iterator[None]:
+        """Hold the lock of the stack, and watch the health of the cluster."""
         with self.workspace.lock(what), self.health:
             yield
 
@@ -84,16 +84,16 @@ class Stack:
         if self.is_interrupted:
             raise Interrupted("interrupted", hint)
 
-    def go_on(self) -> None:
-        """Go on, unless the user has interrupted, or the cluster has been silent for too long."""
+    def check_can_continue(self) -> None:
+        """Raise if the user has interrupted, or the cluster has not answered for too long."""
         self.stop_if_interrupted()
         self.health.check()
 
     def pause(self) -> None:
-        """Let a moment pass, in which something may come about."""
-        time.sleep(_TICK)
+        """Sleep for a moment between two checks."""
+        time.sleep(_POLL_INTERVAL_S)
 
-    def not_deployed(self) -> ComposeplatError:
+    def not_deployed_error(self) -> ComposeplatError:
         return ComposeplatError(
             f"environment '{self.environment_name}' is not deployed in namespace '{self.namespace}'", "platform deploy"
         )
@@ -105,7 +105,7 @@ class Stack:
             check_record(api, self.claim, self.environment_name, self.namespace, command=command)
 
     def notice_of_other_project(self) -> str:
-        """What to tell who only looks at an environment that was made from another project."""
+        """The notice for a command that only reads an environment of another project."""
         with Api(self.target.access) as api:
             return notice_of_other(api, self.claim, self.environment_name, self.namespace)
 

@@ -1,7 +1,6 @@
-"""Which cluster an operation is about, and what goes without saying there.
+"""The target cluster of an operation, and its defaults for domain and registry.
 
-Owns the choice between the kubeconfig's cluster and the local one; nothing here connects, but for starting the local
-cluster where that is asked for.
+Owns the choice between the kubeconfig's cluster and the local one. It does not connect; it may start the local cluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""One stack on this machine: its folder, its lock, its state, and the variables that Pulumi is run with.
+"""The workspace of one stack on this machine: its folder, lock and state, and the variables of Pulumi's environment.
 
-Owns what makes a stack fit to be operated on: programs and plugins in place, settings written, leftovers of a killed
-run ended, and a state that can be read.
+Owns the preparation of a stack for an operation: programs and plugins are in place, settings are written, processes of
+a killed run have ended, and the state can be read.
+Must not know the operation: it lends the lock and the state to any of them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.backend import Backend, DataFolder, find_backend, find_data_folder, writing
 from composeplat.engine.own_processes import OwnProcesses, is_locked_out, lock_holders
-from composeplat.engine.pulumi_process import Ended, Event, Interrupts, Runner, end_leftovers, read_note
+from composeplat.engine.pulumi_process import Event, Interrupts, PulumiResult, PulumiRunner, end_leftovers, read_note
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.system.locks import Locked, try_lock
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
-_KEPT_STATES = 10
+_MAX_STATES = 10
 _PATHS = (
     "PULUMI_CONFIG_PASSPHRASE_FILE",
     "DOCKER_CONFIG",
@@ -41,7 +42,7 @@ _PLUGINS = {"kubernetes": KUBERNETES_PROVIDER, "docker-build": DOCKER_BUILD_PROV
 
 
 class Busy(ComposeplatError):
-    """Another operation is under way on the same stack."""
+    """Another operation is running on the same stack."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,10 +57,10 @@ class Workspace:
     backend: Backend = field(init=False)
     cluster: str = field(init=False)
     folder: Path = field(init=False)
-    runner: Runner = field(init=False)
+    runner: PulumiRunner = field(init=False)
     was_cut_off: bool = False
     _read: list[dict[str, Any] | None] = field(default_factory=list)
-    """The state, where it has been read and nothing has been run since that may have changed it."""
+    """The state, if it was read and no run has changed it since."""
 
     def __post_init__(self) -> None:
         self.cluster = self.target.identity()
@@ -83,11 +84,11 @@ class Workspace:
         with writing(self.folder):
             variables = self._variables(program)
             write_private(self.folder / "Pulumi.yaml", json.dumps(project, indent=1) + "\n")
-        self.runner = Runner(program=program, folder=self.folder, variables=variables, interrupts=self.interrupts)
+        self.runner = PulumiRunner(program=program, folder=self.folder, variables=variables, interrupts=self.interrupts)
 
     def _variables(self, program: Path) -> dict[str, str]:
         passed = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_K8S_")}
-        # Pulumi is run in another folder than we are.
+        # Pulumi runs in another folder, so relative paths have to become absolute.
         passed.update({key: os.path.abspath(passed[key]) for key in _PATHS if passed.get(key)})
         return {
             **passed,
@@ -108,7 +109,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def lock(self, what: str) -> Iterator[None]:
-        """Hold the stack; the kernel lets go of the lock when its holder ends, however that happens."""
+        """Hold the lock of the stack; the kernel releases it when this process ends, however it ends."""
         with contextlib.ExitStack() as held:
             with writing(self.folder):
                 self._take_lock(what, held)
@@ -139,25 +140,25 @@ class Workspace:
     def _busy(self, path: Path) -> Busy:
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
-            who = f"process {held['pid']} has been at '{held['what']}' since {held['since']}"
+            who = f"process {held['pid']} has been running '{held['what']}' since {held['since']}"
         except (OSError, ValueError, KeyError):
-            who = "another process holds it"
+            who = "another process holds the lock"
         return Busy(
             f"environment '{self.environment_name}' in namespace '{self.namespace}' is busy: {who}",
-            "wait until it has ended, then run this again",
+            "wait until it has finished, then run this again",
         )
 
     # the state
 
     @property
     def state_file(self) -> Path | None:
-        """The state of this stack, where it is a file of this machine."""
+        """The file with the state of this stack; none if the backend has no files here."""
         if self.backend.folder is None:
             return None
         return self.backend.folder / ".pulumi" / "stacks" / self.environment_name / f"{self.namespace}.json"
 
     def _mend_state(self) -> None:
-        """Keep a copy of a sound state; put the last copy back in the place of one that can't be read."""
+        """Back up a readable state; restore the last backup of an unreadable one."""
         path = self.state_file
         if path is None or not path.exists():
             return
@@ -173,7 +174,7 @@ class Workspace:
             return
         if not known or known[-1].read_text(encoding="utf-8") != content:
             write_private(copies / f"{time.time_ns()}.json", content)
-            for old in known[: -_KEPT_STATES + 1]:
+            for old in known[: -_MAX_STATES + 1]:
                 old.unlink(missing_ok=True)
 
     @staticmethod
@@ -200,14 +201,14 @@ class Workspace:
             path.replace(broken)
 
     def follow(
-        self, words: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
-    ) -> Ended:
+        self, args: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
+    ) -> PulumiResult:
         """Run an operation of Pulumi, which may change the state."""
         self._read.clear()
-        return self.runner.follow(words, on_event, on_tick, more)
+        return self.runner.follow(args, on_event, on_tick, more)
 
     def read_state(self) -> dict[str, Any] | None:
-        """The deployment that the state holds; none where the stack was never made."""
+        """The deployment in the state; none if the stack does not exist."""
         if not self._read:
             self._read.append(self._load_state())
         return self._read[0]
@@ -219,7 +220,7 @@ class Workspace:
                 return None
             checkpoint: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["checkpoint"]
             return checkpoint.get("latest") or {}
-        exported = self.runner.ask("stack", "export", "--stack", self.namespace)
+        exported = self.runner.query("stack", "export", "--stack", self.namespace)
         if exported.status:
             if re.search(r"no stack named|not found", exported.output):
                 return None
@@ -228,13 +229,13 @@ class Workspace:
         return found
 
     def make_stack(self) -> None:
-        """Make the stack, and write the salt of its secrets where Pulumi looks for it."""
+        """Create the stack, and write the salt of its secrets where Pulumi looks for it."""
         settings = self.folder / f"Pulumi.{self.namespace}.yaml"
         state = self.read_state()
         if state is None:
             with writing(settings):
                 settings.unlink(missing_ok=True)
-            made = self.runner.change("stack", "init", "--stack", self.namespace)
+            made = self.runner.run_locked("stack", "init", "--stack", self.namespace)
             self._read.clear()
             if made.status and "already exists" not in made.output:
                 raise explain(made.output)
@@ -244,7 +245,7 @@ class Workspace:
                 write_private(settings, f"encryptionsalt: {salt}\n" if salt else "{}\n")
 
     def salt(self) -> str:
-        """The salt of the secrets in the state, for whoever runs plain Pulumi on it; empty where there is none."""
+        """The salt of the secrets in the state, for plain Pulumi; empty without one."""
         try:
             text = (self.folder / f"Pulumi.{self.namespace}.yaml").read_text(encoding="utf-8")
         except OSError:
@@ -253,7 +254,7 @@ class Workspace:
         return found[1] if found else ""
 
     def drop_pending(self, state: dict[str, Any]) -> None:
-        """Take out operations that a kill cut off: what they made is found by its labels, and Pulumi warns for ever."""
+        """Remove pending operations, which a kill leaves: Pulumi would warn for ever, and labels find their objects."""
         if not state.get("pending_operations"):
             return
         sound = {"version": 3, "deployment": {**state, "pending_operations": []}}
@@ -261,9 +262,9 @@ class Workspace:
         with writing(path):
             write_private(path, json.dumps(sound))
         try:
-            done = self.runner.change("stack", "import", "--stack", self.namespace, "--file", str(path))
+            done = self.runner.run_locked("stack", "import", "--stack", self.namespace, "--file", str(path))
             if done.status and self.unlock(done.output):
-                done = self.runner.change("stack", "import", "--stack", self.namespace, "--file", str(path))
+                done = self.runner.run_locked("stack", "import", "--stack", self.namespace, "--file", str(path))
         finally:
             path.unlink(missing_ok=True)
             self._read.clear()
@@ -281,7 +282,7 @@ class Workspace:
             return False
         if not self._own_processes.have_left(holders, state_is_private=self._has_private_state):
             return False
-        return self.runner.change("cancel", "--yes", "--stack", self.namespace).status == 0
+        return self.runner.run_locked("cancel", "--yes", "--stack", self.namespace).status == 0
 
     @property
     def _has_private_state(self) -> bool:
@@ -300,7 +301,7 @@ _NO_ANSWER = re.compile(
 )
 
 
-#: How the provider tells of a credential that the API server did not accept; registries say it in other words.
+#: How the provider tells of a credential that the API server did not accept; registries use other words.
 _REFUSED = re.compile(
     r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
     r"|the server has asked for the client to provide credentials"
@@ -308,17 +309,17 @@ _REFUSED = re.compile(
 
 
 def is_refused(output: str) -> bool:
-    """Say whether Pulumi failed as its credential had ended: it has another the next time that it is run."""
+    """Say whether Pulumi failed because its credential had expired: the next run gets a new one."""
     return _REFUSED.search(output) is not None
 
 
 def broke_off(output: str) -> bool:
-    """Say whether Pulumi failed as the cluster did not answer, so that it may as well go on once that does."""
+    """Say whether Pulumi failed because the cluster did not answer: another run may continue once it does."""
     return _NO_ANSWER.search(output) is not None
 
 
 def explain(output: str) -> ComposeplatError:
-    """Say in a sentence what Pulumi could not do."""
+    """Explain a failure of Pulumi in a sentence."""
     text = " ".join(line.strip().removeprefix("error: ") for line in output.splitlines() if line.strip())
     if re.search(r"incorrect passphrase|passphrase must be set", text):
         return MissingPiece(
@@ -337,20 +338,22 @@ def explain(output: str) -> ComposeplatError:
     if (failure := _explain_cluster(text)) is not None:
         return failure
     if re.search(r"no space left on device", text):
-        return ComposeplatError("the state can't be written: the disk is full", "make room, then run this again")
+        return ComposeplatError("the state can't be written: the disk is full", "free some space, then run this again")
     if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):
-        return MissingPiece("the backend of the state wants a login", "pulumi login, or set PULUMI_ACCESS_TOKEN")
+        return MissingPiece("the state backend requires a login", "pulumi login, or set PULUMI_ACCESS_TOKEN")
     if re.search(r"permission denied|read-only file system", text):
         return ComposeplatError(f"the state can't be written: {text[:300]}")
     return ComposeplatError(f"Pulumi failed: {text[-600:]}")
 
 
 def _explain_cluster(text: str) -> MissingPiece | None:
-    """Say in a sentence that the cluster was the cause, where it was."""
+    """Explain a failure of the cluster in a sentence; none if the cluster is not the cause."""
     if is_refused(text):
         return MissingPiece(
             "the cluster does not accept the credentials that the kubeconfig gives Pulumi", "kubectl auth whoami"
         )
     if broke_off(text):
-        return MissingPiece(f"the cluster broke off: {text[-600:]}", "see whether it answers, then run this again")
+        return MissingPiece(
+            f"the cluster stopped answering: {text[-600:]}", "check that it answers, then run this again"
+        )
     return None

@@ -241,12 +241,12 @@ def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
     """A note of the engine is a line, without what is confidential."""
 
     def act(stack: Stack, *_: Any) -> Came:
-        stack.note("made namespace hunter2")
+        stack.note("created namespace hunter2")
         return Came()
 
     seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)
 
-    assert "made namespace [secret]\n" in seam.platform(*words_of("deploy")).stderr
+    assert "created namespace [secret]\n" in seam.platform(*words_of("deploy")).stderr
 
 
 # preview --------------------------------------------------------------------------------------------------------------

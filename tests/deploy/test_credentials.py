@@ -187,7 +187,7 @@ def test_a_plugin_that_says_too_much(environment: Environment, tmp_path: Path, a
     done = environment.deploy(f"services:\n  slow: {{{app}, {slow}}}\n  after: {{{app}, {after}}}\n")
 
     done.expect()
-    assert "the cluster refused a credential that had ended; going on with another one" in done.stderr
+    assert "the cluster rejected an expired credential; continuing with a new one" in done.stderr
     assert len(environment.pods()) == 2
 
 

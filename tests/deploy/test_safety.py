@@ -96,7 +96,7 @@ def test_interrupted(environment: Environment) -> None:
 
     assert process.returncode == 130, said
     assert time.monotonic() - began < 20
-    assert "goes on from there" in said
+    assert "continues from there" in said
     assert environment.state().get("pending_operations", []) == []
     environment.deploy(HEAD + "  slow: *app\n  web: *app\n").expect()
 
@@ -109,7 +109,7 @@ def test_two_at_once(environment: Environment) -> None:
     second = environment.platform("deploy").expect(1)
     _, said = first.communicate(timeout=100)
 
-    assert f"is busy: process {first.pid} has been at 'deploy' since" in second.stderr
+    assert f"is busy: process {first.pid} has been running 'deploy' since" in second.stderr
     assert first.returncode == 0, said
     environment.platform("preview", "--expect-no-changes").expect()
 

@@ -559,7 +559,7 @@ def test_lock_of_a_run_of_ours_whose_number_was_given_anew(environment: Environm
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
-        pytest.param(signal.SIGINT, "made namespace", id="ctrl-c-before"),
+        pytest.param(signal.SIGINT, "created namespace", id="ctrl-c-before"),
         pytest.param(signal.SIGTERM, "app-0: applying", id="sigterm-applying"),
     ],
 )
@@ -584,7 +584,7 @@ def test_terminated_while_waiting(environment: Environment) -> None:
     running.process.terminate()
     ran = running.end(30).expect(130)
 
-    assert "goes on from there" in ran.stderr
+    assert "continues from there" in ran.stderr
     assert pending(environment) == []
     assert_sound(environment)
 

@@ -99,7 +99,7 @@ def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_p
 
 def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
     """Without builders, Docker and local cluster, it is said what would help."""
-    with pytest.raises(MissingPiece, match=r"^nothing is there that builds images"):
+    with pytest.raises(MissingPiece, match=r"^no builder for images"):
         builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
 
 

@@ -11,7 +11,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine import deletion
-from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers
+from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers
 from composeplat.engine.preflight import LiveState
 from composeplat.engine.stack import Stack
 from composeplat.engine.target import Target
@@ -79,7 +79,7 @@ THERE = LiveState(object_metadata={("Job", "task"): {"metadata": {"name": "task"
 def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: Stack) -> None:
     """The server is asked with the whole manifest, lists and all, and the name an image will have."""
     server.answers[JOB] = Answer(b"{}")
-    clear_the_way(stack, api, plan(manifest()), THERE, {})
+    delete_conflicting(stack, api, plan(manifest()), THERE, {})
     (sent,) = (json.loads(one.body) for one in server.asked if one.method == "PATCH")
 
     assert sent["spec"]["template"]["spec"]["containers"] == [
@@ -93,7 +93,7 @@ def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, s
     """Only what the server refuses to make what is wanted is deleted."""
     server.first = [refusal(status, "no")]
     server.answers[JOB] = GONE
-    clear_the_way(stack, api, plan(manifest()), THERE, {})
+    delete_conflicting(stack, api, plan(manifest()), THERE, {})
 
     assert asked(server, "DELETE") == deleted
 
@@ -109,7 +109,7 @@ def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, s
 def test_what_need_not_go_is_left(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
     """What the state knows Pulumi replaces, and what can be changed is changed."""
     live_state = LiveState(object_metadata={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
-    clear_the_way(stack, api, plan(manifest(kind)), live_state, state)
+    delete_conflicting(stack, api, plan(manifest(kind)), live_state, state)
 
     assert server.asked == []
 
@@ -127,13 +127,13 @@ def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkey
 
 def test_what_does_not_go(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """What something holds is told, and how to see by what."""
-    monkeypatch.setattr(deletion, "_GONE_WITHIN", 0.0)
+    monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.0)
     monkeypatch.setattr(Stack, "pause", lambda _: None)
     server.otherwise = Answer(json.dumps(manifest(), default=str).encode())
-    with pytest.raises(ComposeplatError, match="Job 'task' of before is not gone after 0 s") as caught:
+    with pytest.raises(ComposeplatError, match="Job 'task' of before still exists after 0 s") as caught:
         delete(stack, api, [("Job", "task")], "of before")
 
-    assert caught.value.hint == f"see what holds it: kubectl -n {NAMESPACE} describe job task"
+    assert caught.value.hint == f"look for its finalizers: kubectl -n {NAMESPACE} describe job task"
 
 
 def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
@@ -151,5 +151,5 @@ def test_leftovers(server: Server, api: Api, stack: Stack) -> None:
     claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
     server.answers[claims] = given({"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "labels": LABELS}})
 
-    assert remove_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
+    assert delete_leftovers(stack, api, plan(manifest())) == ["Job/stray"]
     assert asked(server, "DELETE") == [f"{JOBS}/stray"]

@@ -16,11 +16,11 @@ from composeplat.engine.events import (
     Change,
     Difference,
     Events,
+    describe_differences,
     kind_of,
     look_up,
     names_of,
     parts_of,
-    reasons,
     show,
 )
 
@@ -103,7 +103,7 @@ def told(*events: dict[str, Any]) -> Events:
     """What is known after these events."""
     seen = Events()
     for event in events:
-        seen.take(event)
+        seen.handle(event)
     return seen
 
 
@@ -114,11 +114,11 @@ def test_create() -> None:
     """An object that is made is a change without differences; it is done when its outputs are there."""
     events = Events()
 
-    assert events.take(before("create", WORKLOAD, new=deployment())) == WORKLOAD
-    assert (set(), {"create": 1}) == (events.done, events.counted())
-    assert events.take(after("create", WORKLOAD, new=deployment())) == WORKLOAD
+    assert events.handle(before("create", WORKLOAD, new=deployment())) == WORKLOAD
+    assert (set(), {"create": 1}) == (events.done, events.count_operations())
+    assert events.handle(after("create", WORKLOAD, new=deployment())) == WORKLOAD
     assert {WORKLOAD} == events.done
-    assert [Change(operation=CREATE, urn=WORKLOAD, kind="Deployment", name="web")] == events.changing
+    assert [Change(operation=CREATE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
 
 
 def test_update() -> None:
@@ -141,7 +141,7 @@ def test_update() -> None:
                 Difference(path="spec.template.spec.containers[0].image", old="nginx:1", new="nginx:2"),
             ),
         )
-    ] == events.changing
+    ] == events.effective_changes
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_is_for_pulumi_alone_is_no_change(path: str) -> None:
     """An update that only tells Pulumi how to go about an object leaves the object as it is."""
     events = told(before("update", WORKLOAD, old=deployment(), new=deployment(), diff={path: "add"}))
 
-    assert (events.changing, events.counted()) == ([], {"same": 1})
+    assert (events.effective_changes, events.count_operations()) == ([], {"same": 1})
 
 
 def test_same() -> None:
@@ -164,7 +164,7 @@ def test_same() -> None:
 
     events = told(event)
 
-    assert (events.changing, events.counted()) == ([], {"same": 1})
+    assert (events.effective_changes, events.count_operations()) == ([], {"same": 1})
     assert events.changes[WORKLOAD].operation == KEEP
 
 
@@ -190,7 +190,7 @@ def test_replace(order: list[str]) -> None:
 
     events = told(*(steps[name] for name in order))
 
-    assert events.counted() == {"replace": 1}
+    assert events.count_operations() == {"replace": 1}
     assert [
         Change(
             operation=REPLACE,
@@ -202,14 +202,14 @@ def test_replace(order: list[str]) -> None:
                 Difference(path="spec.selector.matchLabels.a", old="x", new="y", replaces=True),
             ),
         )
-    ] == events.changing
+    ] == events.effective_changes
 
 
 def test_delete() -> None:
     """What is deleted is named by what it was."""
     events = told(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
 
-    assert [Change(operation=DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.changing
+    assert [Change(operation=DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
 
 
 def test_a_deleted_claim_is_kept() -> None:
@@ -218,7 +218,7 @@ def test_a_deleted_claim_is_kept() -> None:
 
     assert [
         Change(operation=DELETE, urn=CLAIM, kind="PersistentVolumeClaim", name="data", kept=True)
-    ] == events.changing
+    ] == events.effective_changes
 
 
 def test_a_replaced_claim_is_not_kept() -> None:
@@ -230,7 +230,7 @@ def test_a_replaced_claim_is_not_kept() -> None:
         before("create-replacement", CLAIM, old=claim("2Gi"), new=claim("1Gi"), diff=diff),
     )
 
-    assert [(change.operation, change.kept) for change in events.changing] == [(REPLACE, False)]
+    assert [(change.operation, change.kept) for change in events.effective_changes] == [(REPLACE, False)]
 
 
 @pytest.mark.parametrize("urn", [STACK, SERVICE, PROVIDER])
@@ -238,16 +238,16 @@ def test_no_object(urn: str) -> None:
     """The stack, components and providers are no changes, though they have their steps."""
     events = Events()
 
-    assert events.take(before("create", urn, new={})) == urn
-    assert events.take(after("create", urn, new={})) == urn
-    assert ({}, {urn}) == (events.counted(), events.done)
+    assert events.handle(before("create", urn, new={})) == urn
+    assert events.handle(after("create", urn, new={})) == urn
+    assert ({}, {urn}) == (events.count_operations(), events.done)
 
 
 def test_an_image() -> None:
     """An image has no metadata: it goes by its resource's name."""
     events = told(before("create", IMAGE, new={"tags": ["localhost/shop-web"], "push": True}))
 
-    assert [Change(operation=CREATE, urn=IMAGE, kind="Image", name="shop-image/web")] == events.changing
+    assert [Change(operation=CREATE, urn=IMAGE, kind="Image", name="shop-image/web")] == events.effective_changes
 
 
 @pytest.mark.parametrize("operation", ["read", "remove-pending-replace", "of-a-later-engine"])
@@ -255,7 +255,7 @@ def test_other_operations(operation: str) -> None:
     """What changes nothing that is ours is passed over."""
     events = told(before(operation, WORKLOAD, old=deployment(), new=deployment(2)))
 
-    assert (events.changing, events.counted()) == ([], {})
+    assert (events.effective_changes, events.count_operations()) == ([], {})
 
 
 def test_failed() -> None:
@@ -263,8 +263,8 @@ def test_failed() -> None:
     events = told(before("create", WORKLOAD, new=deployment()))
     failed = step("resOpFailedEvent", "create", WORKLOAD, new=deployment())
 
-    assert events.take(failed) == WORKLOAD
-    assert ({WORKLOAD}, set(), {"create": 1}) == (events.failed, events.done, events.counted())
+    assert events.handle(failed) == WORKLOAD
+    assert ({WORKLOAD}, set(), {"create": 1}) == (events.failed, events.done, events.count_operations())
 
 
 def test_counted() -> None:
@@ -277,8 +277,8 @@ def test_counted() -> None:
         before("same", WORKLOAD, old=deployment(), new=deployment()),
     )
 
-    assert events.counted() == {"create": 2, "same": 1}
-    assert names_of(events.changing) == ["PersistentVolumeClaim/data", "ConfigMap/web-files"]
+    assert events.count_operations() == {"create": 2, "same": 1}
+    assert names_of(events.effective_changes) == ["PersistentVolumeClaim/data", "ConfigMap/web-files"]
 
 
 # a refresh ------------------------------------------------------------------------------------------------------------
@@ -297,11 +297,11 @@ def test_a_refresh_before_an_update() -> None:
     ]
     changed = before("update", WORKLOAD, old=deployment(5), new=deployment(), diff=SCALED)
 
-    assert [events.take(event) for event in read] == [None] * 4
-    assert (set(), {}) == (events.done, events.counted())
-    assert events.take(changed) == WORKLOAD
-    assert events.take(after("update", WORKLOAD, old=deployment(5), new=deployment(), diff=SCALED)) == WORKLOAD
-    assert ({"update": 1}, {WORKLOAD}, []) == (events.counted(), events.done, events.drifted)
+    assert [events.handle(event) for event in read] == [None] * 4
+    assert (set(), {}) == (events.done, events.count_operations())
+    assert events.handle(changed) == WORKLOAD
+    assert events.handle(after("update", WORKLOAD, old=deployment(5), new=deployment(), diff=SCALED)) == WORKLOAD
+    assert ({"update": 1}, {WORKLOAD}, []) == (events.count_operations(), events.done, events.drifted)
 
 
 def test_drift() -> None:
@@ -325,7 +325,7 @@ def test_drift() -> None:
         ),
         Change(operation=DELETE, urn=FILES, kind="ConfigMap", name="web-files"),
     ] == events.drifted
-    assert ([], set()) == (events.changing, events.done)
+    assert ([], set()) == (events.effective_changes, events.done)
 
 
 def test_no_drift() -> None:
@@ -373,7 +373,7 @@ def test_messages_that_are_no_errors(severity: str) -> None:
     """Everything else that Pulumi says is left to its own output."""
     events = Events()
 
-    assert events.take(message(severity, "rendered YAML", WORKLOAD)) is None
+    assert events.handle(message(severity, "rendered YAML", WORKLOAD)) is None
     assert events.messages == {}
 
 
@@ -396,7 +396,7 @@ def test_other_events(event: dict[str, Any]) -> None:
     """Events of other kinds change nothing."""
     events = Events()
 
-    assert events.take(event) is None
+    assert events.handle(event) is None
     assert Events() == events
 
 
@@ -508,21 +508,21 @@ def changed(*differences: Difference) -> Change:
 )
 def test_reasons(path: str, old: object, new: object, words: str) -> None:
     """What changes is named by its last words, with its values where these are short; a hash is no word for anyone."""
-    assert [words] == reasons(changed(Difference(path=path, old=old, new=new)))
+    assert [words] == describe_differences(changed(Difference(path=path, old=old, new=new)))
 
 
 def test_each_reason_once() -> None:
     """Reasons keep their order, and the same words stand once."""
     hashes = [Difference(path=path, old="0a", new="0b") for path in (HASH, HASH.removeprefix("spec.template."))]
 
-    told_reasons = reasons(changed(hashes[0], Difference(path="spec.replicas", old=1, new=2), hashes[1]))
+    told_reasons = describe_differences(changed(hashes[0], Difference(path="spec.replicas", old=1, new=2), hashes[1]))
 
     assert told_reasons == ["its variables or files", "replicas 1 → 2"]
 
 
 def test_no_reasons() -> None:
     """What is made or deleted has none."""
-    assert reasons(changed()) == []
+    assert describe_differences(changed()) == []
 
 
 @pytest.mark.parametrize(

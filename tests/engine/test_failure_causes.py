@@ -8,7 +8,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.events import Change, Events
-from composeplat.engine.failure_causes import held_up, refusals
+from composeplat.engine.failure_causes import find_blocked, find_refusals
 from composeplat.plan.desired import Edge, ImageBuild, Plan
 from tests.conftest import Project
 
@@ -41,7 +41,7 @@ def test_refused_by_the_server(plan: Plan) -> None:
     events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
 
     message = "Deployment 'api' could not be created: deployments.apps \"api\" is forbidden: quota"
-    assert list(refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, not_built)) == [
         ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
 
@@ -51,7 +51,7 @@ def test_an_object_that_no_event_has_told_of(plan: Plan) -> None:
     events = Events(messages={f"{WORKLOAD}/api": ["no"]})
 
     message = "demo-workload/api could not be created: no"
-    assert list(refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, not_built)) == [
         ("api", Cause(code=CauseCode.REFUSED, message=message, has_subject=True))
     ]
 
@@ -60,7 +60,7 @@ def test_a_build(plan: Plan) -> None:
     """Why an image was not built is asked of who knows builds."""
     events = Events(messages={f"{SERVICE}$docker-build:index:Image::demo-image/web": ["exit code: 1"]})
 
-    assert list(refusals(events, plan, not_built)) == [
+    assert list(find_refusals(events, plan, not_built)) == [
         ("web", Cause(code=CauseCode.BUILD, message="web: exit code: 1"))
     ]
 
@@ -75,12 +75,12 @@ def test_a_build(plan: Plan) -> None:
 )
 def test_no_refusal(plan: Plan, messages: dict[str, list[str]]) -> None:
     """What is said of no object, or of the whole, blames no service."""
-    assert list(refusals(Events(messages=messages), plan, not_built)) == []
+    assert list(find_refusals(Events(messages=messages), plan, not_built)) == []
 
 
 def test_those_that_wait_are_held_up(plan: Plan) -> None:
     """Whoever waits for one that failed is held up, and whoever waits for that one too."""
-    assert held_up(plan, {"db"}, {"web", "api"}) == {
+    assert find_blocked(plan, {"db"}, {"web", "api"}) == {
         "api": Cause(code=CauseCode.DEPENDENCY, message="waits for db, which failed"),
         "web": Cause(code=CauseCode.DEPENDENCY, message="waits for api, which failed"),
     }
@@ -88,7 +88,7 @@ def test_those_that_wait_are_held_up(plan: Plan) -> None:
 
 def test_one_that_is_there_is_not_held_up(plan: Plan) -> None:
     """A service that was applied already goes on, and holds nobody up."""
-    assert held_up(plan, {"db"}, {"web"}) == {}
+    assert find_blocked(plan, {"db"}, {"web"}) == {}
 
 
 def test_a_circle_ends() -> None:
@@ -103,4 +103,4 @@ def test_a_circle_ends() -> None:
         ),
     )
 
-    assert list(held_up(plan, {"c"}, {"a", "b"})) == ["a", "b"]
+    assert list(find_blocked(plan, {"c"}, {"a", "b"})) == ["a", "b"]

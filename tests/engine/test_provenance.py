@@ -12,10 +12,10 @@ from composeplat.engine.provenance import (
     Claim,
     OtherProject,
     check_project,
+    describe_siblings,
     other_environments,
     record_key,
-    recorded,
-    siblings_of,
+    recorded_project,
 )
 
 MINE, THEIRS = ProjectId("mine", "b/app on ada"), ProjectId("theirs", "github.com/acme/app")
@@ -75,13 +75,13 @@ def test_what_goes_on() -> None:
 @pytest.mark.parametrize("head", [None, {}, {"metadata": {}}, {"metadata": {"annotations": None}}])
 def test_no_record(head: dict[str, Any] | None) -> None:
     """A ConfigMap that names no project is no record."""
-    assert recorded(head) is None
+    assert recorded_project(head) is None
 
 
 def test_a_record_that_others_wrote() -> None:
     """Whatever stands in a record, it plays no tricks on a terminal and does not fill it."""
     text = "\x1b[2J" + "x" * 1000
-    found = recorded(
+    found = recorded_project(
         record("app", **{"dev.platform.com/project-description": text})["ConfigMap", "platform-project.app"]
     )
 
@@ -101,12 +101,12 @@ def test_what_is_said_of_them() -> None:
     """They are told of when an environment is made, and not again: nothing is deleted that nobody named."""
     one, many = record("old"), {key: head for number in range(7) for key, head in record(f"e{number}").items()}
 
-    assert siblings_of(LiveState(object_metadata=one), "app", CLAIM) == (
+    assert describe_siblings(LiveState(object_metadata=one), "app", CLAIM) == (
         "old was made from this project too, and stays; if the name was changed: platform destroy --name old"
     )
-    assert siblings_of(LiveState(object_metadata=many), "app", CLAIM) == (
+    assert describe_siblings(LiveState(object_metadata=many), "app", CLAIM) == (
         "e0, e1, e2, e3, e4 and 2 more were made from this project too, and stay; if the name was changed:"
         " platform destroy --name e0"
     )
-    assert siblings_of(LiveState(object_metadata={**one, **record("app")}), "app", CLAIM) == ""
-    assert siblings_of(LiveState(), "app", CLAIM) == ""
+    assert describe_siblings(LiveState(object_metadata={**one, **record("app")}), "app", CLAIM) == ""
+    assert describe_siblings(LiveState(), "app", CLAIM) == ""

@@ -20,10 +20,10 @@ import pytest
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.own_processes import OwnProcess
 from composeplat.engine.pulumi_process import (
-    Ended,
     Interrupted,
     Interrupts,
-    Runner,
+    PulumiResult,
+    PulumiRunner,
     end_leftovers,
     read_note,
 )
@@ -40,9 +40,9 @@ child.stdout.readline()
 """
 
 
-def runner(folder: Path, body: str, **variables: str) -> Runner:
+def runner(folder: Path, body: str, **variables: str) -> PulumiRunner:
     """A runner of a fake program, which has nothing in its environment but what is given."""
-    return Runner(program=fake(folder / "bin" / "pulumi", body), folder=folder, variables=variables)
+    return PulumiRunner(program=fake(folder / "bin" / "pulumi", body), folder=folder, variables=variables)
 
 
 def nothing() -> None:
@@ -68,29 +68,29 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def test_ask(tmp_path: Path) -> None:
     """A question's answer is what is written to standard output."""
-    asked = runner(tmp_path, "print('answer'); print('noise', file=sys.stderr)").ask("stack", "export")
+    asked = runner(tmp_path, "print('answer'); print('noise', file=sys.stderr)").query("stack", "export")
 
-    assert Ended(0, "answer\n") == asked
+    assert PulumiResult(0, "answer\n") == asked
 
 
 def test_ask_that_fails(tmp_path: Path) -> None:
     """Where a question fails, its errors come first, and then what else was written."""
-    asked = runner(tmp_path, "print('half'); print('error: x', file=sys.stderr); sys.exit(255)").ask("stack")
+    asked = runner(tmp_path, "print('half'); print('error: x', file=sys.stderr); sys.exit(255)").query("stack")
 
-    assert Ended(255, "error: x\nhalf\n") == asked
+    assert PulumiResult(255, "error: x\nhalf\n") == asked
 
 
 def test_ask_what_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that hangs, as with a backend that does not answer, hung for ever; it is ended, and told."""
-    monkeypatch.setattr("composeplat.engine.pulumi_process._ASKED_WITHIN", 0.5)
+    monkeypatch.setattr("composeplat.engine.pulumi_process._COMMAND_TIMEOUT_S", 0.5)
     body = """
     open("pid", "w").write(str(os.getpid()))
     time.sleep(60)
     """
-    with pytest.raises(MissingPiece, match=r"^'pulumi stack export' has not ended within \d s$") as caught:
-        runner(tmp_path, body).ask("stack", "export", "--stack", "team")
+    with pytest.raises(MissingPiece, match=r"^'pulumi stack export' did not finish within \d s$") as caught:
+        runner(tmp_path, body).query("stack", "export", "--stack", "team")
 
-    assert caught.value.hint.startswith("see whether the backend of the state answers: pulumi whoami --verbose")
+    assert caught.value.hint.startswith("check that the state backend answers: pulumi whoami --verbose")
     assert is_gone(int((tmp_path / "pid").read_text()))
 
 
@@ -101,15 +101,15 @@ def _press_when(path: Path) -> None:
 
 def test_ctrl_c_while_a_question_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Ctrl-C shortens the wait for a short command: what writes the state may end by itself, what hangs is ended."""
-    monkeypatch.setattr("composeplat.engine.pulumi_process._GRACE", 0.5)
+    monkeypatch.setattr("composeplat.engine.pulumi_process._GRACE_PERIOD_S", 0.5)
     asked = runner(tmp_path, 'open("there", "w"); time.sleep(60)')
     press = threading.Thread(target=_press_when, args=(tmp_path / "there",))
     with asked.interrupts:
         press.start()
         with pytest.raises(Interrupted) as caught:
-            asked.ask("stack", "import")
+            asked.query("stack", "import")
 
-    assert caught.value.hint == "'pulumi stack import' was ended; the next run takes up what was under way"
+    assert caught.value.hint == "'pulumi stack import' was stopped; the next run continues from there"
 
 
 def test_how_a_question_is_asked(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_how_a_question_is_asked(tmp_path: Path) -> None:
     found = {"words": words, "folder": os.getcwd(), "input": sys.stdin.read(), "variables": dict(os.environ)}
     print(json.dumps({**found, "leads": os.getpid() == os.getpgrp()}))
     """
-    asked = json.loads(runner(tmp_path, body, A="b").ask("stack", "init").output)
+    asked = json.loads(runner(tmp_path, body, A="b").query("stack", "init").output)
     asked["variables"].pop("LC_CTYPE", None)
 
     assert asked == {
@@ -132,9 +132,9 @@ def test_how_a_question_is_asked(tmp_path: Path) -> None:
 
 def test_an_answer_that_is_no_text(tmp_path: Path) -> None:
     """Bytes that are no text stand as such, and end nothing."""
-    asked = runner(tmp_path, r"sys.stdout.buffer.write(b'a\xffb')").ask("stack")
+    asked = runner(tmp_path, r"sys.stdout.buffer.write(b'a\xffb')").query("stack")
 
-    assert Ended(0, "a\ufffdb") == asked
+    assert PulumiResult(0, "a\ufffdb") == asked
 
 
 # following ------------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_no_events(tmp_path: Path) -> None:
 
     ended = runner(tmp_path, "print('error: unknown flag'); sys.exit(255)").follow(["up"], events.append, nothing, {})
 
-    assert (Ended(255, "error: unknown flag\n"), []) == (ended, events)
+    assert (PulumiResult(255, "error: unknown flag\n"), []) == (ended, events)
 
 
 def test_output(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_output(tmp_path: Path) -> None:
     for number in range(4):
         print(number, file=[sys.stdout, sys.stderr][number % 2], flush=True)
     """
-    assert Ended(0, "0\n1\n2\n3\n") == runner(tmp_path, body).follow(["up"], lambda _: None, nothing, {})
+    assert PulumiResult(0, "0\n1\n2\n3\n") == runner(tmp_path, body).follow(["up"], lambda _: None, nothing, {})
 
 
 def test_many_events_and_much_output(tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_the_first_interrupt_is_passed_on(tmp_path: Path) -> None:
         events.append(event)
         followed.interrupts.count = 1
 
-    assert Ended(255, "", interrupted=True) == followed.follow(["up"], take, nothing, {})
+    assert PulumiResult(255, "", interrupted=True) == followed.follow(["up"], take, nothing, {})
     assert events == [{"step": "ready"}, {"step": "cancelled", "child": None}]
 
 
@@ -354,7 +354,7 @@ while True:
 
 def test_an_interrupt_that_does_not_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Pulumi that goes on after an interrupt, as where it hangs on a cluster, is killed after a time."""
-    monkeypatch.setattr("composeplat.engine.pulumi_process._END_WITHIN", 0.2)
+    monkeypatch.setattr("composeplat.engine.pulumi_process._INTERRUPT_TIMEOUT_S", 0.2)
     followed = runner(tmp_path, "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntell(step='ready')\ntime.sleep(60)\n")
 
     def take(_: dict[str, Any]) -> None:
@@ -445,7 +445,7 @@ def test_the_second_interrupt_breaks(second: signal.Signals) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         assert comes_true(lambda: interrupts.count == 3)
 
-    assert caught.value.hint == "the next run ends and takes up what was under way"
+    assert caught.value.hint == "the next run ends the processes that are left, and continues"
     assert caught.value.exit_code == 130
 
 
@@ -482,7 +482,7 @@ def test_ctrl_c_while_it_runs(tmp_path: Path) -> None:
     with followed.interrupts:
         ended = followed.follow(["up"], take, nothing, {})
 
-    assert Ended(3, "", interrupted=True) == ended
+    assert PulumiResult(3, "", interrupted=True) == ended
     assert steps == ["ready", "asked"]
 
 
@@ -491,10 +491,10 @@ def test_ctrl_c_while_it_runs(tmp_path: Path) -> None:
 FOLLOW = """
 import sys
 from pathlib import Path
-from composeplat.engine.pulumi_process import Runner
+from composeplat.engine.pulumi_process import PulumiRunner
 
 folder = Path(sys.argv[1])
-runner = Runner(program=folder / "bin" / "pulumi", folder=folder, variables={})
+runner = PulumiRunner(program=folder / "bin" / "pulumi", folder=folder, variables={})
 runner.follow(["up"], lambda event: print(event["pid"], event["child"], flush=True), lambda: None, {})
 """
 
@@ -600,8 +600,8 @@ def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
     """A command that changes the state is noted while it runs and afterwards; one that only asks is not."""
     asking = runner(tmp_path, "print(os.getpid())")
 
-    asking.ask("stack", "export")
-    pid = int(asking.change("stack", "import").output)
+    asking.query("stack", "export")
+    pid = int(asking.run_locked("stack", "import").output)
 
     assert [own.process.pid for own in asking.own_processes.read()] == [pid]
     assert stat.S_IMODE(asking.own_processes.path.stat().st_mode) == 0o600
@@ -613,7 +613,7 @@ def test_what_met_a_lock_has_left_none(tmp_path: Path, way: str) -> None:
     locked = runner(tmp_path, "print('error: the stack is currently locked by 1 lock(s).'); sys.exit(1)")
 
     if way == "change":
-        locked.change("stack", "import")
+        locked.run_locked("stack", "import")
     else:
         locked.follow(["up"], lambda _: None, nothing, {})
 

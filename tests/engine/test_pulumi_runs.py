@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from composeplat.engine import pulumi_runs
-from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
 
 LOCKED = "error: the stack is currently locked by 1 lock(s)."
@@ -16,9 +16,9 @@ def test_a_lock_that_always_comes_back() -> None:
     """A lock that stands again after each time it was broken ends the operation after ten runs."""
     runs: list[list[str]] = []
 
-    def follow(args: list[str], *_: Any) -> Ended:
+    def follow(args: list[str], *_: Any) -> PulumiResult:
         runs.append(args)
-        return Ended(status=255, output=LOCKED)
+        return PulumiResult(status=255, output=LOCKED)
 
     workspace = SimpleNamespace(follow=follow, unlock=lambda _: True)
     stack = SimpleNamespace(workspace=workspace, is_interrupted=False, note=lambda _: None)

@@ -92,7 +92,7 @@ def test_a_timeout_has_lines() -> None:
     assert one.monitor.causes["web"] == Cause(
         code=CauseCode.TIMEOUT,
         message=f"is not ready after 0 s: {WAITS}",
-        hint="give it longer with --timeout",
+        hint="give it more time with --timeout",
         logs=True,
         pod="web-7d4b9c6f2-x7k2p",
         container="web",

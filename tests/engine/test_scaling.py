@@ -19,15 +19,15 @@ from composeplat.engine.preflight import Key, LiveState
 from composeplat.engine.scaling import (
     WakeUp,
     can_sleep,
-    is_of_sleep,
-    note_awake,
-    pods_left,
-    remembered,
+    count_pods,
+    is_sleep_entry,
+    read_workloads,
+    remembered_replicas,
+    remove_sleep_mark,
     scale_down,
     scale_up,
-    services_of,
+    service_names,
     sleeping_workloads,
-    workloads_of,
 )
 from composeplat.plan.desired import Edge, Identity, Plan, ServicePlan
 from composeplat.system.deadline import Deadline
@@ -105,7 +105,7 @@ def test_what_can_sleep(workload: dict[str, Any], expected: bool) -> None:  # no
 )
 def test_what_is_remembered(marked: str | None, count: int | None) -> None:
     """A mark that someone has spoiled counts as one pod."""
-    assert count == remembered(head(marked=marked))
+    assert count == remembered_replicas(head(marked=marked))
 
 
 def test_sleepers() -> None:
@@ -132,7 +132,7 @@ def test_workloads_of_an_environment(server: Server) -> None:
         JOBS: given({**job(), **head("blog")}),
     }
     with Api(server.access) as api:
-        assert list(workloads_of(api, NAMESPACE, "shop")) == [("Deployment", "web")]
+        assert list(read_workloads(api, NAMESPACE, "shop")) == [("Deployment", "web")]
     selector = "?labelSelector=dev.platform.com/environment%3Dshop"
     assert server.paths == [DEPLOYMENTS + selector, SETS + selector, JOBS + selector]
 
@@ -154,12 +154,12 @@ def test_pods_that_are_left(server: Server) -> None:
     ]
     server.answers = {PODS: given(*found)}
     with Api(server.access) as api:
-        assert pods_left(api, NAMESPACE, "shop", {"api"}) == 2
+        assert count_pods(api, NAMESPACE, "shop", {"api"}) == 2
 
 
 def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:
     """Whoever is told of it knows its workload."""
-    assert services_of(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == {
+    assert service_names(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == {
         ("Deployment", "web-one"): "Web.One",
         ("Job", "old"): "old",
     }
@@ -220,13 +220,13 @@ def test_no_owner_is_left(server: Server) -> None:
 def test_what_is_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
     """Only what sleeping sets, and what was set by no apply and no subresource."""
     entry = {"operation": "Update", "fieldsV1": fields}
-    assert expected is is_of_sleep(entry)
-    assert not is_of_sleep({**entry, "operation": "Apply"})
-    assert not is_of_sleep({**entry, "subresource": "scale"})
+    assert expected is is_sleep_entry(entry)
+    assert not is_sleep_entry({**entry, "operation": "Apply"})
+    assert not is_sleep_entry({**entry, "subresource": "scale"})
 
 
 @pytest.mark.parametrize(
-    ("live", "surely", "patched"),
+    ("live", "is_certain", "patched"),
     [
         pytest.param({"spec": {"replicas": 2}}, False, True, id="has-pods"),
         pytest.param({"spec": {"replicas": 0}}, False, False, id="held-back"),
@@ -234,11 +234,11 @@ def test_what_is_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # no
         pytest.param({"spec": {"replicas": 2}, "metadata": {}}, True, False, id="was-made-anew"),
     ],
 )
-def test_what_a_deploy_has_woken(server: Server, live: dict[str, Any], surely: bool, patched: bool) -> None:  # noqa: FBT001 -- cases
+def test_what_a_deploy_has_woken(server: Server, live: dict[str, Any], is_certain: bool, patched: bool) -> None:  # noqa: FBT001 -- cases
     """Its mark goes once it has its pods, or once the deploy has ended well."""
     server.otherwise = answer({"kind": "Deployment", **head(), **live})
     with Api(server.access) as api:
-        note_awake(api, NAMESPACE, ("Deployment", "web"), surely=surely)
+        remove_sleep_mark(api, NAMESPACE, ("Deployment", "web"), is_certain=is_certain)
     assert changes(server) == ([{"metadata": {"annotations": {MARK: None}}}] if patched else [])
 
 
@@ -246,7 +246,7 @@ def test_what_a_deploy_has_deleted(server: Server) -> None:
     """A workload that is not there any more has no mark."""
     server.otherwise = refusal(404, "not found")
     with Api(server.access) as api:
-        note_awake(api, NAMESPACE, ("Deployment", "web"), surely=True)
+        remove_sleep_mark(api, NAMESPACE, ("Deployment", "web"), is_certain=True)
     assert changes(server) == []
 
 
@@ -336,8 +336,10 @@ def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
         deadline=0.5,
     )
     assert woken(server) == ["db"]
-    words = "still waits after 0 s, and sleeps on"
-    assert monitor.causes == {"web": Cause(code=CauseCode.TIMEOUT, message=words, hint="give it longer with --timeout")}
+    words = "still waits after 0 s, and stays asleep"
+    assert monitor.causes == {
+        "web": Cause(code=CauseCode.TIMEOUT, message=words, hint="give it more time with --timeout")
+    }
 
 
 def test_a_dependency_that_fails(server: Server) -> None:
@@ -350,7 +352,7 @@ def test_a_dependency_that_fails(server: Server) -> None:
     assert {name: cause.message for name, cause in monitor.causes.items()} == {
         "db": CRASHES,
         "web": f"waits for db, which {CRASHES}",
-        "page": "waits for web, which sleeps on",
+        "page": "waits for web, which stays asleep",
     }
 
 

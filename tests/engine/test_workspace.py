@@ -24,7 +24,7 @@ import pytest
 from composeplat.cluster.access import Access
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses
-from composeplat.engine.pulumi_process import Runner
+from composeplat.engine.pulumi_process import PulumiRunner
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Busy, Workspace, broke_off, explain, is_refused
 from composeplat.system.processes import ProcessId
@@ -93,7 +93,9 @@ def answering(workspace: Workspace, answers: Mapping[str, tuple[int, str]] | Non
     print(text, file=sys.stderr if status else sys.stdout)
     sys.exit(status)
     """
-    workspace.runner = Runner(program=fake(workspace.folder / "pulumi", body), folder=workspace.folder, variables={})
+    workspace.runner = PulumiRunner(
+        program=fake(workspace.folder / "pulumi", body), folder=workspace.folder, variables={}
+    )
     return workspace.folder / "asked"
 
 
@@ -238,9 +240,13 @@ def test_a_second_holder_is_refused(tmp_path: Path, port: int, workspace: Worksp
 
     message = re.sub(r"\d\d:\d\d:\d\d$", "12:00:00", str(caught.value))
     assert message == (
-        f"environment 'shop' in namespace 'team' is busy: process {os.getpid()} has been at 'deploy' since 12:00:00"
+        "environment 'shop' in namespace 'team' is busy:"
+        f" process {os.getpid()} has been running 'deploy' since 12:00:00"
     )
-    assert (caught.value.hint, caught.value.exit_code) == ("wait until it has ended, then run this again", Exit.FAILED)
+    assert (caught.value.hint, caught.value.exit_code) == (
+        "wait until it has finished, then run this again",
+        Exit.FAILED,
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}"])
@@ -250,7 +256,7 @@ def test_a_holder_that_does_not_say_who_it_is(workspace: Workspace, text: str) -
     path.write_text(text)
     with path.open() as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        with pytest.raises(Busy, match=r"'team' is busy: another process holds it$"), workspace.lock("deploy"):
+        with pytest.raises(Busy, match=r"'team' is busy: another process holds the lock$"), workspace.lock("deploy"):
             pass
 
 
@@ -286,7 +292,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path, port: int, workspace: Wor
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Busy, match=f"process {holder.pid} has been at 'deploy'"), workspace.lock("preview"):
+        with pytest.raises(Busy, match=f"process {holder.pid} has been running 'deploy'"), workspace.lock("preview"):
             pass
         holder.kill()
 
@@ -786,7 +792,7 @@ NO_ANSWERS = [
 ]
 LOGIN = (
     MissingPiece,
-    "the backend of the state wants a login",
+    "the state backend requires a login",
     "pulumi login, or set PULUMI_ACCESS_TOKEN",
 )
 
@@ -843,14 +849,14 @@ LOGIN = (
             'error: Get "https://a/api?timeout=32s": EOF\n',
             (
                 MissingPiece,
-                'the cluster broke off: Get "https://a/api?timeout=32s": EOF',
-                "see whether it answers, then run this again",
+                'the cluster stopped answering: Get "https://a/api?timeout=32s": EOF',
+                "check that it answers, then run this again",
             ),
             id="no-answer",
         ),
         pytest.param(
             "error: write /state/.pulumi/stacks/shop/team.json: no space left on device\n",
-            (ComposeplatError, "the state can't be written: the disk is full", "make room, then run this again"),
+            (ComposeplatError, "the state can't be written: the disk is full", "free some space, then run this again"),
             id="full-disk",
         ),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Build: images built and pushed, and no workload touched."""
+"""Build and push images, without a change to any workload."""
 
 from __future__ import annotations
 
@@ -13,40 +13,45 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.pulumi_args import image_args, image_urn
 from composeplat.engine.stack import Stack
-from composeplat.plan.desired import Plan
+from composeplat.plan.desired import ImageBuild, Plan
 
 
-def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -> Outcome:
-    """Build the images of some services, or of all, where they changed or it is forced."""
-    started = time.monotonic()
+def _chosen_images(plan: Plan, services: Collection[str]) -> tuple[ImageBuild, ...]:
     plan.select_services(services)
     images = plan.images_for(services) if services else plan.images
     if not images:
         which = f"service '{next(iter(services))}' has" if services else "no service has"
-        raise ComposeplatError(f"{which} nothing to build", "say what with 'build'")
+        raise ComposeplatError(f"{which} nothing to build", "add 'build' to a service")
+    return images
+
+
+def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -> Outcome:
+    """Build the images of some services, or of all, if they changed or ``force`` is given."""
+    started = time.monotonic()
+    images = _chosen_images(plan, services)
     check_can_build(stack, images)
     # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
     alone = plan.images_only
     chosen = frozenset(image.service for image in images)
     monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
-    listening = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, 0))
+    handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, 0))
     with stack.interrupts:
         pulumi_runs.prepare(stack, alone)
-        with stack.held("build"):
+        with stack.lock("build"):
             stack.check_project("build")
             stack.workspace.make_stack()
             stack.check_cluster()
             stack.workspace.drop_pending(stack.state)
-            words = ["up", *pulumi_runs.WITHOUT_ASKING, *image_args(alone, stack.state, images, force=force)]
-            events, ended = pulumi_runs.run_program(stack, alone, words, chosen, listening=listening)
+            args = ["up", *pulumi_runs.UNATTENDED_ARGS, *image_args(alone, stack.state, images, force=force)]
+            events, result = pulumi_runs.run_program(stack, alone, args, chosen, handlers=handlers)
     stack.stop_if_interrupted()
-    note_refusals(stack, monitor, events, ended)
-    if ended.status and not monitor.causes:
-        raise pulumi_runs.failed(ended, events)
+    note_refusals(stack, monitor, events, result)
+    if result.status and not monitor.causes:
+        raise pulumi_runs.run_error(result, events)
     known = {image.service: events.references.get(image_urn(alone, image), image.reference) for image in images}
     return Outcome(
-        changes=events.changing,
-        counts=events.counted(),
+        changes=events.effective_changes,
+        counts=events.count_operations(),
         failures=failures_of(monitor),
         images=known,
         seconds=time.monotonic() - started,

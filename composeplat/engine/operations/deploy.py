@@ -1,16 +1,19 @@
-"""Deploy: the cluster made what the plan says."""
+"""Deploy a plan to the cluster.
+
+Owns the order: check, prepare, run Pulumi, wait, delete leftovers. Functions of data decide each step, elsewhere.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
 from composeplat.engine.checks import check
-from composeplat.engine.deletion import clear_the_way, delete, remove_leftovers, remove_volume, until_gone
+from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, delete_volume, wait_until_deleted
 from composeplat.engine.dev_workloads import (
     ORIGINAL_ANNOTATION,
     dev_workloads_by_service,
@@ -19,14 +22,14 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
-from composeplat.engine.operations.preview import as_shown
+from composeplat.engine.operations.preview import preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
-from composeplat.engine.provenance import note_project, siblings_of
+from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.pulumi_args import deploy_args
-from composeplat.engine.pulumi_process import Ended
+from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.rollout import Rollout, open_rollout
-from composeplat.engine.scaling import note_awake, services_of, sleeping_workloads_of
+from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.progress import Phase
@@ -37,7 +40,7 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     plan.select_services(options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
-        with stack.held("deploy"), Api(stack.target.access) as api:
+        with stack.lock("deploy"), Api(stack.target.access) as api:
             outcome = _deploy(stack, api, plan, options)
     outcome.seconds = time.monotonic() - started
     return outcome
@@ -45,57 +48,29 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
 
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outcome:
     live_state = check(stack, api, plan, options)
-    replaced = volumes_to_replace(plan, live_state, options.replaced_volumes)
-    stack.check_cluster()
-    if not live_state.namespace:
-        make_namespace(api, stack.namespace)
-        stack.note(f"made namespace {stack.namespace}")
-    _note_project(stack, api, live_state)
-    until_gone(stack, api, live_state.ending(object_keys(plan.objects)), "of before")
+    volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
+    _prepare_namespace(stack, api, plan, live_state)
     stack.workspace.make_stack()
     state = stack.state
     stack.workspace.drop_pending(state)
-    losing = [name for name, has_to_be in replaced.items() if has_to_be]
-    if losing:
-        _prove(stack, api, plan, options, live_state, losing)
-    for name in replaced:
-        if name in losing:
-            remove_volume(stack, api, plan, name)
-        else:
-            stack.note(f"volume {name} stays as it is: the file does not change it")
-    scaled = autoscaled_replicas(api, plan, live_state)
-    plan = _heed_dev_workloads(stack, api, with_autoscaled(plan, scaled), live_state)
-    clear_the_way(stack, api, plan, live_state, state)
+    _replace_volumes(stack, api, plan, live_state, options, volumes)
+    counts = autoscaled_replicas(api, plan, live_state)
+    plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
+    delete_conflicting(stack, api, plan, live_state, state)
     chosen = plan.select_services(options.services)
-    asleep = _heed_sleepers(stack, api, plan, live_state, chosen)
-    words = ["up", *pulumi_runs.WITHOUT_ASKING, *deploy_args(plan, stack.state, live_state, options)]
-    if (
-        options.refresh
-        or missing_from_cluster(state, live_state)
-        or asleep
-        or losing
-        or differs_from_state(state, scaled)
-    ):
-        words.append("--refresh")
+    asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
+    args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(plan, stack.state, live_state, options)]
+    is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)
+    if options.refresh or asleep or any(volumes.values()) or is_state_behind:
+        args.append("--refresh")
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
-        events, ended = _run(stack, plan, words, live_state, rollout, options)
-        for key in asleep:
-            note_awake(api, stack.namespace, key, surely=not ended.status)
-        stack.stop_if_interrupted(_hint(stack, events))
-        note_refusals(stack, rollout.monitor, events, ended)
-        if ended.status and not rollout.monitor.causes:
-            raise pulumi_runs.failed(ended, events)
-        if options.wait and not events.failed_builds:
-            rollout.wait()
-            rollout.note_outdated()
-        if options.wait and not rollout.monitor.causes:
-            rollout.ask_ports(api)
+        events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep)
         failures = failures_of(rollout.monitor, api)
     stack.stop_if_interrupted(_hint(stack, events))
-    removed = [] if options.services or failures else remove_leftovers(stack, api, plan)
+    removed = [] if options.services or failures else delete_leftovers(stack, api, plan)
     return Outcome(
-        changes=events.changing,
-        counts=events.counted(),
+        changes=events.effective_changes,
+        counts=events.count_operations(),
         kept=events.kept,
         removed=removed,
         failures=failures,
@@ -103,30 +78,80 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     )
 
 
+def _prepare_namespace(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> None:
+    """Create the namespace, record the project in it, and wait for objects that are being deleted."""
+    stack.check_cluster()
+    if not live_state.namespace:
+        make_namespace(api, stack.namespace)
+        stack.note(f"created namespace {stack.namespace}")
+    _note_project(stack, api, live_state)
+    wait_until_deleted(stack, api, live_state.ending(object_keys(plan.objects)), "of the previous run")
+
+
+def _replace_volumes(
+    stack: Stack, api: Api, plan: Plan, live_state: LiveState, options: DeployOptions, volumes: Mapping[str, bool]
+) -> None:
+    """Delete the volumes that have to be replaced, after Pulumi has shown that it can go on."""
+    replaced = [name for name, has_to_be in volumes.items() if has_to_be]
+    if replaced:
+        _check_with_preview(stack, api, plan, options, live_state, replaced)
+    for name in volumes:
+        if name in replaced:
+            delete_volume(stack, api, plan, name)
+        else:
+            stack.note(f"volume {name} stays as it is: the file does not change it")
+
+
+def _roll_out(
+    stack: Stack,
+    api: Api,
+    args: list[str],
+    live_state: LiveState,
+    rollout: Rollout,
+    *,
+    options: DeployOptions,
+    asleep: Collection[Key],
+) -> Events:
+    """Run Pulumi, then wait for the services and probe the ports of endpoints."""
+    events, result = _run(stack, args, live_state, rollout, options)
+    for key in asleep:
+        remove_sleep_mark(api, stack.namespace, key, is_certain=not result.status)
+    stack.stop_if_interrupted(_hint(stack, events))
+    note_refusals(stack, rollout.monitor, events, result)
+    if result.status and not rollout.monitor.causes:
+        raise pulumi_runs.run_error(result, events)
+    if options.wait and not events.has_failed_build:
+        rollout.wait()
+        rollout.note_outdated()
+    if options.wait and not rollout.monitor.causes:
+        rollout.check_ports(api)
+    return events
+
+
 def _note_project(stack: Stack, api: Api, live_state: LiveState) -> None:
-    """Remember which project this is, before anything else is made."""
+    """Record the project of this environment, before anything else is created."""
     if stack.claim is not None:
         told = note_project(api, live_state, stack.claim, stack.environment_name, stack.namespace)
-        for text in (told, siblings_of(live_state, stack.environment_name, stack.claim)):
+        for text in (told, describe_siblings(live_state, stack.environment_name, stack.claim)):
             if text:
                 stack.note(text)
 
 
-def _prove(
-    stack: Stack, api: Api, plan: Plan, options: DeployOptions, live_state: LiveState, losing: Collection[str]
+def _check_with_preview(
+    stack: Stack, api: Api, plan: Plan, options: DeployOptions, live_state: LiveState, replaced: Collection[str]
 ) -> None:
-    """See that Pulumi can go on, before data is deleted: that it can read its state, above all."""
-    words = ["preview", *deploy_args(plan, stack.state, live_state, options)]
-    events, ended = pulumi_runs.run_program(
-        stack, as_shown(api, plan, losing), words, plan.select_services(options.services)
+    """Run a preview before data is deleted: it fails if Pulumi can't read its state."""
+    args = ["preview", *deploy_args(plan, stack.state, live_state, options)]
+    events, result = pulumi_runs.run_program(
+        stack, preview_plan(api, plan, replaced), args, plan.select_services(options.services)
     )
     stack.stop_if_interrupted()
-    if ended.status:
-        raise pulumi_runs.failed(ended, events)
+    if result.status:
+        raise pulumi_runs.run_error(result, events)
 
 
-def _heed_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> Plan:
-    """Let the pods of services under development stay away, and tell their dev workloads how many there are to be."""
+def _scale_for_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: LiveState) -> Plan:
+    """Keep services under development without pods, and record in their dev workloads how many pods to restore."""
     dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
     for service in plan.services:
         if service.cluster_name in dev_workloads:
@@ -138,24 +163,24 @@ def _heed_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: LiveStat
     return without_pods(plan, dev_workloads)
 
 
-def _heed_sleepers(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:
-    """Let Pulumi see that services sleep: it then gives them their pods back as it changes them, in their order.
+def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:
+    """Find sleeping workloads: Pulumi scales them up as it updates them, in their order.
 
-    A Job that sleeps is made anew: whether it is suspended is nothing that Pulumi looks at.
+    A sleeping Job is deleted and created again, since Pulumi does not compare whether a Job is suspended.
     """
     asleep = sleeping_workloads_of(plan, live_state, chosen)
     if asleep:
-        stack.note(f"waking what sleeps: {', '.join(services_of(plan, asleep).values())}")
+        stack.note(f"waking sleeping services: {', '.join(service_names(plan, asleep).values())}")
     delete(stack, api, [key for key in asleep if key[0] == "Job"], "that slept")
     return asleep
 
 
 def _run(
-    stack: Stack, plan: Plan, words: list[str], live_state: LiveState, rollout: Rollout, options: DeployOptions
-) -> tuple[Events, Ended]:
+    stack: Stack, args: list[str], live_state: LiveState, rollout: Rollout, options: DeployOptions
+) -> tuple[Events, PulumiResult]:
     from composeplat.components.dependency_gate import DependencyGate  # noqa: PLC0415 -- loads Pulumi
 
-    monitor = rollout.monitor
+    monitor, plan = rollout.monitor, rollout.monitor.plan
     gate = DependencyGate(
         plan=plan,
         access=stack.target.access,
@@ -166,12 +191,12 @@ def _run(
         on_waiting=lambda service, message: monitor.emit(service, Phase.WAITING, message),
         on_failure=monitor.fail,
     )
-    more = pulumi_runs.NOTHING if options.safe_checkpoints else pulumi_runs.checkpoints(len(plan.objects))
-    listening = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
-    return pulumi_runs.run_program(stack, plan, words, monitor.chosen, gate=gate, listening=listening, more=more)
+    more = pulumi_runs.NO_VARIABLES if options.safe_checkpoints else pulumi_runs.checkpoint_variables(len(plan.objects))
+    handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
+    return pulumi_runs.run_program(stack, plan, args, monitor.chosen, gate=gate, handlers=handlers, more=more)
 
 
 def _hint(stack: Stack, events: Events) -> str:
-    done = len(events.done & {change.urn for change in events.changing})
-    noted = "are noted" if stack.interrupts.count == 1 else "will be found again"
-    return f"{done} changes were made and {noted}; 'platform deploy' goes on from there"
+    done = len(events.done & {change.urn for change in events.effective_changes})
+    recorded = "are recorded" if stack.interrupts.count == 1 else "will be found again"
+    return f"{done} changes were made and {recorded}; 'platform deploy' continues from there"

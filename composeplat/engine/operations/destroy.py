@@ -1,4 +1,4 @@
-"""Destroy: all of an environment taken out of the cluster, but for its volumes."""
+"""Delete an environment from the cluster, except its volumes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from composeplat.cluster.api import Api
 from composeplat.engine import pulumi_runs
-from composeplat.engine.deletion import until_gone, until_no_pods
+from composeplat.engine.deletion import wait_until_deleted, wait_until_no_pods
 from composeplat.engine.events import Events
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
@@ -20,7 +20,7 @@ def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Ou
     started = time.monotonic()
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
-        with stack.held("destroy"), Api(stack.target.access) as api:
+        with stack.lock("destroy"), Api(stack.target.access) as api:
             outcome = _destroy(stack, api, plan, volumes=volumes, wait=wait)
     outcome.seconds = time.monotonic() - started
     return outcome
@@ -34,10 +34,10 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
         stack.check_cluster()
         stack.workspace.drop_pending(stack.state)
         events = _forget_all(stack)
-        stack.stop_if_interrupted("what is left goes with the next 'platform destroy'")
-    # Whatever the state knew nothing of.
+        stack.stop_if_interrupted("the next 'platform destroy' deletes the rest")
+    # Objects that the state does not have.
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
-    outcome = Outcome(changes=events.changing, counts=events.counted())
+    outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
     ours = live_state.ours(plan.environment)
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
@@ -48,8 +48,8 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
     if not outcome.kept:
         forget_project(api, stack.environment_name, stack.namespace)
     if wait:
-        until_gone(stack, api, going, "that is destroyed")
-        until_no_pods(stack, api)
+        wait_until_deleted(stack, api, going, "that is destroyed")
+        wait_until_no_pods(stack, api)
     return outcome
 
 
@@ -61,18 +61,20 @@ def _forget_all(stack: Stack) -> Events:
 
     # Half of them are components and the like.
     objects = len(stack.state.get("resources") or []) / 2
-    words = [
+    args = [
         "destroy",
-        *pulumi_runs.WITHOUT_ASKING,
+        *pulumi_runs.UNATTENDED_ARGS,
         "--stack",
         stack.namespace,
         "--parallel",
         "64",
-        *pulumi_runs.WITHOUT_PROGRAM,
+        *pulumi_runs.NO_PROGRAM_ARGS,
     ]
-    events, ended = pulumi_runs.run(stack, words, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoints(objects))
-    if ended.status and not stack.is_interrupted:
-        raise pulumi_runs.failed(ended, events)
+    events, result = pulumi_runs.run(
+        stack, args, pulumi_runs.RunHandlers(take), pulumi_runs.checkpoint_variables(objects)
+    )
+    if result.status and not stack.is_interrupted:
+        raise pulumi_runs.run_error(result, events)
     return events
 
 

@@ -1,4 +1,4 @@
-"""Preview: what a deploy would change, with nothing changed."""
+"""Show the changes of a deploy, without any change."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from composeplat.engine.preflight import (
     unknown_to_state,
     volumes_to_replace,
 )
-from composeplat.engine.provenance import siblings_of
+from composeplat.engine.provenance import describe_siblings
 from composeplat.engine.pulumi_args import deploy_args
-from composeplat.engine.scaling import services_of, sleeping_workloads_of
+from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -31,29 +31,29 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     plan.select_services(options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
-        with stack.held("preview"), Api(stack.target.access) as api:
+        with stack.lock("preview"), Api(stack.target.access) as api:
             live_state = check(stack, api, plan, options)
             stack.workspace.make_stack()
             stack.check_cluster()
             state = stack.state
-            replaced = volumes_to_replace(plan, live_state, options.replaced_volumes)
-            losing = [name for name, has_to_be in replaced.items() if has_to_be]
-            words = ["preview", *deploy_args(plan, state, live_state, options)]
+            volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
+            replaced = [name for name, has_to_be in volumes.items() if has_to_be]
+            args = ["preview", *deploy_args(plan, state, live_state, options)]
             scaled = autoscaled_replicas(api, plan, live_state)
             if missing_from_cluster(state, live_state) or differs_from_state(state, scaled):
-                words.append("--refresh")
+                args.append("--refresh")
             dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
-            wanted = with_autoscaled(plan, scaled)
-            shown = as_shown(api, without_pods(wanted, workloads_without_pods(state, dev_workloads)), losing)
-            events, ended = pulumi_runs.run_program(stack, shown, words, plan.select_services(options.services))
+            held_back = workloads_without_pods(state, dev_workloads)
+            shown = preview_plan(api, without_pods(with_autoscaled(plan, scaled), held_back), replaced)
+            events, result = pulumi_runs.run_program(stack, shown, args, plan.select_services(options.services))
     stack.stop_if_interrupted()
-    if ended.status:
-        raise pulumi_runs.failed(ended, events)
+    if result.status:
+        raise pulumi_runs.run_error(result, events)
     part = plan.limited_to(options.services)
-    notes = [*_losses(plan, losing), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
+    notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
     return Outcome(
-        changes=events.changing,
-        counts=events.counted(),
+        changes=events.effective_changes,
+        counts=events.count_operations(),
         kept=events.kept,
         notes=notes,
         urls=stack.target.urls_of(plan),
@@ -61,20 +61,20 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     )
 
 
-def as_shown(api: Api, plan: Plan, losing: Collection[str]) -> Plan:
-    """The plan that a preview can be shown of: what is made anew has another name in it."""
+def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:
+    """The plan for a preview: replaced objects have other names in it, since a dry run can't delete those before."""
     live = api.items(kind_path("v1", "Service", plan.namespace))
-    return rename_replaced(plan, live, losing)
+    return rename_replaced(plan, live, replaced)
 
 
-def _losses(plan: Plan, losing: Iterable[str]) -> Iterable[str]:
-    for volume in losing:
+def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
+    for volume in volumes:
         users = ", ".join(one.name for one in plan.users_of(volume)) or "no service"
         yield f"volume {volume} is made anew and all it holds deleted; {users} is made anew with it"
 
 
 def _siblings(stack: Stack, live_state: LiveState) -> Iterable[str]:
-    told = siblings_of(live_state, stack.environment_name, stack.claim) if stack.claim is not None else ""
+    told = describe_siblings(live_state, stack.environment_name, stack.claim) if stack.claim is not None else ""
     return [told] if told else []
 
 
@@ -86,5 +86,5 @@ def _surprises(part: Plan, live_state: LiveState, state: Mapping[str, Any]) -> I
         yield f"{unknown} {are} shown as new, and there already: the state does not know them; a deploy takes them up"
     asleep = sleeping_workloads_of(part, live_state, [service.name for service in part.services])
     if asleep:
-        names = ", ".join(services_of(part, asleep).values())
+        names = ", ".join(service_names(part, asleep).values())
         yield f"asleep: {names}; a deploy wakes them, and so does 'platform wake'"

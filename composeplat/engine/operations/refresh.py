@@ -1,4 +1,4 @@
-"""Refresh: the cluster read into the state."""
+"""Refresh the state from the cluster."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from composeplat.engine.stack import Stack
 
 
 def refresh(stack: Stack, *, preview_only: bool) -> Outcome:
-    """Read all of the cluster into the state; the outcome has what was found to be otherwise."""
+    """Update the state from the cluster; the outcome has the drift."""
     started = time.monotonic()
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
-        with stack.held("refresh"):
+        with stack.lock("refresh"):
             stack.check_project("refresh")
             if not stack.state.get("resources"):
-                raise stack.not_deployed()
+                raise stack.not_deployed_error()
             stack.workspace.make_stack()
             stack.workspace.drop_pending(stack.state)
             stack.check_cluster()
             mode = ["--preview-only"] if preview_only else ["--yes", "--skip-preview"]
-            events, ended = pulumi_runs.run(
-                stack, ["refresh", *mode, "--stack", stack.namespace, *pulumi_runs.WITHOUT_PROGRAM]
+            events, result = pulumi_runs.run(
+                stack, ["refresh", *mode, "--stack", stack.namespace, *pulumi_runs.NO_PROGRAM_ARGS]
             )
     stack.stop_if_interrupted()
-    if ended.status:
-        raise pulumi_runs.failed(ended, events)
-    return Outcome(changes=events.drifted, counts=events.counted(), seconds=time.monotonic() - started)
+    if result.status:
+        raise pulumi_runs.run_error(result, events)
+    return Outcome(changes=events.drifted, counts=events.count_operations(), seconds=time.monotonic() - started)
 
 
 def refresh_replicas(stack: Stack, *services: str) -> None:
-    """Where the state has no pods for services that have theirs back, read anew how many there are."""
+    """Refresh workloads that have pods again, if the state has them without pods."""
     with stack.interrupts:
         stack.workspace.prepare(builds=False)
-        with stack.held("down"):
+        with stack.lock("down"):
             urns = workloads_without_pods(stack.state, services)
             if not urns:
                 return
             stack.workspace.make_stack()
             stack.check_cluster()
-            words = ["refresh", "--yes", "--skip-preview", "--stack", stack.namespace, *pulumi_runs.WITHOUT_PROGRAM]
-            events, ended = pulumi_runs.run(stack, [*words, *repeat_flag("--target", urns.values())])
+            args = ["refresh", "--yes", "--skip-preview", "--stack", stack.namespace, *pulumi_runs.NO_PROGRAM_ARGS]
+            events, result = pulumi_runs.run(stack, [*args, *repeat_flag("--target", urns.values())])
     stack.stop_if_interrupted()
-    if ended.status:
-        raise pulumi_runs.failed(ended, events)
+    if result.status:
+        raise pulumi_runs.run_error(result, events)
