@@ -21,7 +21,7 @@ from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
 from composeplat.compose.project_id import Machine, project_id
-from composeplat.compose.variables import storable, worth_hiding
+from composeplat.compose.variables import looks_secret, storable, worth_hiding
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.outcomes import Failure, Outcome, Refused
@@ -88,11 +88,11 @@ def plan_for(
         loaded, plan = _plan(replace(request, platform=storable(stored.values)))
         if not looking:
             check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
+    confidential = hide_secrets_of(loaded, plan, stored, target)
     if unreachable and not _is_hopeless(loaded, choice):
         raise unreachable
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
-    confidential = hide_secrets_of(loaded, plan, stored, target)
     return Planned(plan.with_confidential(confidential), loaded, target, choice.builder)
 
 
@@ -102,8 +102,15 @@ def hide_secrets_of(
     """Name the confidential values of a run to the sink; return those of the definition, the longest first."""
     kept = worth_hiding(stored.confidential) if stored else ()
     values = sorted({*loaded.confidential, *kept}, key=lambda value: (-len(value), value))
-    progress.hide(values, log_values=(*_secret_contents(plan), *(_credentials(target) if target else ())))
+    named = worth_hiding(_secret_variables(loaded))
+    progress.hide((*values, *named), log_values=(*_secret_contents(plan), *(_credentials(target) if target else ())))
     return tuple(values)
+
+
+def _secret_variables(loaded: Loaded) -> Iterator[str]:
+    """Yield the values of containers' variables whose names look secret, also those of env files."""
+    for service in loaded.project.services.values():
+        yield from (value for name, value in service.variables.items() if looks_secret(name))
 
 
 def _secret_contents(plan: Plan) -> Iterator[str]:
