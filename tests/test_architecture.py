@@ -282,3 +282,14 @@ def test_every_module_can_be_imported_alone() -> None:
     )
 
     assert done.stderr == ""
+
+
+# rooms ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "composeplat" / "system").glob("*.py")), ids=lambda path: path.stem)
+def test_system_knows_nothing_of_what_is_above(path: Path) -> None:
+    """No module of ``system`` names Compose, Kubernetes or Pulumi, nor a program that goes with them."""
+    text = path.read_text().lower().replace("composeplat", "").replace("composing", "")
+
+    assert [word for word in ("compose", "docker", "buildkit", "kube", "pulumi", "cluster") if word in text] == []

@@ -1,9 +1,9 @@
-"""Open files: the only room that does.
+"""Files that the user or a definition names: reading them with a cap, and refusing what is no plain file.
 
-Owns reading a file with a cap on its size.
+Owns opening them, the paths that are never read, and the folder of an output.
 Must not know what the bytes mean.
-A pipe, a device or a file of ``/proc`` is refused before it is read, so that nothing hangs and nothing of the machine
-leaks; every refusal is an :class:`Unreadable` with a reason that a caller can put behind a position.
+It is apart because a pipe, a device or a file of ``/proc`` must be refused everywhere: nothing hangs, and nothing of
+the machine leaks. A refusal is an :class:`Unreadable`, whose reason a caller puts behind a position.
 """
 
 from __future__ import annotations
@@ -20,9 +20,22 @@ from composeplat.system.atomic import write_files
 from composeplat.system.project_root import ProjectRoot, is_inside
 
 SYSTEM_PATHS = (
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
-    "/var/lib", "/var/log", "/var/run",
-)  # fmt: skip
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var/lib",
+    "/var/log",
+    "/var/run",
+)
 _NEVER_READ = ("/proc", "/sys", "/dev")
 
 
@@ -30,7 +43,7 @@ class Unreadable(Exception):
     """A file can't be read, or must not be; ``reason`` continues a sentence that names the path."""
 
     code = ""
-    """The diagnostic code, where there is only one for the reason; else whoever names the file knows it."""
+    """The diagnostic code, if the reason has one; otherwise the caller knows it."""
     hint = ""
 
     def __init__(self, reason: str, *, missing: bool = False) -> None:
@@ -61,7 +74,7 @@ def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> by
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from None
+        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from error
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -72,7 +85,7 @@ def read_bytes(path: Path, *, limit: int, root: ProjectRoot | None = None) -> by
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             return _read_capped(stream.read(limit + 1), limit)
     except OSError as error:
-        raise Unreadable(reason_of(error)) from None
+        raise Unreadable(reason_of(error)) from error
     finally:
         os.close(descriptor)
 
@@ -96,8 +109,8 @@ def real_path(path: str | os.PathLike[str]) -> str:
     """Follow every link; a text that can be no path at all is refused."""
     try:
         return os.path.realpath(path)
-    except ValueError:
-        raise Unreadable("is not a possible path", missing=True) from None
+    except ValueError as error:
+        raise Unreadable("is not a possible path", missing=True) from error
 
 
 def read_standard_input(*, limit: int) -> bytes:
@@ -106,7 +119,7 @@ def read_standard_input(*, limit: int) -> bytes:
     try:
         return _read_capped(sys.stdin.buffer.read(limit + 1), limit)
     except OSError as error:
-        raise Unreadable(reason_of(error)) from None
+        raise Unreadable(reason_of(error)) from error
 
 
 def _read_capped(content: bytes, limit: int) -> bytes:

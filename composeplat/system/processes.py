@@ -1,8 +1,8 @@
 """Processes: which one was noted, whether it has ended, and ending it with all that it started.
 
 Owns the identity of a process across runs, and sessions of processes. Must not know what the processes are for.
-It is apart because the state, the local cluster and ``platform up`` all note processes, and none may take a process of
-another machine or container, or one that got the same number, for its own.
+It is apart because several rooms note processes in files, and none may take a process of another machine or container,
+or one that got the same number, for its own.
 
 A process id means something only within one boot of one machine and one PID namespace: cloned machines share host
 names, and containers share the machine's boot. So a note has all of them.
