@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 
 from composeplat.codes import CODES
-from composeplat.local.supervisor import Running
+from composeplat.local.supervisor import PartProcess
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
 from tests.schemas import FOLDER, NAMES, checked, checked_event, fields, published
@@ -82,8 +82,8 @@ def test_messages(project: Project, files: dict[str, str]) -> None:
 
 def test_parts_of_the_local_cluster() -> None:
     """The supervisor writes the fields of a part as documented, before and after the part has run."""
-    never = Running({"name": "etcd"}).state()
-    ended = Running({"name": "etcd"}, starts=2, last_exit=1).state()
+    never = PartProcess({"name": "etcd"}).state()
+    ended = PartProcess({"name": "etcd"}, starts=2, last_exit=1).state()
 
     checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": {"a": never, "b": ended}})
 

@@ -118,7 +118,7 @@ def _for_local_cluster(request: Request) -> Request:
     from composeplat.local.cluster_kind import local_cluster
     from composeplat.local.layout import DOMAIN
 
-    registry = f"localhost:{local_cluster(os.environ).layout.doors.registry}"
+    registry = f"localhost:{local_cluster(os.environ).layout.host_ports.registry}"
     return replace(request, context_namespace="", default_domain=DOMAIN, default_registry=registry)
 
 

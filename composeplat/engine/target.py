@@ -96,8 +96,8 @@ def find_target(
         target,
         layout=layout,
         domain=DOMAIN,
-        registry=f"localhost:{layout.doors.registry}",
-        https_port=layout.doors.https,
+        registry=f"localhost:{layout.host_ports.registry}",
+        https_port=layout.host_ports.https,
     )
 
 
@@ -105,4 +105,4 @@ def _local_layout(environment: Mapping[str, str], access: Access) -> Layout | No
     """The local cluster's layout, if it is that which the kubeconfig leads to."""
     layout = local_cluster(environment).layout
     authority = str(layout.keys / "ca.crt")
-    return layout if access.authority == authority and access.port == layout.doors.api else None
+    return layout if access.authority == authority and access.port == layout.host_ports.api else None

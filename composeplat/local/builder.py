@@ -3,8 +3,8 @@
 Pure, but for ``prepare_builder``, which makes the folders that the builder may reach, and ``egress_problem``.
 The builder is root of a user namespace, whose users are nobody of the machine, so it has its own folders beside the
 cluster's closed ones.
-The steps of builds have a network of their own, as whoever wrote a Dockerfile has no business with what listens on the
-machine's loopback; ``frontdoor builder`` makes it.
+The steps of builds have a network of their own, as a stranger's Dockerfile must not reach what listens on the machine's
+loopback; ``frontdoor builder`` makes it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def builder_files(layout: Layout, cni: str) -> dict[Path, str]:
     is_host = layout.build_network == HOST_NETWORK
     config = _BUILDKIT.format(
         run=run,
-        registry=layout.doors.registry,
+        registry=layout.host_ports.registry,
         entitlements='"network.host"' if is_host else "",
         network='networkMode = "host"' if is_host else _STEPS.format(run=run),
         dns="" if is_host else f'[dns]\n  nameservers = ["{_RESOLVER}"]\n',

@@ -30,15 +30,17 @@ def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
     openssl = shutil.which("openssl", path=environment.get("PATH"))
     if openssl is None:
         raise MissingPiece("openssl is needed to make the local cluster's certificates", "install the package openssl")
-    maker = _Maker(layout.keys, openssl, environment)
-    maker.authority("ca", "local cluster")
-    maker.signed("api", "/CN=kube-apiserver", "serverAuth", ",".join(_API_NAMES))
-    maker.signed("api-to-kubelet", "/O=system:masters/CN=api-to-kubelet", "clientAuth")
-    maker.authority(etcd.AUTHORITY, "local cluster's etcd")
+    folder = _KeyFolder(layout.keys, openssl, environment)
+    folder.make_authority("ca", "local cluster")
+    folder.make_certificate("api", "/CN=kube-apiserver", "serverAuth", ",".join(_API_NAMES))
+    folder.make_certificate("api-to-kubelet", "/O=system:masters/CN=api-to-kubelet", "clientAuth")
+    folder.make_authority(etcd.AUTHORITY, "local cluster's etcd")
     # It asks itself, too.
-    maker.signed(etcd.SERVER, "/CN=etcd", "serverAuth,clientAuth", "DNS:localhost,IP:127.0.0.1", by=etcd.AUTHORITY)
-    maker.signed(etcd.CLIENT, "/CN=kube-apiserver", "clientAuth", by=etcd.AUTHORITY)
-    maker.key("accounts")
+    folder.make_certificate(
+        etcd.SERVER, "/CN=etcd", "serverAuth,clientAuth", "DNS:localhost,IP:127.0.0.1", by=etcd.AUTHORITY
+    )
+    folder.make_certificate(etcd.CLIENT, "/CN=kube-apiserver", "clientAuth", by=etcd.AUTHORITY)
+    folder.make_key("accounts")
     token = layout.keys / "token"
     if not token.exists():
         write_private(token, secrets.token_hex(24))
@@ -48,13 +50,13 @@ def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
         write_private(layout.ingress / name, (layout.keys / name).read_text())
 
 
-class _Maker:
+class _KeyFolder:
     def __init__(self, folder: Path, openssl: str, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.openssl = openssl
         self.environment = environment
 
-    def authority(self, name: str, subject: str) -> None:
+    def make_authority(self, name: str, subject: str) -> None:
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists() and key.exists():
             return
@@ -65,7 +67,7 @@ class _Maker:
         )  # fmt: skip
         self._place(key, certificate)
 
-    def signed(self, name: str, subject: str, usage: str, names: str = "", by: str = "ca") -> None:
+    def make_certificate(self, name: str, subject: str, usage: str, names: str = "", by: str = "ca") -> None:
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists() and key.exists():
             return
@@ -78,7 +80,7 @@ class _Maker:
         )  # fmt: skip
         self._place(key, certificate)
 
-    def key(self, name: str) -> None:
+    def make_key(self, name: str) -> None:
         key = self.folder / f"{name}.key"
         if not key.exists():
             self._run("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{key}.new")
@@ -86,13 +88,13 @@ class _Maker:
 
     def _place(self, *paths: Path) -> None:
         for path in paths:
-            made = path.with_name(f"{path.name}.new")
-            made.chmod(0o600)
-            made.replace(path)
+            staged = path.with_name(f"{path.name}.new")
+            staged.chmod(0o600)
+            staged.replace(path)
 
-    def _run(self, *words: str) -> None:
+    def _run(self, *args: str) -> None:
         done = subprocess.run(
-            [self.openssl, *words], env=dict(self.environment), capture_output=True, text=True, check=False
+            [self.openssl, *args], env=dict(self.environment), capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise MissingPiece(f"openssl could not make a certificate: {done.stderr.strip()[-300:]}")

@@ -22,15 +22,15 @@ _CONTROLLERS = "+cpuset +cpu +io +memory +hugetlb +pids"
 def make_cgroups(name: str, root: Path = ROOT) -> None:
     try:
         if (root / "cgroup.controllers").exists():
-            _make_in_one_tree(root, name)
+            _make_unified(root, name)
         else:
-            _make_in_each_tree(root, name)
+            _make_per_controller(root, name)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MissingPiece(f"can't make a cgroup for the local cluster below {root}: {reason}") from None
 
 
-def _make_in_one_tree(root: Path, name: str) -> None:
+def _make_unified(root: Path, name: str) -> None:
     folder = root / name
     folder.mkdir(exist_ok=True)
     available = (root / "cgroup.controllers").read_text(encoding="utf-8").split()
@@ -40,13 +40,13 @@ def _make_in_one_tree(root: Path, name: str) -> None:
                 (place / "cgroup.subtree_control").write_text(controller, encoding="utf-8")
 
 
-def _make_in_each_tree(root: Path, name: str) -> None:
+def _make_per_controller(root: Path, name: str) -> None:
     for tree in root.iterdir():
         if tree.is_symlink() or not tree.is_dir() or tree.name == "unified":
             continue
         folder = tree / name
         folder.mkdir(exist_ok=True)
-        # A set of processors or memory nodes that is empty takes no process.
+        # A cgroup with an empty set of processors or memory nodes can't have processes.
         for setting in ("cpuset.cpus", "cpuset.mems"):
             if (folder / setting).exists():
                 (folder / setting).write_text((tree / setting).read_text(encoding="utf-8"), encoding="utf-8")

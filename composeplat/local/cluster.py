@@ -1,4 +1,4 @@
-"""Start, stop and look at the local cluster.
+"""Start, stop and inspect the local cluster.
 
 Owns the order of starting, the proof that a process is the supervisor (its number and start time), and what is cleaned
 away when it has ended.
@@ -30,8 +30,8 @@ from composeplat.local.images import File, Image, push
 from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
-from composeplat.local.private_folder import close_folder
-from composeplat.local.supervisor import answers
+from composeplat.local.private_folder import secure_folder
+from composeplat.local.supervisor import is_listening
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline, poll
 from composeplat.system.locks import hold_lock
@@ -47,10 +47,10 @@ _FORK_TIMEOUT_S = 10.0
 _FORK_POLL_INTERVAL_S = 0.01
 #: A part that has been started so often will not run by being started again.
 _MAX_STARTS = 8
-#: Where programs keep notes of pods that are gone with the cluster: inside it, these folders are empty at each start.
-_FORGOTTEN = ("/var/lib/cni", "/run/netns", "/var/log/containers")
+#: Folders where programs keep notes of pods, which end with the cluster: inside it, they are empty at each start.
+_EMPTIED_FOLDERS = ("/var/lib/cni", "/run/netns", "/var/log/containers")
 #: Supervisors that this process started: they outlive it, and Python is not to complain of that.
-_OUTLIVING: list[subprocess.Popen[bytes]] = []
+_SUPERVISORS: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +73,19 @@ class LocalCluster:
 
     # looking
 
-    def choose_doors(self, ports: Mapping[str, int]) -> None:
+    def choose_ports(self, ports: Mapping[str, int]) -> None:
         """Take the ports that are asked for, else those of the last time, else the usual ones."""
+        names = set(asdict(self.layout.host_ports))
+        chosen = {name: port for name, port in {**self._known_ports(), **ports}.items() if name in names}
+        self.layout = replace(self.layout, host_ports=replace(self.layout.host_ports, **chosen))
+
+    def _known_ports(self) -> dict[str, int]:
+        """The ports of the last start; none where there was no start, or the file can't be read."""
         try:
-            known = json.loads(self.layout.doors_file.read_text(encoding="utf-8"))
+            known = json.loads(self.layout.ports_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            known = {}
-        names = set(asdict(self.layout.doors))
-        chosen = {name: port for name, port in {**known, **ports}.items() if name in names}
-        self.layout = replace(self.layout, doors=replace(self.layout.doors, **chosen))
+            return {}
+        return known if isinstance(known, dict) else {}
 
     @property
     def access(self) -> Access:
@@ -89,7 +93,7 @@ class LocalCluster:
         authority = str(self.layout.keys / "ca.crt")
         return Access(
             host="127.0.0.1",
-            port=self.layout.doors.api,
+            port=self.layout.host_ports.api,
             credentials=static_credentials(Credential(token=token)),
             authority=authority,
         )
@@ -119,18 +123,18 @@ class LocalCluster:
         self._check_machine()
         with self._lock():
             if self._supervisor() is not None:
-                self._check_same_doors()
+                self._check_ports_are_same()
                 self._check_same_build_network()
-                self._wait()
+                self._wait_until_ready()
                 return False
             programs = self._programs()
             self._clean()
-            self._check_doors()
+            self._check_ports_are_free()
             make_certificates(self.layout, self.environment)
             self._write_files(programs)
             with progress.step(f"starting {self.title}", usual_seconds=20):
                 self._launch(programs)
-                self._wait(programs)
+                self._wait_until_ready(programs)
             return True
 
     def _check_machine(self) -> None:
@@ -166,9 +170,9 @@ class LocalCluster:
             progress.note(f"build steps have no network: {problem}")
         return "" if problem else shutil.which(SLIRP4NETNS, path=search) or ""
 
-    def _check_doors(self) -> None:
+    def _check_ports_are_free(self) -> None:
         taken = []
-        for name, port in self._doors().items():
+        for name, port in self._host_ports().items():
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
@@ -177,13 +181,12 @@ class LocalCluster:
                     taken.append(f"{port} (--{name}-port)")
         if taken:
             raise MissingPiece(
-                f"these ports of this machine are taken by other programs: {', '.join(taken)}",
-                "end what listens there, or choose other ports with the options named",
+                f"ports of this machine are in use by other programs: {', '.join(taken)}",
+                "stop those programs, or choose other ports with these options",
             )
 
-    def _check_same_doors(self) -> None:
-        known = json.loads(self.layout.doors_file.read_text(encoding="utf-8"))
-        if known != asdict(self.layout.doors):
+    def _check_ports_are_same(self) -> None:
+        if self._known_ports() != asdict(self.layout.host_ports):
             raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
 
     def _check_same_build_network(self) -> None:
@@ -193,9 +196,9 @@ class LocalCluster:
                 f"{self.title} is running with another network for builds", "stop it, then start it with this"
             )
 
-    def _doors(self) -> dict[str, int]:
+    def _host_ports(self) -> dict[str, int]:
         """The ports of this machine that the cluster listens on, by the names of their options."""
-        return {name: outside for name, (outside, _) in self.layout.doors.pairs().items()}
+        return {name: outside for name, (outside, _) in self.layout.host_ports.pairs().items()}
 
     def _write_files(self, programs: Programs) -> None:
         token = (self.layout.keys / "token").read_text(encoding="utf-8").strip()
@@ -203,7 +206,7 @@ class LocalCluster:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
         self._prepare_builder()
-        write_private(self.layout.doors_file, json.dumps(asdict(self.layout.doors)))
+        write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.run.chmod(0o700)
@@ -219,14 +222,14 @@ class LocalCluster:
         make_cgroups(self.layout.cgroup)
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
-            words = [
+            args = [
                 "unshare", "--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL",
                 "--mount-proc", "--",
             ]  # fmt: skip
-            process = self._supervise(words, self._plan(programs, network), programs.search_path, [network])
+            process = self._supervise(args, self._plan(programs, network), programs.search_path, [network])
         finally:
             os.close(network)
-        self._remember(self._child_of(process))
+        self._note_supervisor(self._child_of(process))
 
     def _supervise(
         self, before: list[str], plan: dict[str, Any], path: str, descriptors: list[int]
@@ -244,10 +247,10 @@ class LocalCluster:
                 start_new_session=True,
                 pass_fds=descriptors,
             )
-        _OUTLIVING.append(process)
+        _SUPERVISORS.append(process)
         return process
 
-    def _remember(self, pid: int) -> None:
+    def _note_supervisor(self, pid: int) -> None:
         write_private(self.layout.supervisor, json.dumps(ProcessId.from_pid(pid).to_data()))
 
     def _plan(self, programs: Programs, network: int) -> dict[str, Any]:
@@ -260,7 +263,7 @@ class LocalCluster:
             "before": [
                 ["mount", "--make-rshared", "/"],
                 *builder_mounts(self.layout, programs.buildkitd),
-                *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _FORGOTTEN),
+                *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _EMPTIED_FOLDERS),
                 ["ip", "link", "set", "lo", "up"],
                 ["ip", "link", "add", "node", "type", "bridge"],
                 ["ip", "address", "add", f"{NODE_ADDRESS}/32", "dev", "node"],
@@ -283,39 +286,41 @@ class LocalCluster:
 
         pid = poll(find_child, Deadline(_FORK_TIMEOUT_S), interval_s=_FORK_POLL_INTERVAL_S)
         if pid <= 0:
-            raise ComposeplatError(f"the local cluster did not start: {self._last_words('supervisor')}")
+            raise ComposeplatError(f"the local cluster did not start: {self._last_log_lines('supervisor')}")
         return pid
 
-    def _last_words(self, name: str) -> str:
+    def _last_log_lines(self, name: str) -> str:
         try:
             lines = (self.layout.logs / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             lines = []
-        return " | ".join(lines[-3:]) or "it left no word"
+        return " | ".join(lines[-3:]) or "its log is empty"
 
     # waiting
 
-    def _wait(self, programs: Programs | None = None) -> None:
+    def _wait_until_ready(self, programs: Programs | None = None) -> None:
         deadline = Deadline(_START_TIMEOUT_S)
-        self._until("its registry", deadline, lambda: answers(f"tcp:127.0.0.1:{self.layout.doors.registry}"))
+        self._wait_until(
+            "its registry", deadline, lambda: is_listening(f"tcp:127.0.0.1:{self.layout.host_ports.registry}")
+        )
         if programs is not None:
-            self._until("its registry", deadline, lambda: self._push_pause(programs))
+            self._wait_until("its registry", deadline, lambda: self._push_pause(programs))
         with Api(self.access) as api:
-            self._until("its API server", deadline, lambda: api.text("/readyz") == "ok")
-            self._until("its node", deadline, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
+            self._wait_until("its API server", deadline, lambda: api.text("/readyz") == "ok")
+            self._wait_until("its node", deadline, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
             classes = kind_path("storage.k8s.io/v1", "StorageClass")
-            self._until("its storage class", deadline, lambda: bool(api.get(f"{classes}/{STORAGE_CLASS}")))
+            self._wait_until("its storage class", deadline, lambda: bool(api.get(f"{classes}/{STORAGE_CLASS}")))
             accounts = "/api/v1/namespaces/default/serviceaccounts/default"
-            self._until("its service accounts", deadline, lambda: bool(api.get(accounts)))
-            self._until("its parts", deadline, lambda: not self.status().broken)
+            self._wait_until("its service accounts", deadline, lambda: bool(api.get(accounts)))
+            self._wait_until("its parts", deadline, lambda: not self.status().broken)
 
     def _push_pause(self, programs: Programs) -> bool:
         frontdoor = File(Path(programs.frontdoor).read_bytes())
         image = Image(files={"frontdoor": frontdoor}, entrypoint=("/frontdoor", "pause"))
-        push(image, PAUSE_IMAGE, ("127.0.0.1", self.layout.doors.registry))
+        push(image, PAUSE_IMAGE, ("127.0.0.1", self.layout.host_ports.registry))
         return True
 
-    def _until(self, what: str, deadline: Deadline, is_done: Callable[[], bool]) -> None:
+    def _wait_until(self, what: str, deadline: Deadline, is_done: Callable[[], bool]) -> None:
         cause: Exception | None = None
 
         def check() -> bool:
@@ -326,7 +331,7 @@ class LocalCluster:
             except (ApiError, ComposeplatError) as error:
                 cause = error
             if self._supervisor() is None:
-                raise ComposeplatError(f"the local cluster ended while starting: {self._last_words('supervisor')}")
+                raise ComposeplatError(f"the local cluster ended while starting: {self._last_log_lines('supervisor')}")
             if any(part["starts"] > _MAX_STARTS for part in (self.status().parts or {}).values()):
                 raise self._not_ready(what, cause) from cause
             return False
@@ -335,7 +340,7 @@ class LocalCluster:
             raise self._not_ready(what, cause) from cause
 
     def _not_ready(self, what: str, cause: Exception | None) -> ComposeplatError:
-        broken = ", ".join(f"{name} ({self._last_words(name)})" for name in self.status().broken)
+        broken = ", ".join(f"{name} ({self._last_log_lines(name)})" for name in self.status().broken)
         return ComposeplatError(
             f"the local cluster is not ready: waited for {what}" + (f": {cause}" if cause else ""),
             f"parts that don't run: {broken}" if broken else f"logs are in {self.layout.logs}",
@@ -368,8 +373,8 @@ class LocalCluster:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         """One start or stop at a time, in a folder that nobody else can reach into."""
-        close_folder(self.layout.folder)
-        message = "another start or stop of the local cluster is under way; waiting for it"
+        secure_folder(self.layout.folder)
+        message = "waiting for another start or stop of the local cluster"
         with hold_lock(self.layout.folder / "lock", lambda: progress.note(message)):
             yield
 

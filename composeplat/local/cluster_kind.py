@@ -20,5 +20,5 @@ def local_cluster(
     """The local cluster, or the simulated one with a number of nodes; ports are those of the last time unless given."""
     layout = replace(make_layout(environment, simulated=simulated > 0), build_network=build_network)
     cluster = SimulatedCluster(layout, environment, simulated) if simulated else LocalCluster(layout, environment)
-    cluster.choose_doors(ports or {})
+    cluster.choose_ports(ports or {})
     return cluster

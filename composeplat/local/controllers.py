@@ -31,8 +31,8 @@ from composeplat.system.atomic import write_file
 
 Object = dict[str, Any]
 
-_LOOK_AGAIN = 30.0
-_RETRY = 1.0
+_RESYNC_INTERVAL_S = 30.0
+_RETRY_INTERVAL_S = 1.0
 _CLAIMS = kind_path("v1", "PersistentVolumeClaim")
 _VOLUMES = kind_path("v1", "PersistentVolume")
 _SERVICES = kind_path("v1", "Service")
@@ -174,12 +174,12 @@ def _target(service: Object | None, wanted: Object, slices: list[Object]) -> str
     metadata = service["metadata"]
     ready = [
         (address, slice_port["port"])
-        for one in slices
-        if one["metadata"]["namespace"] == metadata["namespace"]
-        and one["metadata"].get("labels", {}).get("kubernetes.io/service-name") == metadata["name"]
-        for slice_port in one.get("ports") or []
+        for endpoint_slice in slices
+        if endpoint_slice["metadata"]["namespace"] == metadata["namespace"]
+        and endpoint_slice["metadata"].get("labels", {}).get("kubernetes.io/service-name") == metadata["name"]
+        for slice_port in endpoint_slice.get("ports") or []
         if slice_port.get("name") == port.get("name")
-        for endpoint in one.get("endpoints") or []
+        for endpoint in endpoint_slice.get("endpoints") or []
         if endpoint.get("conditions", {}).get("ready")
         for address in endpoint["addresses"]
     ]
@@ -198,8 +198,8 @@ class Controllers:
         self.folder = folder
         self._routes = ""
 
-    def look(self) -> None:
-        """Bring volumes and routes in line with what is asked for now."""
+    def reconcile(self) -> None:
+        """Create and delete volumes, and write the routes, as the objects of the cluster ask for."""
         for claim in filter(is_waiting, self.api.items(_CLAIMS)):
             volume = volume_for(claim, self.folder / "volumes")
             path = Path(volume["spec"]["local"]["path"])
@@ -231,7 +231,7 @@ class Controllers:
 
 
 def watch(access: Access, path: str, changed: threading.Event) -> None:
-    """Say when an object of a kind changes, for ever."""
+    """Set ``changed`` whenever an object of a kind changes."""
     api = Api(access)
     while True:
         try:
@@ -240,7 +240,7 @@ def watch(access: Access, path: str, changed: threading.Event) -> None:
             for _ in api.watch(path, version, seconds=300):
                 changed.set()
         except ApiError:
-            time.sleep(_RETRY)
+            time.sleep(_RETRY_INTERVAL_S)
 
 
 def main() -> None:
@@ -253,20 +253,20 @@ def main() -> None:
     changed = threading.Event()
     for path in WATCHED:
         threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
-    based = False
+    has_base_objects = False
     while True:
         try:
-            if not based:
+            if not has_base_objects:
                 for manifest in base_objects():
                     controllers.api.apply(manifest)
-                based = True
+                has_base_objects = True
             changed.clear()
-            controllers.look()
+            controllers.reconcile()
         except ApiError as error:
             sys.stderr.write(f"{error}\n")
             changed.set()
-            time.sleep(_RETRY)
-        changed.wait(_LOOK_AGAIN)
+            time.sleep(_RETRY_INTERVAL_S)
+        changed.wait(_RESYNC_INTERVAL_S)
 
 
 if __name__ == "__main__":

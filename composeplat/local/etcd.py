@@ -1,4 +1,4 @@
-"""How etcd is run and reached, as arguments: over TLS, and by whoever has the API server's certificate alone.
+"""How etcd is run and reached, as arguments: over TLS, with the API server's certificate only.
 
 Pure. It holds every Secret of the cluster, and on loopback any user of the machine could ask it otherwise.
 """

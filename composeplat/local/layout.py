@@ -1,6 +1,6 @@
-"""Where the local cluster keeps things, and every address and port it uses.
+"""The paths, addresses and ports of the local cluster, as data.
 
-Pure: names and numbers that the other modules agree on.
+Must not touch the machine. It is apart because every module of the room must use the same ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAUSE_IMAGE = "dev.platform.com/pause:1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class HostPorts:
     """The loopback ports through which the machine reaches the cluster."""
 
     api: int = 16443
@@ -60,10 +60,10 @@ class Doors:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     folder: Path
-    """What stays: certificates, etcd, images, volumes, logs."""
+    """What outlives the cluster's processes: certificates, etcd, images, volumes, logs."""
     run: Path
-    """What goes with the cluster: sockets and process ids; short, as a socket's path must be."""
-    doors: Doors = field(default_factory=Doors)
+    """What is removed with the cluster's processes: sockets and process ids; short, as a socket's path must be."""
+    host_ports: HostPorts = field(default_factory=HostPorts)
     build_network: str = OWN_NETWORK
     """What the steps of builds are joined to: a network of their own, or the machine's."""
 
@@ -89,7 +89,7 @@ class Layout:
 
     @property
     def kubeconfig(self) -> Path:
-        """For people and for Pulumi, through the door."""
+        """For people and for Pulumi, which reach the API server through its port on this machine."""
         return self.folder / "kubeconfig"
 
     @property
@@ -127,7 +127,7 @@ class Layout:
 
     @property
     def states(self) -> Path:
-        """The file in which the supervisor says how its parts are."""
+        """The file in which the supervisor writes the states of its parts."""
         return self.run / "parts.json"
 
     @property
@@ -135,9 +135,9 @@ class Layout:
         return self.run.name
 
     @property
-    def doors_file(self) -> Path:
+    def ports_file(self) -> Path:
         """The ports that were chosen, for the commands that come after."""
-        return self.folder / "doors.json"
+        return self.folder / "ports.json"
 
 
 def make_layout(environment: Mapping[str, str], *, simulated: bool = False) -> Layout:

@@ -1,6 +1,6 @@
-"""The system's packages that the local cluster needs: which are missing, and installing them where that is possible.
+"""The system packages that the local cluster needs: which are missing, and installing them with apt-get.
 
-What is on PATH already is never replaced: a machine with Docker has a containerd of its own.
+Owns their names. A program that is on PATH is never replaced: a machine with Docker has a containerd of its own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def install_packages(environment: Mapping[str, str]) -> None:
         return
     apt = shutil.which("apt-get", path=search_path(environment))
     if apt is None or os.geteuid() != 0:
-        why = "apt-get is not here" if apt is None else "that needs root"
+        why = "apt-get is not on PATH" if apt is None else "that needs root"
         raise MissingPiece(f"these packages can't be installed, as {why}: {' '.join(missing)}", "install them yourself")
     settings = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
     with progress.step(f"installing {' '.join(missing)}", usual_seconds=30):
@@ -81,10 +81,10 @@ def install_packages(environment: Mapping[str, str]) -> None:
         _run([apt, "install", "-y", "-qq", "--no-install-recommends", *missing], settings)
 
 
-def _run(words: list[str], environment: Mapping[str, str]) -> None:
+def _run(command: list[str], environment: Mapping[str, str]) -> None:
     done = subprocess.run(
-        words, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command, env=dict(environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode:
         last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise MissingPiece(f"{words[0].rpartition('/')[2]} {words[1]} failed: {last}")
+        raise MissingPiece(f"{command[0].rpartition('/')[2]} {command[1]} failed: {last}")

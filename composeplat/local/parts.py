@@ -1,7 +1,7 @@
 """The parts of the cluster: which programs run, with which arguments and files, where, and when each is ready.
 
 Pure: a table made from the layout.
-The supervisor starts what stands here, in this order, and starts again what ends.
+The supervisor starts these parts in this order, and restarts those that end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Part:
     """One process."""
 
     name: str
-    words: tuple[str, ...]
+    args: tuple[str, ...]
     place: str = INSIDE
     """Inside all namespaces, or with the machine's own network (to listen on its loopback, or to reach out)."""
     ready: str = ""
@@ -48,7 +48,7 @@ class Part:
     environment: Mapping[str, str] | None = None
     needs: tuple[str, ...] = ()
     keeps_data: bool = False
-    """Is to be given time to end; the others can be ended at any moment."""
+    """Whether it is given time to end; the others can be killed at any moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     inner = f"--kubeconfig={layout.inner_kubeconfig}"
     paths = {"PATH": programs.search_path, "HOME": str(folder)}
     pipes_in, pipes_out = [], []
-    for name, (outside, inside) in layout.doors.pairs().items():
+    for name, (outside, inside) in layout.host_ports.pairs().items():
         pipes_in += [f"unix:{run / name}.sock", f"tcp:127.0.0.1:{inside}"]
         # The API asks for a token, endpoints are for all; the registry asks for nothing, and pods run what is in it.
         network = f"own+{BUILD_USER}" if name == "registry" else "tcp"
@@ -82,7 +82,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     return (
         Part(
             name="etcd",
-            words=(
+            args=(
                 kube, "etcd", *etcd_arguments(layout, client_port=ETCD_PORT, peer_port=ETCD_PEER_PORT),
                 "--auto-compaction-retention=1",
             ),
@@ -91,28 +91,28 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="registry",
-            words=(programs.registry, "serve", str(etc / "registry.yaml")),
+            args=(programs.registry, "serve", str(etc / "registry.yaml")),
             environment={**paths, "OTEL_TRACES_EXPORTER": "none"},
             keeps_data=True,
             ready=f"tcp:127.0.0.1:{REGISTRY_PORT}",
         ),
-        Part(name="door-inside", words=(programs.frontdoor, "pipe", *pipes_in), ready=f"unix:{run / 'api'}.sock"),
+        Part(name="ports-inside", args=(programs.frontdoor, "pipe", *pipes_in), ready=f"unix:{run / 'api'}.sock"),
         Part(
-            name="door-outside",
-            words=(programs.frontdoor, "pipe", *pipes_out),
+            name="ports-outside",
+            args=(programs.frontdoor, "pipe", *pipes_out),
             place=OUTSIDE_NETWORK,
-            needs=("door-inside",),
+            needs=("ports-inside",),
         ),
         Part(
             name="containerd",
-            words=(programs.containerd, "--config", str(etc / "containerd.toml"), "--log-level=warn"),
+            args=(programs.containerd, "--config", str(etc / "containerd.toml"), "--log-level=warn"),
             environment=paths,
             ready=f"unix:{layout.containerd_socket}",
             needs=("registry",),
         ),
         Part(
             name="kube-apiserver",
-            words=(
+            args=(
                 kube, "kube-apiserver", *api_server_arguments(layout, client_port=ETCD_PORT),
                 f"--secure-port={API_PORT}", f"--advertise-address={NODE_ADDRESS}",
                 f"--tls-cert-file={keys / 'api.crt'}",
@@ -130,24 +130,24 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="kube-controller-manager",
-            words=(
+            args=(
                 kube, "kube-controller-manager", inner, "--leader-elect=false", "--allocate-node-cidrs",
                 f"--cluster-cidr={POD_RANGE}", f"--service-cluster-ip-range={SERVICE_RANGE}",
                 f"--root-ca-file={keys / 'ca.crt'}", f"--service-account-private-key-file={keys / 'accounts.key'}",
                 "--use-service-account-credentials", "--kube-api-qps=200", "--kube-api-burst=400",
-                # A stopped laptop is not a failed node: pods wait for it rather than being made anew elsewhere.
+                # A suspended laptop is not a failed node: its pods wait for it.
                 "--node-monitor-grace-period=60s", "--bind-address=127.0.0.1",
             ),
             needs=("kube-apiserver",),
         ),
         Part(
             name="kube-scheduler",
-            words=(kube, "kube-scheduler", inner, "--leader-elect=false", "--bind-address=127.0.0.1"),
+            args=(kube, "kube-scheduler", inner, "--leader-elect=false", "--bind-address=127.0.0.1"),
             needs=("kube-apiserver",),
         ),
         Part(
             name="kubelet",
-            words=(
+            args=(
                 kube, "kubelet", inner, f"--config={etc / 'kubelet.yaml'}", f"--hostname-override={NODE}",
                 f"--node-ip={NODE_ADDRESS}", f"--root-dir={folder / 'kubelet'}",
                 f"--cert-dir={folder / 'kubelet-keys'}",
@@ -157,7 +157,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="kube-proxy",
-            words=(
+            args=(
                 kube, "kube-proxy", inner, f"--hostname-override={NODE}", "--proxy-mode=iptables",
                 f"--cluster-cidr={POD_RANGE}", "--conntrack-max-per-core=0", "--nodeport-addresses=127.0.0.0/8",
                 "--healthz-bind-address=127.0.0.1:10256",
@@ -167,24 +167,24 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="coredns",
-            words=(programs.coredns, "-conf", str(etc / "Corefile"), "-quiet"),
+            args=(programs.coredns, "-conf", str(etc / "Corefile"), "-quiet"),
             needs=("kube-apiserver",),
         ),
         Part(
             name="ingress",
-            words=(
+            args=(
                 programs.frontdoor, "ingress", str(layout.ingress), f"127.0.0.1:{HTTPS_PORT}", f"127.0.0.1:{HTTP_PORT}",
             ),
             ready=f"tcp:127.0.0.1:{HTTPS_PORT}",
         ),
         Part(
             name="controllers",
-            words=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT)),
+            args=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT)),
             needs=("kube-apiserver",),
         ),
         Part(
             name="buildkitd",
-            words=builder_arguments(layout, programs.frontdoor, programs.slirp4netns),
+            args=builder_arguments(layout, programs.frontdoor, programs.slirp4netns),
             place=OUTSIDE_NETWORK,
             environment=builder_environment(layout, programs.search_path),
             ready=f"unix:{layout.buildkit_socket}",
@@ -202,15 +202,17 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
     etc = layout.etc
     return {
         layout.inner_kubeconfig: kubeconfig(f"https://127.0.0.1:{API_PORT}", layout, token),
-        layout.kubeconfig: kubeconfig(f"https://127.0.0.1:{layout.doors.api}", layout, token),
+        layout.kubeconfig: kubeconfig(f"https://127.0.0.1:{layout.host_ports.api}", layout, token),
         etc / "registry.yaml": _REGISTRY.format(folder=layout.folder / "registry", port=REGISTRY_PORT),
         etc / "containerd.toml": _CONTAINERD.format(
             folder=layout.folder, run=layout.run, pause=f"localhost:{REGISTRY_PORT}/{PAUSE_IMAGE}", cni=programs.cni
         ),
         etc / "cni" / "10-pods.conflist": json.dumps(_network(), indent=1),
         etc / "hosts" / "docker.io" / "hosts.toml": _MIRROR.format(port=REGISTRY_PORT),
-        # What is pushed through the door is named by the door's port, and pulled from the registry's own.
-        etc / "hosts" / f"localhost:{layout.doors.registry}" / "hosts.toml": _DOOR.format(port=REGISTRY_PORT),
+        # An image is pushed by the registry's port on this machine, and pulled by the port inside the cluster.
+        etc / "hosts" / f"localhost:{layout.host_ports.registry}" / "hosts.toml": _REGISTRY_HOST.format(
+            port=REGISTRY_PORT
+        ),
         etc / "kubelet.yaml": json.dumps(_kubelet(layout), indent=1),
         etc / "resolv.conf": f"nameserver {NODE_ADDRESS}\n",
         etc / "Corefile": _COREFILE.format(
@@ -312,7 +314,7 @@ server = "https://registry-1.docker.io"
   capabilities = ["pull", "resolve"]
 """
 
-_DOOR = """\
+_REGISTRY_HOST = """\
 server = "http://localhost:{port}"
 [host."http://localhost:{port}"]
   capabilities = ["pull", "resolve"]

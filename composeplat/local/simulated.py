@@ -17,7 +17,7 @@ from composeplat.cluster.api import Api, kind_path
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.etcd import api_server_arguments, etcd_arguments
-from composeplat.local.layout import SERVICE_RANGE, Doors, Layout
+from composeplat.local.layout import SERVICE_RANGE, HostPorts, Layout
 from composeplat.local.parts import Part, Programs, kubeconfig
 from composeplat.system.deadline import Deadline
 from composeplat.toolchain.setup import Toolchain
@@ -30,7 +30,7 @@ class SimulatedCluster(LocalCluster):
     title = "the simulated cluster"
 
     def __init__(self, layout: Layout, environment: Mapping[str, str], nodes: int) -> None:
-        super().__init__(replace(layout, doors=Doors(api=17443)), environment)
+        super().__init__(replace(layout, host_ports=HostPorts(api=17443)), environment)
         self.nodes = nodes
         self._kwok = ""
 
@@ -47,15 +47,15 @@ class SimulatedCluster(LocalCluster):
             python=sys.executable, cni="", search_path=path,
         )  # fmt: skip
 
-    def _doors(self) -> dict[str, int]:
-        return {"api": self.layout.doors.api}
+    def _host_ports(self) -> dict[str, int]:
+        return {"api": self.layout.host_ports.api}
 
     def _clean(self) -> None:
         for path in (self.layout.supervisor, self.layout.states):
             path.unlink(missing_ok=True)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:  # noqa: ARG002 -- as the other cluster's
-        config = kubeconfig(f"https://127.0.0.1:{self.layout.doors.api}", self.layout, token)
+        config = kubeconfig(f"https://127.0.0.1:{self.layout.host_ports.api}", self.layout, token)
         return {self.layout.kubeconfig: config, self.layout.etc / "stages.yaml": _stages()}
 
     def _prepare_builder(self) -> None:
@@ -69,16 +69,16 @@ class SimulatedCluster(LocalCluster):
             "states": str(self.layout.states),
             "network_fd": None,
         }
-        self._remember(self._supervise([], plan, programs.search_path, []).pid)
+        self._note_supervisor(self._supervise([], plan, programs.search_path, []).pid)
 
     def _parts(self, programs: Programs) -> tuple[Part, ...]:
-        keys, folder, port = self.layout.keys, self.layout.folder, self.layout.doors.api
+        keys, folder, port = self.layout.keys, self.layout.folder, self.layout.host_ports.api
         # etcd's own are next to the one that is chosen, so that two of these clusters can stand side by side.
         config = f"--kubeconfig={self.layout.kubeconfig}"
         return (
             Part(
                 name="etcd",
-                words=(
+                args=(
                     programs.kube, "etcd", "--unsafe-no-fsync",
                     *etcd_arguments(self.layout, client_port=port + 1, peer_port=port + 2),
                 ),
@@ -87,7 +87,7 @@ class SimulatedCluster(LocalCluster):
             ),
             Part(
                 name="kube-apiserver",
-                words=(
+                args=(
                     programs.kube, "kube-apiserver", *api_server_arguments(self.layout, client_port=port + 1),
                     "--bind-address=127.0.0.1", f"--secure-port={port}", f"--tls-cert-file={keys / 'api.crt'}",
                     f"--tls-private-key-file={keys / 'api.key'}", f"--client-ca-file={keys / 'ca.crt'}",
@@ -103,7 +103,7 @@ class SimulatedCluster(LocalCluster):
             ),
             Part(
                 name="kube-controller-manager",
-                words=(
+                args=(
                     programs.kube, "kube-controller-manager", config, "--leader-elect=false", "--secure-port=0",
                     f"--root-ca-file={keys / 'ca.crt'}",
                     f"--service-account-private-key-file={keys / 'accounts.key'}",
@@ -115,12 +115,12 @@ class SimulatedCluster(LocalCluster):
             ),
             Part(
                 name="kube-scheduler",
-                words=(programs.kube, "kube-scheduler", config, "--leader-elect=false", "--secure-port=0"),
+                args=(programs.kube, "kube-scheduler", config, "--leader-elect=false", "--secure-port=0"),
                 needs=("kube-apiserver",),
             ),
             Part(
                 name="kwok",
-                words=(
+                args=(
                     self._kwok, config, f"--config={self.layout.etc / 'stages.yaml'}",
                     "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
                 ),
@@ -128,22 +128,22 @@ class SimulatedCluster(LocalCluster):
             ),
             Part(
                 name="controllers",
-                words=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(port)),
+                args=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(port)),
                 needs=("kube-apiserver",),
             ),
         )  # fmt: skip
 
-    def _wait(self, programs: Programs | None = None) -> None:  # noqa: ARG002 -- as the other cluster's
+    def _wait_until_ready(self, programs: Programs | None = None) -> None:  # noqa: ARG002 -- as the other cluster's
         deadline = Deadline(_START_TIMEOUT_S)
         with Api(self.access) as api:
-            self._until("its API server", deadline, lambda: api.text("/readyz") == "ok")
+            self._wait_until("its API server", deadline, lambda: api.text("/readyz") == "ok")
             for number in range(self.nodes):
                 api.apply(_node(f"simulated-{number}"))
             nodes = kind_path("v1", "Node")
-            self._until("its nodes", deadline, lambda: all(_is_up(node) for node in api.items(nodes)))
+            self._wait_until("its nodes", deadline, lambda: all(_is_up(node) for node in api.items(nodes)))
             accounts = "/api/v1/namespaces/default/serviceaccounts/default"
-            self._until("its service accounts", deadline, lambda: bool(api.get(accounts)))
-            self._until("its parts", deadline, lambda: not self.status().broken)
+            self._wait_until("its service accounts", deadline, lambda: bool(api.get(accounts)))
+            self._wait_until("its parts", deadline, lambda: not self.status().broken)
 
 
 def _is_up(node: dict[str, Any]) -> bool:
@@ -163,7 +163,7 @@ def _node(name: str) -> dict[str, Any]:
 
 
 def _stages() -> str:
-    """What becomes of nodes and pods, as kwok's stages: JSON documents are YAML documents."""
+    """The stages of nodes and pods, as kwok reads them: JSON documents are YAML documents."""
     return "".join(f"---\n{json.dumps(stage)}\n" for stage in (_node_up(), _pod_ready(), _pod_complete(), _pod_gone()))
 
 

@@ -1,6 +1,6 @@
-"""Process 1 of the cluster's namespaces: starts the parts, starts again what ends, and takes all down with itself.
+"""Process 1 of the cluster's namespaces: it starts the parts, restarts those that end, and ends them all with itself.
 
-Owns the running processes, nothing else: what they are stands in the plan it is given.
+Owns the running processes. Must not know what they are for: the plan file names their arguments.
 
 It is started by ``unshare`` as the first process of a process namespace, so that when it ends the kernel ends every
 other process in it, pods included.
@@ -25,29 +25,29 @@ from typing import Any
 from composeplat.system.atomic import write_file
 from composeplat.system.deadline import Deadline, poll
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-_STEADY = 30.0
+_MIN_RESTART_DELAY_S, _MAX_RESTART_DELAY_S = 0.5, 10.0
+_STEADY_AFTER_S = 30.0
 _GRACE_S = 10.0
 _POLL_INTERVAL_S = 0.05
-_TICK = 0.2
+_CHECK_INTERVAL_S = 0.2
 
 
 @dataclass(slots=True)
-class Running:
+class PartProcess:
     """One part, as it runs."""
 
-    part: dict[str, Any]
+    spec: dict[str, Any]
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
     next_start: float = 0.0
-    pause: float = _FIRST_PAUSE
+    restart_delay: float = _MIN_RESTART_DELAY_S
     starts: int = 0
     ready: bool = False
     last_exit: int | None = None
 
     @property
     def name(self) -> str:
-        return str(self.part["name"])
+        return str(self.spec["name"])
 
     def state(self) -> dict[str, Any]:
         return {
@@ -62,51 +62,51 @@ class Running:
 @dataclass(slots=True)
 class Supervisor:
     plan: dict[str, Any]
-    running: dict[str, Running] = field(default_factory=dict)
+    parts: dict[str, PartProcess] = field(default_factory=dict)
     ending: bool = False
     _written: str = ""
 
     def run(self) -> None:
-        signal.signal(signal.SIGTERM, self._end)
-        signal.signal(signal.SIGINT, self._end)
-        for part in self.plan["parts"]:
-            self.running[part["name"]] = Running(part)
+        signal.signal(signal.SIGTERM, self._request_end)
+        signal.signal(signal.SIGINT, self._request_end)
+        for spec in self.plan["parts"]:
+            self.parts[spec["name"]] = PartProcess(spec)
         while not self.ending:
             self._reap()
-            for one in self.running.values():
-                self._tend(one)
+            for part in self.parts.values():
+                self._update(part)
             self._write_states()
-            select.select([], [], [], _TICK)
+            select.select([], [], [], _CHECK_INTERVAL_S)
         self._stop_all()
 
-    def _end(self, *_: object) -> None:
+    def _request_end(self, *_: object) -> None:
         self.ending = True
 
-    def _tend(self, one: Running) -> None:
+    def _update(self, part: PartProcess) -> None:
         now = time.monotonic()
-        if one.process is None:
-            needed = [self.running[name] for name in one.part.get("needs", [])]
-            if now >= one.next_start and all(need.ready for need in needed):
-                self._start(one, now)
-        elif not one.ready:
-            one.ready = answers(one.part.get("ready", ""))
-        elif now - one.started > _STEADY:
-            one.pause = _FIRST_PAUSE
+        if part.process is None:
+            needed = [self.parts[name] for name in part.spec.get("needs", [])]
+            if now >= part.next_start and all(need.ready for need in needed):
+                self._start(part, now)
+        elif not part.ready:
+            part.ready = is_listening(part.spec.get("ready", ""))
+        elif now - part.started > _STEADY_AFTER_S:
+            part.restart_delay = _MIN_RESTART_DELAY_S
 
-    def _start(self, one: Running, now: float) -> None:
-        words = list(one.part["words"])
-        if one.part.get("place") == "outside network" and self.plan.get("network_fd") is not None:
-            words = ["nsenter", f"--net=/proc/self/fd/{self.plan['network_fd']}", "--", *words]
+    def _start(self, part: PartProcess, now: float) -> None:
+        args = list(part.spec["args"])
+        if part.spec.get("place") == "outside network" and self.plan.get("network_fd") is not None:
+            args = ["nsenter", f"--net=/proc/self/fd/{self.plan['network_fd']}", "--", *args]
         if os.getpid() != 1:
             # Without a process namespace nothing else ends a part when this process is killed.
-            words = ["setpriv", "--pdeathsig", "KILL", "--", *words]
-        log = Path(self.plan["logs"]) / f"{one.name}.log"
-        _keep_small(log)
+            args = ["setpriv", "--pdeathsig", "KILL", "--", *args]
+        log = Path(self.plan["logs"]) / f"{part.name}.log"
+        _rotate(log)
         with log.open("ab") as stream:
             try:
-                one.process = subprocess.Popen(
-                    words,
-                    env=one.part.get("environment") or self.plan["environment"],
+                part.process = subprocess.Popen(
+                    args,
+                    env=part.spec.get("environment") or self.plan["environment"],
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=stream,
@@ -114,14 +114,14 @@ class Supervisor:
                     pass_fds=[self.plan["network_fd"]] if self.plan.get("network_fd") is not None else [],
                 )
             except OSError as error:
-                stream.write(f"can't start {words[0]}: {error}\n".encode())
-                one.next_start = now + _LONGEST_PAUSE
+                stream.write(f"can't start {args[0]}: {error}\n".encode())
+                part.next_start = now + _MAX_RESTART_DELAY_S
                 return
-        one.started, one.starts = now, one.starts + 1
-        one.ready = not one.part.get("ready")
+        part.started, part.starts = now, part.starts + 1
+        part.ready = not part.spec.get("ready")
 
     def _reap(self) -> None:
-        """Take note of what has ended, and reap what was left to process 1."""
+        """Record the parts that have ended, and reap the orphans that process 1 inherits."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -129,39 +129,39 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            for one in self.running.values():
-                if one.process is not None and one.process.pid == pid:
-                    self._ended(one, os.waitstatus_to_exitcode(status))
+            for part in self.parts.values():
+                if part.process is not None and part.process.pid == pid:
+                    self._record_exit(part, os.waitstatus_to_exitcode(status))
 
-    def _ended(self, one: Running, status: int) -> None:
-        if one.process is not None:
-            one.process.returncode = status
-        one.process, one.ready, one.last_exit = None, False, status
-        one.next_start = time.monotonic() + one.pause
-        one.pause = min(one.pause * 2, _LONGEST_PAUSE)
+    def _record_exit(self, part: PartProcess, status: int) -> None:
+        if part.process is not None:
+            part.process.returncode = status
+        part.process, part.ready, part.last_exit = None, False, status
+        part.next_start = time.monotonic() + part.restart_delay
+        part.restart_delay = min(part.restart_delay * 2, _MAX_RESTART_DELAY_S)
 
     def _write_states(self) -> None:
-        text = json.dumps({name: one.state() for name, one in self.running.items()})
+        text = json.dumps({name: part.state() for name, part in self.parts.items()})
         if text != self._written:
             write_file(Path(self.plan["states"]), text)
             self._written = text
 
     def _stop_all(self) -> None:
-        """End at once what keeps nothing itself, or would start others; then everything, pods too, kindly at first."""
-        for one in self.running.values():
-            if one.process and not one.part.get("keeps_data"):
-                one.process.kill()
+        """Kill the parts that keep no data or would start others; then end everything, pods too, with a grace time."""
+        for part in self.parts.values():
+            if part.process and not part.spec.get("keeps_data"):
+                part.process.kill()
         if os.getpid() == 1:
             os.kill(-1, signal.SIGTERM)
         else:
-            for one in self.running.values():
-                if one.process:
-                    one.process.terminate()
+            for part in self.parts.values():
+                if part.process:
+                    part.process.terminate()
         if poll(_reap_all, Deadline(_GRACE_S), interval_s=_POLL_INTERVAL_S):
             return
-        for one in self.running.values():
-            if one.process:
-                one.process.kill()
+        for part in self.parts.values():
+            if part.process:
+                part.process.kill()
 
 
 def _reap_all() -> bool:
@@ -174,7 +174,7 @@ def _reap_all() -> bool:
     return False
 
 
-def answers(address: str) -> bool:
+def is_listening(address: str) -> bool:
     """Say whether something accepts connections at ``unix:PATH`` or ``tcp:HOST:PORT``; no address always does."""
     network, _, place = address.partition(":")
     try:
@@ -191,7 +191,7 @@ def answers(address: str) -> bool:
     return True
 
 
-def _keep_small(log: Path, limit: int = 8 * 1024 * 1024) -> None:
+def _rotate(log: Path, limit: int = 8 * 1024 * 1024) -> None:
     try:
         if log.stat().st_size > limit:
             log.replace(log.with_suffix(".log.1"))
@@ -201,8 +201,8 @@ def _keep_small(log: Path, limit: int = 8 * 1024 * 1024) -> None:
 
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    for words in plan.get("before", []):
-        subprocess.run(words, check=False, stdin=subprocess.DEVNULL)
+    for args in plan.get("before", []):
+        subprocess.run(args, check=False, stdin=subprocess.DEVNULL)
     Supervisor(plan).run()
 
 

@@ -1,7 +1,7 @@
 """The identity of this machine.
 
 Owns the id that the system gave the machine. Must not know what is noted with it.
-It is apart because the state of deploys and the notes of processes must tell this machine from every other.
+It is apart because state and process notes must not be mistaken for those of another machine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which files belong to a project: those in its root folder, links resolved.
 
 Owns the project root, and the one rule whether a path lies in it.
-Must not open a file, nor know which key names a path: whoever reads one asks here first.
+Must not open a file, nor know which key names a path: every reader of paths asks here first.
 It is apart, so that each place that takes a path of the definition applies the same rule: a file of a stranger must not
 publish what else is on this machine.
 """

@@ -1,4 +1,8 @@
-"""Threads whose failure is passed on: one that dies without a word leaves whoever waits for it waiting."""
+"""Threads whose failures reach the code that waits for them.
+
+Owns starting them. Must not know what they do.
+It is apart because a thread that fails silently leaves its waiter waiting for ever.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,12 @@ from collections.abc import Callable
 
 
 def start_thread(name: str, work: Callable[[], None], on_failure: Callable[[Exception], None]) -> threading.Thread:
-    """Run something beside all else; ``on_failure`` is called with what it could not handle."""
+    """Start a thread, and call ``on_failure`` with the exception if it fails."""
 
     def run() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 -- raised again by whoever waits for what the thread does
+        except Exception as error:  # noqa: BLE001 -- raised again by the code that waits for the thread
             on_failure(error)
 
     thread = threading.Thread(target=run, name=name, daemon=True)

@@ -1,9 +1,7 @@
-"""The folder that programs are kept in, and how one gets there whole.
+"""The cache of programs: where each is kept, the lock between two setups, and how long a build took.
 
-Owns the layout below the user's cache folder, the lock between two setups and the memory of how long a build took.
-
-A program is built into a folder beside its place and renamed into it: what is in place is complete, whatever was
-killed when.
+Owns the layout below the user's cache folder. Must not know how a program is made.
+A program is built in a folder beside its own and renamed: a program in the cache is complete, also after a kill.
 """
 
 from __future__ import annotations
@@ -24,27 +22,25 @@ from composeplat.toolchain.tools import Tool
 class Cache:
     folder: Path
 
-    def place(self, tool: Tool) -> Path:
-        """Where a program of these very pins is kept."""
+    def program_path(self, tool: Tool) -> Path:
+        """The path of a program that was built from exactly these pins."""
         return self.folder / "tools" / f"{tool.name}-{tool.version}-{tool.fingerprint}" / tool.name
 
     def has(self, tool: Tool) -> bool:
-        return self.place(tool).is_file()
+        return self.program_path(tool).is_file()
 
     def lock(self, name: str, on_wait: Callable[[], None]) -> AbstractContextManager[None]:
         """Hold a lock for what only one setup may do at a time."""
         return hold_lock(self.folder / "locks" / name, on_wait)
 
     @contextlib.contextmanager
-    def aside(self, place: Path) -> Iterator[Path]:
-        """A folder to make a program in, put in place when the block ends well and has put something there.
+    def staging(self, program: Path) -> Iterator[Path]:
+        """Yield a folder to make a program in, which takes its place when the block ends without an error.
 
-        Leftovers of killed builds go first.
-
-        To be used under the lock of what is built.
+        The caller holds the program's lock; leftovers of killed builds are removed.
         """
-        remove_leftovers(place.parent)
-        with replace_folder(place.parent) as staged:
+        remove_leftovers(program.parent)
+        with replace_folder(program.parent) as staged:
             yield staged
 
     def duration(self, name: str) -> float | None:

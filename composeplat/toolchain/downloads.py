@@ -1,9 +1,9 @@
-"""The makers' own releases: for a machine that reaches more than package registries.
+"""Upstream releases, for a machine that reaches more than package registries.
 
-Owns their addresses, their pinned checksums, and how a program is taken out of an archive.
-Only a release with a pinned checksum is asked for, and only one that has it is kept: nothing of another is run.
-A host that does not answer at once is passed over without a word; then the program is built. A proxy that wants a
-login, or can't be used, is told.
+Owns their URLs, their pinned checksums, and extracting a program from an archive.
+Only a release with a pinned checksum is downloaded, and only a file that has it is kept and run.
+A host that does not answer at once is skipped silently, and the program is built. A proxy that needs a login, or can't
+be used, is an error.
 ``COMPOSEPLAT_DOWNLOADS=off`` builds every program.
 """
 
@@ -28,7 +28,7 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.system.proxies import find_proxy_for
 from composeplat.toolchain.tools import Tool
 
-SWITCH = "COMPOSEPLAT_DOWNLOADS"
+VARIABLE = "COMPOSEPLAT_DOWNLOADS"
 SYSTEMS = ("linux", "darwin")
 MACHINES = ("amd64", "arm64")
 _ANSWER_TIMEOUT_S = 3.0
@@ -44,9 +44,9 @@ class BadDownload(Exception):
 
 def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
     """Say whether a program's release is pinned, and its host answers: a few seconds at most."""
-    if environment.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+    if environment.get(VARIABLE, "").lower() in ("off", "0", "no", "false"):
         return False
-    url = address(tool)
+    url = release_url(tool)
     if not url or not pinned_checksum(tool.checksums, archive_name(url)):
         return False
     parts = urllib.parse.urlsplit(url)
@@ -56,9 +56,9 @@ def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
 
 def download(tool: Tool, folder: Path, environment: Mapping[str, str]) -> None:
     """Put a program of the pinned release into a folder, or raise and leave the folder empty."""
-    url = address(tool)
-    content = get(url, environment)
-    found, pinned = checksum(content), pinned_checksum(tool.checksums, archive_name(url))
+    url = release_url(tool)
+    content = fetch(url, environment)
+    found, pinned = sha256(content), pinned_checksum(tool.checksums, archive_name(url))
     if found != pinned:
         raise BadDownload(f"does not have the pinned checksum: {url} is {found[:12]}…, not {pinned[:12]}…")
     program = folder / tool.name
@@ -69,7 +69,7 @@ def download(tool: Tool, folder: Path, environment: Mapping[str, str]) -> None:
         raise BadDownload(f"does not run on this machine: {url}")
 
 
-def get(url: str, environment: Mapping[str, str]) -> bytes:
+def fetch(url: str, environment: Mapping[str, str]) -> bytes:
     """Give what lies at an address, through the proxy that the environment names for it."""
     try:
         with _opener(environment).open(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
@@ -89,12 +89,12 @@ def _reason(error: Exception, url: str, environment: Mapping[str, str]) -> str:
     proxy = find_proxy_for(environment, url)
     if proxy is None or not _is_login_wanted(error):
         return str(error)
-    wants = "refuses the login that its URL has" if proxy.authorization else "wants a login"
+    wants = "refuses the login of its URL" if proxy.authorization else "needs a login"
     return f"the proxy {proxy.address} {wants}: put user and password into its URL, http://user:password@host:port"
 
 
 def _is_login_wanted(error: Exception) -> bool:
-    """Say whether a proxy answered 407; of a tunnel the library has its answer in words alone."""
+    """Say whether a proxy answered 407; of a tunnel the library has the answer only as text."""
     wanted = http.client.PROXY_AUTHENTICATION_REQUIRED
     return getattr(error, "code", 0) == wanted or f"Tunnel connection failed: {wanted:d}" in str(error)
 
@@ -121,7 +121,7 @@ def _opener(environment: Mapping[str, str]) -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), _ThroughProxies(environment))
 
 
-def address(tool: Tool, system: str = "", machine: str = "") -> str:
+def release_url(tool: Tool, system: str = "", machine: str = "") -> str:
     """Where a program's release lies, for this machine unless another is named; empty where there is none."""
     machine = machine or _MACHINES.get(platform.machine(), platform.machine())
     return tool.download.format(
@@ -134,7 +134,7 @@ def archive_name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
-def checksum(content: bytes) -> str:
+def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -146,7 +146,7 @@ def pinned_checksum(path: Path, archive: str) -> str:
 def read_checksums(path: Path) -> dict[str, str]:
     """Read what ``sha256sum`` writes: a checksum and a name a line."""
     lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    return {words[1]: words[0] for words in lines if len(words) == 2}  # noqa: PLR2004 -- a checksum and a name
+    return {fields[1]: fields[0] for fields in lines if len(fields) == 2}  # noqa: PLR2004 -- a checksum and a name
 
 
 @functools.cache
@@ -159,7 +159,7 @@ def _answers(url: str, proxies: tuple[tuple[str, str], ...]) -> bool:
         error.close()
         return True
     except MissingPiece:
-        # What is wrong with the proxy is said where the download fails.
+        # The download reports what is wrong with the proxy.
         return True
     except OSError as error:
         return _is_login_wanted(error)
@@ -176,7 +176,7 @@ def _program_in(content: bytes, url: str, name: str) -> bytes:
             if stream:
                 return stream.read()
     except _BROKEN as error:
-        raise BadDownload(f"is no archive: {url} ({error})") from None
+        raise BadDownload(f"is no archive: {url} ({error})") from error
     raise BadDownload(f"has no program '{name}': {url}")
 
 

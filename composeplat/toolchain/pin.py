@@ -1,4 +1,4 @@
-"""Write ``checksums.txt`` anew: what ``make pins`` runs, on a machine that reaches the makers' hosts.
+"""Rewrite ``checksums.txt``: ``make pins`` runs this on a machine that reaches the hosts of the releases.
 
 Owns which releases are pinned.
 A checksum that is there already never changes: a release that has another one now was replaced, and that is an error.
@@ -12,15 +12,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from composeplat import progress
+from composeplat.system.atomic import write_file
 from composeplat.toolchain.downloads import (
     MACHINES,
     SYSTEMS,
     BadDownload,
-    address,
     archive_name,
-    checksum,
-    get,
+    fetch,
     read_checksums,
+    release_url,
+    sha256,
 )
 from composeplat.toolchain.tools import CHECKSUMS, TOOLS, Tool
 
@@ -32,7 +33,7 @@ def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> li
     problems: list[str] = []
     for url, tool in _releases(tools).items():
         try:
-            found = checksum(get(url, environment))
+            found = sha256(fetch(url, environment))
         except BadDownload as error:
             problems.append(f"{tool.name} {tool.version} {error}")
             continue
@@ -42,14 +43,14 @@ def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> li
         pinned[name] = found
         progress.note(f"{found}  {name}")
     if not problems:
-        path.write_text(_text(path, pinned), encoding="utf-8")
+        write_file(path, _text(path, pinned))
     return problems
 
 
 def _releases(tools: Iterable[Tool]) -> dict[str, Tool]:
     machines = itertools.product(tools, SYSTEMS, MACHINES)
     return {
-        address(tool, system, machine): tool
+        release_url(tool, system, machine): tool
         for tool, system, machine in machines
         if tool.download and (system == "linux" or not tool.only_linux)
     }

@@ -18,6 +18,7 @@ from composeplat.toolchain.downloads import BadDownload, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
 
+_VERSION_TIMEOUT_S = 30.0
 ON_PATH, CACHED, DOWNLOADED, BUILT = "path", "cache", "downloaded", "built"
 
 
@@ -61,14 +62,14 @@ class Toolchain:
             raise MissingPiece(
                 f"{tool.name} {tool.version} can't be put into {self.cache.folder}: {reason}",
                 "make room there, or name another folder with COMPOSEPLAT_CACHE",
-            ) from None
+            ) from error
 
     def need_all(self, tools: Iterable[Tool]) -> dict[str, Found]:
         return {tool.name: self.need(tool) for tool in tools}
 
     def _on_path(self, tool: Tool) -> Found | None:
         """The program of that name on PATH, of whatever version."""
-        path = shutil.which(tool.name, path=self.environment.get("PATH")) if tool.ask else None
+        path = shutil.which(tool.name, path=self.environment.get("PATH")) if tool.version_args else None
         if path is None:
             return None
         return Found(tool=tool, path=Path(path), version=self._version(Path(path), tool), origin=ON_PATH)
@@ -76,7 +77,12 @@ class Toolchain:
     def _version(self, path: Path, tool: Tool) -> str:
         try:
             done = subprocess.run(
-                [path, *tool.ask], env=dict(self.environment), capture_output=True, text=True, timeout=30, check=False
+                [path, *tool.version_args],
+                env=dict(self.environment),
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
@@ -86,29 +92,29 @@ class Toolchain:
     def _in_cache(self, tool: Tool) -> Found | None:
         if not self.cache.has(tool):
             return None
-        return Found(tool=tool, path=self.cache.place(tool), version=tool.version, origin=CACHED)
+        return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=CACHED)
 
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
         origin = CACHED
-        with self.cache.lock(tool.name, lambda: progress.note(f"another setup is making {name}; waiting for it")):
+        with self.cache.lock(tool.name, lambda: progress.note(f"waiting for another setup, which is making {name}")):
             if not self.cache.has(tool):
                 if passed_over := self.passed_over(tool):
                     progress.note(passed_over)
                 origin = DOWNLOADED if self._download(tool, name) else BUILT
                 if origin == BUILT:
                     self._build(tool, name)
-        return Found(tool=tool, path=self.cache.place(tool), version=tool.version, origin=origin)
+        return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=origin)
 
     def _download(self, tool: Tool, name: str) -> bool:
         if not can_download(tool, self.environment):
             return False
         try:
             with (
-                progress.step(f"downloading {name} from its makers"),
-                self.cache.aside(self.cache.place(tool)) as aside,
+                progress.step(f"downloading {name}"),
+                self.cache.staging(self.cache.program_path(tool)) as staged,
             ):
-                download(tool, aside, self.environment)
+                download(tool, staged, self.environment)
         except BadDownload as error:
             progress.note(f"{name} {error}; it is built instead")
             return False
@@ -116,17 +122,17 @@ class Toolchain:
 
     def _build(self, tool: Tool, name: str) -> None:
         go = need_go(self.environment, self.cache)
-        usual = self.cache.duration(tool.name) or tool.minutes * 60
+        usual = self.cache.duration(tool.name) or tool.build_minutes * 60
         started = time.monotonic()
         with (
             progress.step(f"building {name}", usual_seconds=usual),
-            self.cache.aside(self.cache.place(tool)) as aside,
+            self.cache.staging(self.cache.program_path(tool)) as staged,
         ):
-            build(tool, go, aside / tool.name, self.environment)
+            build(tool, go, staged / tool.name, self.environment)
         self.cache.remember_duration(tool.name, time.monotonic() - started)
 
     def report(self, tools: Iterable[Tool] = TOOLS) -> list[dict[str, str]]:
-        """What is there, where from, in which version, and what is missing: a row a program."""
+        """The version and origin of each program, or that it is missing: a row a program."""
         rows = [self._row(tool) for tool in tools]
         go = find_go(self.environment)
         state = {"version": go.version, "source": ON_PATH, "path": str(go.path)} if go else {"source": "missing"}

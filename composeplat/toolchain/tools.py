@@ -33,26 +33,26 @@ class Tool:
     package: str
     stamp: str = ""
     """The Go variable that holds the program's version: without it, it calls itself something else."""
-    more_stamps: tuple[tuple[str, str], ...] = ()
+    extra_stamps: tuple[tuple[str, str], ...] = ()
     cgo: bool = False
     goos: str = ""
     goarch: str = ""
     """Built for another system than this one; empty means this one."""
-    ask: tuple[str, ...] = ()
+    version_args: tuple[str, ...] = ()
     """Arguments that make the program print its version; none means PATH is not looked at."""
     download: str = ""
-    """Where its makers' release lies, for ``{version}``, ``{system}`` and ``{machine}``; none means it is built."""
+    """The URL of its release, with ``{version}``, ``{system}`` and ``{machine}``; empty means it is built."""
     only_linux: bool = False
-    """Its makers have releases for Linux alone."""
+    """There are releases for Linux only."""
     checksums: Path = CHECKSUMS
     """The checksums that are pinned for releases."""
-    minutes: float = 1
+    build_minutes: float = 1
     """How long a first build takes on two cores."""
 
     @property
     def flags(self) -> str:
         stamps = ((self.stamp, self.stamped),) if self.stamp else ()
-        return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in (*stamps, *self.more_stamps))])
+        return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in (*stamps, *self.extra_stamps))])
 
     @property
     def stamped(self) -> str:
@@ -76,9 +76,9 @@ PULUMI = Tool(
     package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
     stamp="github.com/pulumi/pulumi/sdk/v3/go/common/version.Version",
     cgo=True,
-    ask=("version",),
+    version_args=("version",),
     download="https://get.pulumi.com/releases/sdk/pulumi-v{version}-{system}-{short}.tar.gz",
-    minutes=5,
+    build_minutes=5,
 )
 KUBERNETES_PROVIDER = Tool(
     name="pulumi-resource-kubernetes",
@@ -88,7 +88,7 @@ KUBERNETES_PROVIDER = Tool(
     stamp="github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version",
     cgo=True,
     download="https://get.pulumi.com/releases/plugins/pulumi-resource-kubernetes-v{version}-{system}-{machine}.tar.gz",
-    minutes=10,
+    build_minutes=10,
 )
 DOCKER_BUILD_PROVIDER = Tool(
     name="pulumi-resource-docker-build",
@@ -98,7 +98,7 @@ DOCKER_BUILD_PROVIDER = Tool(
     stamp="github.com/pulumi/pulumi-docker-build/provider.Version",
     cgo=True,
     download="https://get.pulumi.com/releases/plugins/pulumi-resource-docker-build-v{version}-{system}-{machine}.tar.gz",
-    minutes=3,
+    build_minutes=3,
 )
 BUILDKITD = Tool(
     name="buildkitd",
@@ -106,10 +106,10 @@ BUILDKITD = Tool(
     module=MODULES / "buildkit",
     package="github.com/moby/buildkit/cmd/buildkitd",
     stamp="github.com/moby/buildkit/version.Version",
-    ask=("--version",),
+    version_args=("--version",),
     only_linux=True,
     download="https://github.com/moby/buildkit/releases/download/v{version}/buildkit-v{version}.{system}-{machine}.tar.gz",
-    minutes=3,
+    build_minutes=3,
 )
 BUILDX = Tool(
     name="buildx",
@@ -117,9 +117,9 @@ BUILDX = Tool(
     module=MODULES / "buildkit",
     package="github.com/docker/buildx/cmd/buildx",
     stamp="github.com/docker/buildx/version.Version",
-    ask=("version",),
+    version_args=("version",),
     download="https://github.com/docker/buildx/releases/download/v{version}/buildx-v{version}.{system}-{machine}",
-    minutes=2,
+    build_minutes=2,
 )
 KUBE = Tool(
     name="kube",
@@ -127,21 +127,23 @@ KUBE = Tool(
     module=MODULES / "kubernetes",
     package=".",
     stamp="k8s.io/component-base/version.gitVersion",
-    more_stamps=(
+    extra_stamps=(
         ("k8s.io/component-base/version.gitMajor", "1"),
         ("k8s.io/component-base/version.gitMinor", "35"),
     ),
-    minutes=6,
+    build_minutes=6,
 )
 COREDNS = Tool(
     name="coredns",
     version="1.14.1",
     module=MODULES / "coredns",
     package="github.com/coredns/coredns",
-    ask=("-version",),
-    minutes=4,
+    version_args=("-version",),
+    build_minutes=4,
 )
-KWOK = Tool(name="kwok", version="0.8.0", module=MODULES / "kwok", package="sigs.k8s.io/kwok/cmd/kwok", minutes=1.5)
+KWOK = Tool(
+    name="kwok", version="0.8.0", module=MODULES / "kwok", package="sigs.k8s.io/kwok/cmd/kwok", build_minutes=1.5
+)
 
 REGISTRY = Tool(
     name="registry",
@@ -149,11 +151,13 @@ REGISTRY = Tool(
     module=MODULES / "registry",
     package="github.com/distribution/distribution/v3/cmd/registry",
     stamp="github.com/distribution/distribution/v3/version.version",
-    minutes=2,
+    build_minutes=2,
 )
-FRONTDOOR = Tool(name="frontdoor", version="0.1.0", module=_PACKAGE / "local" / "frontdoor", package=".", minutes=0.2)
+FRONTDOOR = Tool(
+    name="frontdoor", version="0.1.0", module=_PACKAGE / "local" / "frontdoor", package=".", build_minutes=0.2
+)
 LINK = Tool(
-    name="platform-link", version="0.1.0", module=_PACKAGE / "dev" / "link", package="./platform-link", minutes=2
+    name="platform-link", version="0.1.0", module=_PACKAGE / "dev" / "link", package="./platform-link", build_minutes=2
 )
 AGENT = Tool(
     name="platform-agent",
@@ -162,7 +166,7 @@ AGENT = Tool(
     package="./agent",
     goos="linux",
     goarch=architecture(),
-    minutes=0.7,
+    build_minutes=0.7,
 )
 
 

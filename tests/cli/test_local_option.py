@@ -26,7 +26,7 @@ contexts: [{name: theirs, context: {cluster: there, user: me, namespace: theirs}
 def built(project: Project, tmp_path: Path) -> Folder:
     """A project, a kubeconfig of another cluster, and a local cluster with a registry at a port of its own."""
     (tmp_path / "cluster" / "cluster").mkdir(parents=True)
-    (tmp_path / "cluster" / "cluster" / "doors.json").write_text(json.dumps({"registry": 5005}))
+    (tmp_path / "cluster" / "cluster" / "ports.json").write_text(json.dumps({"registry": 5005}))
     (tmp_path / "config").write_text(KUBECONFIG)
     shell = {"COMPOSEPLAT_CLUSTER": str(tmp_path / "cluster"), "KUBECONFIG": str(tmp_path / "config")}
     return project({"compose.yaml": BUILT, "Dockerfile": "FROM scratch\n"}, **shell)

@@ -156,7 +156,7 @@ def push_images(cluster: LocalCluster) -> None:
         image = Image(
             files=files, command=("sh", "-c", f"trap exit TERM; echo listening; {command} & wait"), ports=(port,)
         )
-        push(image, name, ("127.0.0.1", cluster.layout.doors.registry))
+        push(image, name, ("127.0.0.1", cluster.layout.host_ports.registry))
 
 
 def namespaces(cluster: LocalCluster) -> dict[str, str]:

@@ -97,7 +97,7 @@ STAND_INS = {
 def stocked(cluster: LocalCluster) -> LocalCluster:
     """The cluster, with the stand-ins in its registry."""
     for name, one in STAND_INS.items():
-        push(one.image(), name, ("127.0.0.1", cluster.layout.doors.registry))
+        push(one.image(), name, ("127.0.0.1", cluster.layout.host_ports.registry))
     return cluster
 
 

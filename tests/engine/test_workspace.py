@@ -159,7 +159,7 @@ def programs(tmp_path: Path) -> dict[str, str]:
     environment = {"PATH": f"{tmp_path}/bin:{os.defpath}", "COMPOSEPLAT_CACHE": str(tmp_path / "cache")}
     fake(tmp_path / "bin" / "pulumi", f"print('v{PULUMI.version}')")
     for tool in (KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER):
-        fake(Cache(tmp_path / "cache").place(tool), "")
+        fake(Cache(tmp_path / "cache").program_path(tool), "")
     return environment
 
 

@@ -27,7 +27,7 @@ from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.layout import BUILD_USER
-from composeplat.local.supervisor import answers
+from composeplat.local.supervisor import is_listening
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import BUILDX
 from tests.local.test_cluster import processes_of, wait
@@ -112,7 +112,7 @@ def outside(builds: Builds) -> Iterator[str]:
             run("ip", "-n", WIRE, *words)
         command = ["ip", "netns", "exec", WIRE, sys.executable, "-m", "http.server", "8080", "--directory", "/proc/tty"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-            wait(lambda: answers(f"tcp:{FAR}:8080"))
+            wait(lambda: is_listening(f"tcp:{FAR}:8080"))
             yield f"{FAR}:8080"
             server.kill()
     finally:
@@ -146,11 +146,11 @@ def own_addresses() -> list[str]:
 def test_steps_reach_the_outside_and_not_this_machine(builds: Builds, outside: str, port: int) -> None:
     """Neither by its loopback nor by another address, nor by the gateway or resolver of their own network."""
     machine = [f"{address}:{port}" for address in own_addresses()]
-    doors = [f"127.0.0.1:{PORTS[name]}" for name in ("api", "registry")]
+    ports = [f"127.0.0.1:{PORTS[name]}" for name in ("api", "registry")]
     gateways = [f"198.19.25{n}:{port}" for n in ("4.1", "4.2", "4.3", "4.100", "5.1")]
 
     assert f"{NEAR}:{port}" in machine
-    assert builds.reached(*machine, *doors, *gateways, f"0.0.0.0:{port}", outside) == [outside]
+    assert builds.reached(*machine, *ports, *gateways, f"0.0.0.0:{port}", outside) == [outside]
 
 
 def test_steps_see_no_abstract_socket(builds: Builds) -> None:

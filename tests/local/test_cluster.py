@@ -170,7 +170,7 @@ def test_a_taken_port_is_named(cluster: LocalCluster) -> None:
         other.bind(("127.0.0.1", PORTS["https"]))
         other.listen()
 
-        with pytest.raises(MissingPiece, match=r"taken by other programs: 20443 \(--https-port\)"):
+        with pytest.raises(MissingPiece, match=r"in use by other programs: 20443 \(--https-port\)"):
             cluster.start()
 
     assert not cluster.status().running
@@ -247,7 +247,7 @@ def test_the_registry_is_its_owners(cluster: LocalCluster) -> None:
 
     The registry asks for no login, and used to answer whoever connected.
     """
-    digest = push_busybox(("127.0.0.1", cluster.layout.doors.registry), os.environ)
+    digest = push_busybox(("127.0.0.1", cluster.layout.host_ports.registry), os.environ)
 
     assert ask_registry("GET", "tags/list") == "200"
     assert ask_registry("DELETE", f"manifests/{digest}") == "405"
@@ -416,7 +416,7 @@ def assert_many_run(api: Api) -> None:
 
 def ask_etcd(simulated: LocalCluster, *, tls: bool = True, certificate: str = "") -> int:
     """Ask the simulated cluster's etcd on loopback, as any user of the machine could; gives the answer's status."""
-    keys, port = simulated.layout.keys, simulated.layout.doors.api + 1
+    keys, port = simulated.layout.keys, simulated.layout.host_ports.api + 1
     context = ssl.create_default_context(cafile=str(keys / "etcd-ca.crt"))
     if certificate:
         context.load_cert_chain(keys / f"{certificate}.crt", keys / f"{certificate}.key")

@@ -43,16 +43,16 @@ def test_only_the_door_listens_on_the_machine() -> None:
     """What has the machine's network listens on loopback or a socket alone."""
     outside = [one for one in make_parts(LAYOUT, PROGRAMS) if one.place == OUTSIDE_NETWORK]
 
-    assert [one.name for one in outside] == ["door-outside", "buildkitd"]
-    assert list(part("door-outside").words[2::2]) == [
+    assert [one.name for one in outside] == ["ports-outside", "buildkitd"]
+    assert list(part("ports-outside").args[2::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip
 
 
 def test_every_door_leads_through_its_socket() -> None:
     """What the door takes outside comes out inside, at the port of the same name."""
-    inside = dict(zip(part("door-inside").words[2::2], part("door-inside").words[3::2], strict=True))
-    outside = part("door-outside").words
+    inside = dict(zip(part("ports-inside").args[2::2], part("ports-inside").args[3::2], strict=True))
+    outside = part("ports-outside").args
 
     assert inside[outside[3]] == "tcp:127.0.0.1:6443"
     assert inside[outside[-1]] == "tcp:127.0.0.1:80"
@@ -82,10 +82,10 @@ def test_the_network_of_builds(
     """Steps have this machine's network only where it was asked for, and then a Compose file may name it too."""
     layout = replace(LAYOUT, build_network=build_network)
     programs = replace(PROGRAMS, slirp4netns=slirp4netns)
-    (words,) = (one.words for one in make_parts(layout, programs) if one.name == "buildkitd")
+    (args,) = (one.args for one in make_parts(layout, programs) if one.name == "buildkitd")
     config = tomllib.loads(make_files(layout, programs, "T")[layout.build_run / "buildkitd.toml"])
 
-    assert words[1:5] == ("builder", "/run/composeplat-build", "1800000000", network)
+    assert args[1:5] == ("builder", "/run/composeplat-build", "1800000000", network)
     assert config["worker"]["oci"]["networkMode"] == mode
     assert config["insecure-entitlements"] == entitlements
     assert ("dns" in config) == (mode == "cni")
@@ -168,11 +168,11 @@ def test_ports_are_remembered(tmp_path: Path) -> None:
     environment = {"COMPOSEPLAT_CLUSTER": str(tmp_path)}
     folder = make_layout(environment).folder
     folder.mkdir(parents=True)
-    (folder / "doors.json").write_text('{"api": 1234, "https": 8443, "unknown": 1}')
+    (folder / "ports.json").write_text('{"api": 1234, "https": 8443, "unknown": 1}')
 
-    doors = local_cluster(environment, ports={"https": 9443}).layout.doors
+    ports = local_cluster(environment, ports={"https": 9443}).layout.host_ports
 
-    assert (doors.api, doors.https, doors.registry) == (1234, 9443, 5000)
+    assert (ports.api, ports.https, ports.registry) == (1234, 9443, 5000)
 
 
 def test_no_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

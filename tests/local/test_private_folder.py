@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.local.private_folder import close_folder
+from composeplat.local.private_folder import secure_folder
 
 
 def mode(path: Path) -> int:
@@ -20,7 +20,7 @@ def test_a_new_folder(tmp_path: Path) -> None:
     """The folder is made closed, and so is the one it is made in; what was there before stays as it is."""
     tmp_path.chmod(0o755)
 
-    close_folder(tmp_path / "named" / "cluster")
+    secure_folder(tmp_path / "named" / "cluster")
 
     assert [mode(path) for path in (tmp_path, tmp_path / "named", tmp_path / "named" / "cluster")] == [
         0o755, 0o700, 0o700,
@@ -31,7 +31,7 @@ def test_a_folder_of_before(tmp_path: Path) -> None:
     """A cluster's folder that was made open is closed: its volumes are open to all users of containers."""
     (tmp_path / "cluster").mkdir(mode=0o755)
 
-    close_folder(tmp_path / "cluster")
+    secure_folder(tmp_path / "cluster")
 
     assert mode(tmp_path / "cluster") == 0o700
 
@@ -40,7 +40,7 @@ def test_in_a_folder_of_all(tmp_path: Path) -> None:
     """In a folder like /tmp, where nobody can rename what is another's, a cluster can be."""
     tmp_path.chmod(0o1777)
 
-    close_folder(tmp_path / "named" / "cluster")
+    secure_folder(tmp_path / "named" / "cluster")
 
     assert mode(tmp_path / "named" / "cluster") == 0o700
     assert mode(tmp_path) == 0o1777
@@ -52,13 +52,14 @@ def test_below_a_folder_that_anybody_can_change(tmp_path: Path) -> None:
     (tmp_path / "open").chmod(0o777)
 
     with pytest.raises(ComposeplatError) as caught:
-        close_folder(tmp_path / "open" / "named" / "cluster")
+        secure_folder(tmp_path / "open" / "named" / "cluster")
 
     assert str(caught.value) == (
-        f"can't use '{tmp_path}/open/named/cluster' for a cluster: anybody can write in '{tmp_path}/open'"
+        f"can't use '{tmp_path}/open/named/cluster' for a cluster: any user can write to '{tmp_path}/open'"
     )
     assert caught.value.hint == (
-        f"name another folder with COMPOSEPLAT_CLUSTER, in one of your own; or close that: chmod o-w {tmp_path}/open"
+        "name another folder with COMPOSEPLAT_CLUSTER, in one of your own;"
+        f" or remove their access: chmod o-w {tmp_path}/open"
     )
 
 
@@ -73,7 +74,7 @@ def test_what_is_no_folder(tmp_path: Path, made: str, reason: str) -> None:
         place.touch()
 
     with pytest.raises(ComposeplatError, match=f"^can't use '{place}' for a cluster: {reason}$"):
-        close_folder(place)
+        secure_folder(place)
 
     if made == "link":
         assert mode(tmp_path / "elsewhere") == 0o755
@@ -86,4 +87,4 @@ def test_a_folder_of_another_user(tmp_path: Path) -> None:
     os.chown(tmp_path / "cluster", 65534, 65534)
 
     with pytest.raises(ComposeplatError, match=r"for a cluster: it belongs to another user$"):
-        close_folder(tmp_path / "cluster")
+        secure_folder(tmp_path / "cluster")

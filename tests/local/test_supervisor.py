@@ -16,7 +16,7 @@ def test_logs_are_kept_small(tmp_path: Path) -> None:
     for name, size in (("small", 8 * MIB), ("large", 8 * MIB + 1), ("large.log.1", 1)):
         with (tmp_path / (name if name.endswith(".1") else f"{name}.log")).open("wb") as stream:
             stream.truncate(size)
-    parts = [{"name": name, "words": ["sh", "-c", "echo said; exec sleep 60"]} for name in ("new", "small", "large")]
+    parts = [{"name": name, "args": ["sh", "-c", "echo said; exec sleep 60"]} for name in ("new", "small", "large")]
     states = tmp_path / "states"
     plan = {"parts": parts, "logs": str(tmp_path), "states": str(states), "environment": {"PATH": "/usr/bin:/bin"}}
     (tmp_path / "plan").write_text(json.dumps(plan))

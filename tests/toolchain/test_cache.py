@@ -25,19 +25,19 @@ def test_other_pins_are_another_place(tmp_path: Path) -> None:
     """A program built from other pins, or with other flags, does not stand in for this one."""
     cache = Cache(tmp_path)
 
-    assert cache.place(FRONTDOOR) != cache.place(replace(FRONTDOOR, cgo=True))
-    assert len({cache.place(tool) for tool in TOOLS}) == len(TOOLS)
+    assert cache.program_path(FRONTDOOR) != cache.program_path(replace(FRONTDOOR, cgo=True))
+    assert len({cache.program_path(tool) for tool in TOOLS}) == len(TOOLS)
 
 
 def test_what_ends_well_is_in_place(tmp_path: Path) -> None:
     """A folder built aside is put in place as a whole."""
     cache = Cache(tmp_path)
-    with cache.aside(cache.place(FRONTDOOR)) as aside:
+    with cache.staging(cache.program_path(FRONTDOOR)) as aside:
         (aside / FRONTDOOR.name).write_text("program")
         assert not cache.has(FRONTDOOR)
 
     assert cache.has(FRONTDOOR)
-    assert [cache.place(FRONTDOOR).parent.name] == [path.name for path in (tmp_path / "tools").iterdir()]
+    assert [cache.program_path(FRONTDOOR).parent.name] == [path.name for path in (tmp_path / "tools").iterdir()]
 
 
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
 
     def build_half() -> None:
-        with cache.aside(cache.place(FRONTDOOR)) as aside:
+        with cache.staging(cache.program_path(FRONTDOOR)) as aside:
             (aside / FRONTDOOR.name).write_text("half")
             raise ValueError("failed")
 
@@ -59,15 +59,15 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_leftovers_of_a_killed_build_go(tmp_path: Path) -> None:
     """What a killed build left aside is removed by the next one."""
     cache = Cache(tmp_path)
-    killed = cache.place(FRONTDOOR).parent.with_name(f".{cache.place(FRONTDOOR).parent.name}.killed")
+    killed = cache.program_path(FRONTDOOR).parent.with_name(f".{cache.program_path(FRONTDOOR).parent.name}.killed")
     killed.mkdir(parents=True)
     (killed / FRONTDOOR.name).write_text("half")
 
-    with cache.aside(cache.place(FRONTDOOR)) as aside:
+    with cache.staging(cache.program_path(FRONTDOOR)) as aside:
         (aside / FRONTDOOR.name).write_text("program")
 
     assert not killed.exists()
-    assert cache.place(FRONTDOOR).read_text() == "program"
+    assert cache.program_path(FRONTDOOR).read_text() == "program"
 
 
 def test_two_setups_take_turns(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ import pytest
 
 from composeplat.toolchain.downloads import (
     BadDownload,
-    address,
     archive_name,
     can_download,
     download,
     pinned_checksum,
     read_checksums,
+    release_url,
 )
 from composeplat.toolchain.pin import pin
 from composeplat.toolchain.setup import BUILT, CACHED, DOWNLOADED, Toolchain
@@ -47,7 +47,7 @@ HEAD = "# Pins.\n"
 
 @dataclass
 class Maker:
-    """A maker's server on loopback: its folder, its address, what was asked of it, and the pins of its releases."""
+    """A maker's server on loopback: its folder, its release_url, what was asked of it, and the pins of its releases."""
 
     folder: Path
     base: str
@@ -61,7 +61,7 @@ class Maker:
         if pinned is not None:
             with self.pins.open("a") as stream:
                 stream.write(f"{hashlib.sha256(pinned).hexdigest()}  {name}\n")
-        return replace(FRONTDOOR, download=f"{self.base}/{name}", ask=(), checksums=self.pins)
+        return replace(FRONTDOOR, download=f"{self.base}/{name}", version_args=(), checksums=self.pins)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_program_by_itself(tmp_path: Path, maker: Maker, capsys: pytest.Captur
     assert (first.origin, second.origin) == (DOWNLOADED, CACHED)
     assert first.path.read_bytes() == PROGRAM
     assert os.access(first.path, os.X_OK)
-    assert "downloading frontdoor 0.1.0 from its makers" in capsys.readouterr().err
+    assert "downloading frontdoor 0.1.0" in capsys.readouterr().err
 
 
 def test_a_program_in_an_archive(tmp_path: Path, maker: Maker) -> None:
@@ -186,22 +186,22 @@ def test_makers_out_of_reach_or_not_wanted(maker: Maker) -> None:
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.download], ids=lambda tool: tool.name)
 def test_addresses_name_the_pinned_version(tool: Tool) -> None:
     """An address is that of the pinned version, for this machine, over HTTPS."""
-    assert f"v{tool.version}" in address(tool)
-    assert "linux" in address(tool)
-    assert address(tool).startswith("https://")
-    assert "{" not in address(tool)
+    assert f"v{tool.version}" in release_url(tool)
+    assert "linux" in release_url(tool)
+    assert release_url(tool).startswith("https://")
+    assert "{" not in release_url(tool)
 
 
 def test_addresses_of_other_machines() -> None:
     """Pulumi's own releases have another word for the usual processor."""
-    assert archive_name(address(PULUMI, "linux", "amd64")) == f"pulumi-v{PULUMI.version}-linux-x64.tar.gz"
-    assert archive_name(address(PULUMI, "darwin", "arm64")) == f"pulumi-v{PULUMI.version}-darwin-arm64.tar.gz"
+    assert archive_name(release_url(PULUMI, "linux", "amd64")) == f"pulumi-v{PULUMI.version}-linux-x64.tar.gz"
+    assert archive_name(release_url(PULUMI, "darwin", "arm64")) == f"pulumi-v{PULUMI.version}-darwin-arm64.tar.gz"
 
 
 def test_pins_are_of_the_pinned_versions() -> None:
     """No checksum is left of a version that is not used any more, and each is a SHA-256."""
     pins = read_checksums(CHECKSUMS)
-    known = {archive_name(address(one, system, machine)) for one in TOOLS for system in ("linux", "darwin")
+    known = {archive_name(release_url(one, system, machine)) for one in TOOLS for system in ("linux", "darwin")
              for machine in ("amd64", "arm64")}  # fmt: skip
 
     assert pins.keys() <= known
@@ -340,8 +340,8 @@ def test_a_redirect_goes_past_a_proxy(maker: Maker, proxy: HttpProxy, tmp_path: 
 @pytest.mark.parametrize(
     ("login", "wants"),
     [
-        pytest.param("", "wants a login", id="none"),
-        pytest.param("me:wrong-secret@", "refuses the login that its URL has", id="a-wrong-one"),
+        pytest.param("", "needs a login", id="none"),
+        pytest.param("me:wrong-secret@", "refuses the login of its URL", id="a-wrong-one"),
     ],
 )
 def test_a_proxy_that_wants_a_login(
@@ -370,7 +370,7 @@ def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, mo
     pins = tmp_path / "pins"
     pins.write_text(f"{hashlib.sha256(PROGRAM).hexdigest()}  it\n")
     name = f"api.behind.invalid:{behind.port}"
-    tool = replace(FRONTDOOR, download=f"https://{name}/it", ask=(), checksums=pins)
+    tool = replace(FRONTDOOR, download=f"https://{name}/it", version_args=(), checksums=pins)
     without, with_login = (
         {"HTTPS_PROXY": f"http://{login}127.0.0.1:{tunnel.port}", "HTTP_PROXY": "http://127.0.0.1:9"}
         for login in ("", "me:secret@")
@@ -380,7 +380,7 @@ def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, mo
     with pytest.raises(BadDownload) as caught:
         download(tool, tmp_path, without)
     assert str(caught.value) == (
-        f"can't be downloaded from {tool.download}: the proxy {without['HTTPS_PROXY']} wants a login: {WANTS}"
+        f"can't be downloaded from {tool.download}: the proxy {without['HTTPS_PROXY']} needs a login: {WANTS}"
     )
     assert behind.asked == []
     download(tool, tmp_path, with_login)

@@ -80,7 +80,7 @@ def test_a_program_that_path_is_not_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_passed_over_is_said_where_another_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where a program is built although one of its name is on PATH, it is said why."""
-    tool = replace(FRONTDOOR, ask=("version",))
+    tool = replace(FRONTDOOR, version_args=("version",))
     path = fake(tmp_path / "bin", tool, "0.0.9")
 
     found = Toolchain(environment(tmp_path, PATH=f"{path}:{os.environ['PATH']}")).need(tool)
@@ -215,7 +215,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 )
 def test_reasons(output: str, reason: str) -> None:
     """The usual reasons of a failed build are told in words, with the line that says so."""
-    assert f"{reason} ({output})" == golang.explain(f"go: downloading x\n{output}\n")
+    assert f"{reason} ({output})" == golang.explain_failure(f"go: downloading x\n{output}\n")
 
 
 def test_report_names_every_program(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ const (
 	mtu         = "65520"
 )
 
-// makeStepsNetwork creates the network namespace of steps at a path, and returns it as a file too. Its only way out is the
+// makeStepsNetwork creates the network namespace of steps at a path, and returns it as a file too. Its only exit is the
 // uplink. This machine's own addresses are blocked, also when they change.
 func makeStepsNetwork(path string) (*os.File, error) {
 	changes, err := watchRoutes()
