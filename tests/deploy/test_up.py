@@ -285,7 +285,7 @@ def test_a_taken_port(shop: Environment) -> None:
     """A port that something else has here is told, and another one leads to the same."""
     with socket.create_server(("127.0.0.1", 18080)):
         up = Up(shop, "web", *SH)
-        offered = int(up.find(r"127\.0\.0\.1:18080 is taken on this machine; 127\.0\.0\.1:(\d+) is used instead"))
+        offered = int(up.find(r"127\.0\.0\.1:18080 is in use on this machine; 127\.0\.0\.1:(\d+) is used instead"))
         up.prompt()
         up.run("httpd -p 80 -h /app")
         assert until(lambda: get(offered)) == "print('one')\n"
