@@ -11,16 +11,21 @@ from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
 from composeplat.cli.selection import Choice
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, describe_differences, show
+from composeplat.engine.events import Change, Operation, describe_differences, show
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
-_SIGNS = {CREATE: "+", UPDATE: "~", REPLACE: "!", DELETE: "-"}
-_COLORS = {CREATE: "32", UPDATE: "33", REPLACE: "35", DELETE: "31"}
-_WORDS = {CREATE: "create", UPDATE: "update", REPLACE: "replace", DELETE: "delete"}
+_SIGNS = {Operation.CREATE: "+", Operation.UPDATE: "~", Operation.REPLACE: "!", Operation.DELETE: "-"}
+_COLORS = {Operation.CREATE: "32", Operation.UPDATE: "33", Operation.REPLACE: "35", Operation.DELETE: "31"}
+_WORDS = {
+    Operation.CREATE: "create",
+    Operation.UPDATE: "update",
+    Operation.REPLACE: "replace",
+    Operation.DELETE: "delete",
+}
 
 
 def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
@@ -52,7 +57,7 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
 
 def _as_itself(change: Change) -> Change:
     """An object that a preview gave another name, under its own."""
-    if change.operation != REPLACE or not change.name.endswith(REPLACED):
+    if change.operation is not Operation.REPLACE or not change.name.endswith(REPLACED):
         return change
     differences = tuple(one for one in change.differences if one.path != "metadata.name")
     return replace(change, name=change.name.removesuffix(REPLACED), differences=differences)
@@ -123,7 +128,7 @@ def _line(change: Change, *, color: bool) -> str:
         sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
     why = "; ".join(describe_differences(change))
     forced = [one.path for one in change.differences if one.replaces]
-    if change.operation == REPLACE and forced:
+    if change.operation is Operation.REPLACE and forced:
         why = f"{why} (can't be changed in place: {', '.join(sorted(forced)[:3])})"
     return f"  {sign} {word} {change.kind} {printable(change.name)}" + (f": {printable(why)}" if why else "")
 

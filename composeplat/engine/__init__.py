@@ -1,10 +1,10 @@
-"""Drive Pulumi: preview, deploy, destroy and refresh of one environment's stack.
+"""Drive Pulumi: preview, deploy, destroy and refresh the stack of one environment.
 
-Owns the Pulumi command line: its home, its state, its processes, what it says.
-Must not know typer or a terminal: it tells a listener what happens, and gives an outcome.
+Owns Pulumi's command line: its data folder, its state, its processes and their events.
+Must not know typer or a terminal: it calls handlers with events, and returns an outcome, so that programs can use it.
 
-Pulumi's state is kept safe by two rules:
+Two rules keep Pulumi's state safe:
 
-- every object carries labels that say whose it is, so what an interrupted run made is found again and taken up;
-- one operation runs at a time, under a lock that the kernel lets go of when its holder ends.
+- every object has labels that name its environment, so that the next run finds the objects of an interrupted one;
+- one operation runs at a time, under a lock that the kernel releases when its holder ends.
 """

@@ -21,7 +21,7 @@ _SCALED = ("Deployment", "StatefulSet")
 def autoscaled_replicas(api: Api, plan: Plan, live_state: LiveState) -> dict[Key, int]:
     """The autoscaled workloads of a plan, each with the number of pods that its autoscaler chose."""
     ours = live_state.ours(plan.environment)
-    targets = [_target(one) for one in _autoscalers(api, plan.namespace)] if live_state.namespace else []
+    targets = [_target(autoscaler) for autoscaler in _autoscalers(api, plan.namespace)] if live_state.namespace else []
     planned = {service.workload for service in plan.services}
     found = {key: _replicas(api, plan.namespace, key) for key in targets if key in ours and key in planned}
     # An autoscaler does nothing for a workload without pods.

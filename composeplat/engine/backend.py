@@ -165,12 +165,12 @@ def _file_variables(folder: Path, query: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Say in a sentence why something can't be written at a place."""
+    """Turn an error of writing into a message with the path and the reason."""
     try:
         yield
     except OSError as error:
         where, reason = error.filename or place, (error.strerror or str(error)).lower()
         raise ComposeplatError(
             f"can't write '{where}': {reason}",
-            "see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA",
-        ) from None
+            "make it writable, or set COMPOSEPLAT_DATA to another folder for the data of deployments",
+        ) from error

@@ -81,7 +81,7 @@ def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def matches(record: Mapping[str, Any], text: str, context: str) -> bool:
-    """Say whether a build in BuildKit's history, as it is told in the root folder, is the one that a text is about."""
+    """Say whether a build in BuildKit's history, as seen from the root folder, is the build of a text."""
     message = str((record.get("Error") or {}).get("Message") or "")
     place = str(record.get("Context") or "")
     return bool(message) and message in text and (not place or context in (place, f"/{place}"))
@@ -136,18 +136,18 @@ def _of_copy(found: re.Match[str]) -> BuildFailure:
 
 
 def _of_base(found: re.Match[str]) -> BuildFailure:
-    said = _of_registry(found["image"], found["why"], "pulled from")
+    failure = _of_registry(found["image"], found["why"], "pulled from")
     if re.search(r": not found\b", found["why"]) or re.search(r"does not exist", found["why"]):
         return BuildFailure(
             message=f"can't be built: there is no image '{found['image']}' to build on",
             hint="correct the name after FROM; for a private image, log in: docker login",
         )
-    return replace(said, message=f"can't be built on '{found['image']}': {said.message}")
+    return replace(failure, message=f"can't be built on '{found['image']}': {failure.message}")
 
 
 def _of_push(found: re.Match[str]) -> BuildFailure:
-    said = _of_registry(found["image"], found["why"], "pushed to")
-    return replace(said, message=f"was built, but can't be pushed as '{found['image']}': {said.message}")
+    failure = _of_registry(found["image"], found["why"], "pushed to")
+    return replace(failure, message=f"was built, but can't be pushed as '{found['image']}': {failure.message}")
 
 
 def _of_registry(image: str, why: str, verb: str) -> BuildFailure:

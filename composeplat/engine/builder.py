@@ -29,7 +29,7 @@ _DOCKER_SOCKET = Path("/var/run/docker.sock")
 def builder_variables(
     environment: Mapping[str, str], target: Target, data_folder: DataFolder, *, docker_socket: Path = _DOCKER_SOCKET
 ) -> dict[str, str]:
-    """What Pulumi is run with, so that its provider for builds finds the builder that is meant."""
+    """The variables with which Pulumi's build provider finds the builder."""
     named = environment.get("BUILDX_BUILDER", "")
     users = _users_folder(environment)
     if named:

@@ -74,7 +74,7 @@ def delete_conflicting(stack: Stack, api: Api, plan: Plan, live_state: LiveState
 
 def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     """Delete a volume and its workloads, so that the deploy creates both again."""
-    volume = next(one for one in plan.volumes if one.name == name)
+    volume = next(volume for volume in plan.volumes if volume.name == name)
     users = [service.workload for service in plan.users_of(name)]
     stack.note(f"deleting volume {name} and its data")
     delete(stack, api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")

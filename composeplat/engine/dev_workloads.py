@@ -48,7 +48,7 @@ def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environm
 
 
 def read_replicas(workload: Mapping[str, Any]) -> int:
-    """How many pods a workload is to have; a Job counts as one while it may run."""
+    """The desired number of pods of a workload; a Job that is not suspended counts as one."""
     spec = workload["spec"]
     if workload["kind"] == "Job":
         return 0 if spec.get("suspend") else 1

@@ -37,7 +37,9 @@ def ejected_files(
     config = _configuration(settings, builder, cluster)
     config["composeplat:files"] = [_relative(path, folder) for path in definition]
     if request.env_files:
-        config["composeplat:envFiles"] = [_relative(str(request.folder / one), folder) for one in request.env_files]
+        config["composeplat:envFiles"] = [
+            _relative(str(request.folder / env_file), folder) for env_file in request.env_files
+        ]
     stack = {**({"encryptionsalt": salt} if salt else {}), "config": config}
     return {
         "Pulumi.yaml": _yaml(project),

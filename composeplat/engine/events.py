@@ -7,26 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any
 
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.names import OURS
 from composeplat.plan.resource_keys import ResourceKey
 
-CREATE, UPDATE, REPLACE, DELETE, KEEP, FORGET = "create", "update", "replace", "delete", "same", "forget"
 IMAGE = "Image"
+
+
+class Operation(StrEnum):
+    """What Pulumi does with a resource."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    SAME = "same"
+
+
 _MAX_VALUE_LENGTH = 60
 _OPERATIONS = {
-    "create": CREATE,
-    "update": UPDATE,
-    "delete": DELETE,
-    "same": KEEP,
-    "discard": DELETE,
-    "replace": REPLACE,
-    "create-replacement": REPLACE,
-    "delete-replaced": REPLACE,
-    "import": CREATE,
-    "refresh": KEEP,
+    "create": Operation.CREATE,
+    "update": Operation.UPDATE,
+    "delete": Operation.DELETE,
+    "same": Operation.SAME,
+    "discard": Operation.DELETE,
+    "replace": Operation.REPLACE,
+    "create-replacement": Operation.REPLACE,
+    "delete-replaced": Operation.REPLACE,
+    "import": Operation.CREATE,
+    "refresh": Operation.SAME,
 }
 #: Annotations for Pulumi itself.
 _NOT_SHOWN = ("metadata.annotations.pulumi.com/", 'metadata.annotations["pulumi.com/')
@@ -46,7 +58,7 @@ class Difference:
 class Change:
     """The change of one resource."""
 
-    operation: str
+    operation: Operation
     urn: str
     kind: str
     name: str
@@ -107,7 +119,7 @@ class Events:
         if urn in self._refreshing:
             self._refreshing.remove(urn)
             change = _change(metadata)
-            if change is not None and change.operation != KEEP:
+            if change is not None and change.operation is not Operation.SAME:
                 self.drifted.append(change)
             return None
         self.done.add(urn)
@@ -123,7 +135,7 @@ class Events:
         known = self.changes.get(change.urn)
         if known is not None:
             differences = change.differences or known.differences
-            operation = REPLACE if known.operation == REPLACE else change.operation
+            operation = Operation.REPLACE if known.operation is Operation.REPLACE else change.operation
             change = replace(change, operation=operation, differences=differences)
         self.changes[change.urn] = change
 
@@ -139,7 +151,7 @@ class Events:
 
     @property
     def effective_changes(self) -> list[Change]:
-        return [change for change in self.changes.values() if change.operation != KEEP]
+        return [change for change in self.changes.values() if change.operation is not Operation.SAME]
 
     @property
     def kept(self) -> list[str]:
@@ -154,12 +166,12 @@ def _change(metadata: Mapping[str, Any]) -> Change | None:
         return None
     differences = tuple(_differences(metadata))
     return Change(
-        operation=KEEP if operation == UPDATE and not differences else operation,
+        operation=Operation.SAME if operation is Operation.UPDATE and not differences else operation,
         urn=str(metadata["urn"]),
         kind=kind,
         name=name_of(metadata),
         differences=differences,
-        kept=operation == DELETE and kind == "PersistentVolumeClaim",
+        kept=operation is Operation.DELETE and kind == "PersistentVolumeClaim",
     )
 
 

@@ -27,12 +27,12 @@ def find_refusals(
 ) -> Iterable[tuple[str, Cause]]:
     """What Pulumi, the API server or a builder refused: service by service, and why.
 
-    A service that was held back is known to have failed already: whoever held it back has noted why.
+    A service that a dependency held back has failed before: the gate has recorded its cause.
     """
     services = {service.cluster_name: service.name for service in plan.services}
     images = {image_urn(plan, image): image for image in plan.images}
     for urn, texts in events.messages.items():
-        text = next((one for one in texts if not one.startswith(_NOISE)), "")
+        text = next((text for text in texts if not text.startswith(_NOISE)), "")
         if not urn or not text:
             continue
         if urn in images:
@@ -48,7 +48,7 @@ def find_refusals(
 
 
 def find_blocked(plan: Plan, failed: Collection[str], going: Collection[str]) -> dict[str, Cause]:
-    """The services, of those still to come, that wait for one that failed: Pulumi passes over them without a word."""
+    """The pending services that depend on a failed service: Pulumi skips them without an event."""
     found: dict[str, Cause] = {}
     lost = set(failed)
     while held := [

@@ -16,7 +16,7 @@ from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, Object, a
 
 
 def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> LiveState:
-    """List what a namespace holds, of the kinds we make; what is wanted is seen, or the right that is missing told."""
+    """List the objects of a namespace; objects of the plan are read, or the error names the missing permission."""
     live_state = LiveState()
     try:
         api.get(f"/api/v1/namespaces/{namespace}")
@@ -106,7 +106,7 @@ def _add_claims(api: Api, namespace: str, live_state: LiveState) -> None:
         # They are outside of namespaces, where not everyone may look; the API server itself refuses to grow others.
         live_state.knows_classes = False
     else:
-        live_state.expandable.update({name: bool(one.get("allowVolumeExpansion")) for name, one in classes.items()})
+        live_state.expandable.update({name: bool(found.get("allowVolumeExpansion")) for name, found in classes.items()})
 
 
 def _by_name(objects: Iterable[Object]) -> dict[str, Object]:

@@ -14,7 +14,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workloa
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.components.resource_names import ResourceName
-from composeplat.engine.events import KEEP, Events
+from composeplat.engine.events import Events, Operation
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.progress import Phase, ServiceProgress
@@ -78,7 +78,7 @@ class Monitor:
         if self.only_images and kind is not ResourceKind.IMAGE:
             return
         change = events.changes.get(urn)
-        is_unchanged = change is not None and change.operation == KEEP
+        is_unchanged = change is not None and change.operation is Operation.SAME
         if urn not in events.done:
             if change is not None and not is_unchanged:
                 self.emit(service, Phase.BUILDING if kind is ResourceKind.IMAGE else Phase.APPLYING)

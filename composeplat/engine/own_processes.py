@@ -114,7 +114,7 @@ class OwnProcesses:
 
     def remove(self, own: OwnProcess) -> None:
         """Remove a process that never held the lock: the holder may have the same process id."""
-        self._write(one for one in self.read() if one != own)
+        self._write(recorded for recorded in self.read() if recorded != own)
 
     def _write(self, rows: Iterable[OwnProcess]) -> None:
         with writing(self.path):

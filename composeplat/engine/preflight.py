@@ -139,7 +139,7 @@ def _check_claim(
             origins.at(*path),
             path,
             f"{name} can't be changed without losing its data: the file changes {' and '.join(changes)}",
-            f"undo that; or give --replace-volume {path[-1]}, which makes it anew and deletes all it holds",
+            f"undo that, or use --replace-volume {path[-1]}, which deletes the volume and its data",
         )
 
 
@@ -165,11 +165,11 @@ def volumes_to_replace(plan: Plan, live_state: LiveState, named: Iterable[str]) 
         if name not in volumes:
             known = f"volumes are: {', '.join(volumes)}" if volumes else "the definition has no named volumes"
             raise ComposeplatError(f"there is no volume '{name}' to replace", known)
-    return {name: any(changes_of_claim(one, live_state) for one in volumes[name].objects) for name in named}
+    return {name: any(changes_of_claim(desired, live_state) for desired in volumes[name].objects) for name in named}
 
 
 def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:
-    old, new = (str(one.get("resources", {}).get("requests", {}).get("storage", "")) for one in (live, wanted))
+    old, new = (str(spec.get("resources", {}).get("requests", {}).get("storage", "")) for spec in (live, wanted))
     try:
         before, after = parse_size(old), parse_size(new)
     except BadValue:
@@ -179,14 +179,14 @@ def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: Live
     return [f"its size from {old} to {new}" + (", which its storage class does not allow" if after > before else "")]
 
 
-#: Stands behind the name of an object in a preview that says it will be made anew.
+#: The suffix for the name of a replaced object in a preview.
 REPLACED = "-replaced"
 
 
 def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] = ()) -> Plan:
     """For a preview: give Services whose kind of address changes, and volumes that are replaced, another name.
 
-    They are deleted before they are made anew; a dry run of the making can't know that, and would be refused.
+    A deploy deletes them first. A dry run does not, so the API server would refuse it.
     """
     headless = {item["metadata"]["name"]: item["spec"].get("clusterIP") == "None" for item in live}
 
@@ -196,7 +196,7 @@ def rename_replaced(plan: Plan, live: Iterable[Object], volumes: Iterable[str] =
             return desired
         return _renamed(desired)
 
-    services = tuple(replace(one, objects=tuple(map(renamed, one.objects))) for one in plan.services)
+    services = tuple(replace(service, objects=tuple(map(renamed, service.objects))) for service in plan.services)
     claims = tuple(
         replace(volume, objects=tuple(map(_renamed, volume.objects))) if volume.name in volumes else volume
         for volume in plan.volumes

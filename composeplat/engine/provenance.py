@@ -47,7 +47,7 @@ def recorded_project(head: Object | None) -> ProjectId | None:
     """The project that a record names; none where there is none, or nothing in it."""
     annotations: Mapping[str, Any] = ((head or {}).get("metadata") or {}).get("annotations") or {}
     key = str(annotations.get(_KEY) or "")
-    text = printable(str(annotations.get(_DESCRIPTION) or "one without a description"))[:_MAX_SHOWN]
+    text = printable(str(annotations.get(_DESCRIPTION) or "a project without a description"))[:_MAX_SHOWN]
     return ProjectId(key, text) if key else None
 
 
@@ -63,7 +63,7 @@ def other_environments(live_state: LiveState, environment: str, claim: Claim) ->
 
 
 class OtherProject(ComposeplatError):
-    """The environment was made from another project than this one, and nobody said that it is meant."""
+    """The environment belongs to another project, and the user has not confirmed it."""
 
 
 def check_project(
@@ -111,7 +111,7 @@ def check_record(api: Api, claim: Claim | None, environment: str, namespace: str
 
 
 def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: str) -> str:
-    """For who only looks: say whose environment it is, if it is another project's; empty where that can't be told."""
+    """The notice of another project for commands that only read; empty if it is this one, or unknown."""
     if claim is None or not claim.name_from_folder:
         return ""
     with contextlib.suppress(ApiError):
@@ -147,7 +147,7 @@ def note_project(api: Api, live_state: LiveState, claim: Claim, environment: str
 
 
 def forget_project(api: Api, environment: str, namespace: str) -> None:
-    """Forget the project of an environment that has nothing left; whoever may not do so leaves it."""
+    """Delete the record of an environment without objects; without permission it stays."""
     try:
         api.delete(_path(environment, namespace))
     except ApiError as error:

@@ -80,7 +80,7 @@ def resources_except(plan: Plan, images: Collection[str], state: Mapping[str, An
     name = partial(ResourceName.make, plan.environment)
     registered = {name(ResourceKind.SERVICE, service.cluster_name) for service in plan.services}
     registered |= {name(ResourceKind.ENDPOINTS, endpoint.name) for endpoint in plan.endpoints}
-    known = {str(one["urn"]) for one in state.get("resources") or ()}
+    known = {str(resource["urn"]) for resource in state.get("resources") or ()}
     ours = {urn for urn in known if belongs_to_stack(urn) and "$kubernetes:" not in urn}
     others = {urn for urn in ours if ResourceName.from_urn(urn) not in registered}
     yield from sorted((others | {image_urn(plan, image) for image in plan.images}) - set(images))
@@ -107,4 +107,4 @@ def _urns(plan: Plan) -> Urns:
 
 
 def _cluster_name(plan: Plan, image: ImageBuild) -> str:
-    return next(one.cluster_name for one in plan.services if one.name == image.service)
+    return next(service.cluster_name for service in plan.services if service.name == image.service)

@@ -16,7 +16,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.builder import BUILDER, builder_variables
-from composeplat.engine.events import KEEP, Events
+from composeplat.engine.events import Events, Operation
 from composeplat.engine.own_processes import is_locked_out
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.stack import Stack
@@ -165,6 +165,10 @@ def _add_done(events: Events, before: Events) -> None:
     """Add the changes of the previous run: this run finds them done."""
     for urn, change in before.changes.items():
         known = events.changes.get(urn)
-        if urn in before.done and change.operation != KEEP and (known is None or known.operation == KEEP):
+        if (
+            urn in before.done
+            and change.operation is not Operation.SAME
+            and (known is None or known.operation is Operation.SAME)
+        ):
             events.changes[urn] = change
             events.done.add(urn)

@@ -64,7 +64,7 @@ def can_sleep(workload: Object) -> bool:
     if "deletionTimestamp" in workload["metadata"] or read_replicas(workload) == 0:
         return False
     conditions = workload.get("status", {}).get("conditions") or []
-    return not any(one["type"] in _ENDED and one["status"] == "True" for one in conditions)
+    return not any(found["type"] in _ENDED and found["status"] == "True" for found in conditions)
 
 
 def read_workloads(api: Api, namespace: str, environment: str) -> dict[Key, Object]:

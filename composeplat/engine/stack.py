@@ -110,7 +110,7 @@ class Stack:
             return notice_of_other(api, self.claim, self.environment_name, self.namespace)
 
     def check_cluster(self) -> None:
-        """A state of another cluster must not be used on this one: what was there would be looked for here."""
+        """Refuse the state of another cluster: Pulumi would look for its objects in this one."""
         known, address = cluster_of(self.state), address_identity(self.target.access)
         if known == address:
             # It was deployed by someone who could not tell more, and goes by that name from then on.
@@ -120,7 +120,7 @@ class Stack:
         whose = f"the state of environment '{self.environment_name}' in namespace '{self.namespace}' is of"
         if self.workspace.cluster == address:
             raise ComposeplatError(
-                f"it can't be told whether {whose} this cluster: you may not read its namespace kube-system",
+                f"can't check whether {whose} this cluster: you may not read its namespace kube-system",
                 "let whoever deploys read that one object: kubectl create clusterrole know-the-cluster --verb=get"
                 " --resource=namespaces --resource-name=kube-system, and bind it",
             )

@@ -39,7 +39,7 @@ class Target:
     https_port: int = _HTTPS
     """Where endpoints answer."""
     layout: Layout | None = None
-    """The local cluster's, where that is meant."""
+    """The layout of the local cluster, if it is the target."""
 
     def identity(self) -> str:
         try:

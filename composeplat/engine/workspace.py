@@ -193,11 +193,11 @@ class Workspace:
         broken.unlink(missing_ok=True)
         self.was_cut_off = True
         if copies:
-            # There is a state at each moment: one that is missing would be taken for one that never was.
+            # A state exists at each moment: a missing file would mean that the stack does not exist.
             os.link(path, broken)
             write_private(path, copies[-1].read_text(encoding="utf-8"))
         else:
-            # The state is made anew: the objects' labels tell what is there.
+            # A new state follows; the labels tell which objects exist.
             path.replace(broken)
 
     def follow(
@@ -286,7 +286,7 @@ class Workspace:
 
     @property
     def _has_private_state(self) -> bool:
-        """Whether the state lies in our own data folder, which no other machine is meant to use."""
+        """Whether the state is in our own data folder, which no other machine should use."""
         return self.backend.folder is not None and self.backend.folder.is_relative_to(self.data_folder.path)
 
 

@@ -16,7 +16,7 @@ from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_o
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
-from composeplat.engine.events import CREATE, DELETE, REPLACE, UPDATE, Change, Difference
+from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target
 from composeplat.plan import Plan
@@ -42,7 +42,7 @@ def plan(project: Project) -> Plan:
     return made
 
 
-def change(operation: str, kind: str, key: str, *differences: Difference, kept: bool = False) -> Change:
+def change(operation: Operation, kind: str, key: str, *differences: Difference, kept: bool = False) -> Change:
     """A change of the object under a key of the plan."""
     name = key.partition("/")[2]
     urn = f"{CHAIN}::demo-{key}"
@@ -52,12 +52,12 @@ def change(operation: str, kind: str, key: str, *differences: Difference, kept: 
 IMAGE = "spec.template.spec.containers[0].image"
 SELECTOR = "spec.selector.matchLabels.a"
 CHANGES = [
-    change(UPDATE, "Deployment", "workload/my-web", Difference(path=IMAGE, old="nginx:1", new="nginx:2")),
-    change(REPLACE, "StatefulSet", "workload/db", Difference(path=SELECTOR, old="x", new="y", replaces=True)),
-    change(CREATE, "Secret", "environment/my-web"),
-    change(CREATE, "Ingress", "endpoint/my-web"),
-    change(DELETE, "PersistentVolumeClaim", "claim/my-data", kept=True),
-    change(DELETE, "ConfigMap", "files/my-web"),
+    change(Operation.UPDATE, "Deployment", "workload/my-web", Difference(path=IMAGE, old="nginx:1", new="nginx:2")),
+    change(Operation.REPLACE, "StatefulSet", "workload/db", Difference(path=SELECTOR, old="x", new="y", replaces=True)),
+    change(Operation.CREATE, "Secret", "environment/my-web"),
+    change(Operation.CREATE, "Ingress", "endpoint/my-web"),
+    change(Operation.DELETE, "PersistentVolumeClaim", "claim/my-data", kept=True),
+    change(Operation.DELETE, "ConfigMap", "files/my-web"),
 ]
 
 # the text -------------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_text_with_differences(plan: Plan) -> None:
         Difference(path="spec.replicas", old=2),
     )
 
-    text = _text([change(UPDATE, "Deployment", "workload/my-web", *differences)], plan, diff=True)
+    text = _text([change(Operation.UPDATE, "Deployment", "workload/my-web", *differences)], plan, diff=True)
 
     assert text.splitlines()[1:] == [
         "  ~ update Deployment my-web: image nginx:1 → nginx:2; metadata.labels; replicas 2 → (none)",
@@ -105,7 +105,7 @@ def test_many_reasons_for_a_replacement(plan: Plan) -> None:
     """Of what can't be changed in place three properties are named, which says enough."""
     differences = [Difference(path=f"spec.{name}", old=1, new=2, replaces=name != "a") for name in "edcba"]
 
-    (_, line) = _text([change(REPLACE, "Job", "workload/db", *differences)], plan, diff=False).splitlines()
+    (_, line) = _text([change(Operation.REPLACE, "Job", "workload/db", *differences)], plan, diff=False).splitlines()
 
     assert line.endswith(" (can't be changed in place: spec.b, spec.c, spec.d)")
 
@@ -119,7 +119,7 @@ def test_text_can_not_steer_the_terminal(plan: Plan) -> None:
     """Control characters of names and values reach no terminal."""
     escaped = Difference(path="spec.a\x07", old="b\x1b[2J", new="c\x07")
 
-    text = _text([change(UPDATE, "Job", "workload/x\x1b[2J", escaped)], plan, diff=True)
+    text = _text([change(Operation.UPDATE, "Job", "workload/x\x1b[2J", escaped)], plan, diff=True)
 
     assert text.splitlines() == [
         "service x\\x1b[2J",
@@ -169,7 +169,7 @@ def test_color(plan: Plan, monkeypatch: pytest.MonkeyPatch, shell: dict[str, str
 )
 def test_part_of(plan: Plan, key: str, part: str) -> None:
     """An object belongs to a part of the file, under the name that the file has for it."""
-    assert part == str(part_of(change(UPDATE, "Service", key), plan))
+    assert part == str(part_of(change(Operation.UPDATE, "Service", key), plan))
 
 
 # the end --------------------------------------------------------------------------------------------------------------
@@ -250,13 +250,13 @@ RENAMED = (
 
 def test_a_service_that_a_preview_renamed() -> None:
     """A Service that was previewed under another name is told of under its own, and its name is no difference."""
-    renamed = change(REPLACE, "Service", "service/web-replaced", *RENAMED)
+    renamed = change(Operation.REPLACE, "Service", "service/web-replaced", *RENAMED)
 
     assert replace(renamed, name="web", differences=RENAMED[1:]) == _as_itself(renamed)
 
 
-@pytest.mark.parametrize("operation", [CREATE, UPDATE, DELETE])
-def test_a_service_of_such_a_name(operation: str) -> None:
+@pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE, Operation.DELETE])
+def test_a_service_of_such_a_name(operation: Operation) -> None:
     """A Service that is not replaced may have such a name."""
     own = change(operation, "Service", "service/web-replaced")
 

@@ -12,7 +12,7 @@ import pytest
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report, Source, Span
-from composeplat.engine.events import CREATE, DELETE, UPDATE, Change, Difference
+from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import DeployOptions, Failure, Refused
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
@@ -22,9 +22,9 @@ WHERE = "demo in namespace team"
 CHAIN = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:apps/v1"
 IMAGE = Difference(path="spec.template.spec.containers[0].image", old="a", new="b")
 CHANGES = [
-    Change(operation=UPDATE, urn=f"{CHAIN}:Deployment::demo-workload/web", kind="Deployment", name="web",
+    Change(operation=Operation.UPDATE, urn=f"{CHAIN}:Deployment::demo-workload/web", kind="Deployment", name="web",
            differences=(IMAGE,)),
-    Change(operation=CREATE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db"),
+    Change(operation=Operation.CREATE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db"),
 ]  # fmt: skip
 FAILED = Failure(
     service="web",
@@ -307,8 +307,8 @@ def test_a_preview_for_programs(seam: Seam) -> None:
 @pytest.mark.parametrize(("count", "words"), [(1, "built 1 image"), (2, "built 2 images")])
 def test_a_build(seam: Seam, count: int, words: str) -> None:
     """The names of all images are the result, and how many were built is told."""
-    change = Change(operation=CREATE, urn="a", kind="Image", name="own")
-    other = Change(operation=CREATE, urn="b", kind="Service", name="own")
+    change = Change(operation=Operation.CREATE, urn="a", kind="Image", name="own")
+    other = Change(operation=Operation.CREATE, urn="b", kind="Service", name="own")
     images = {"own": "r.example.com/demo-own@sha256:ab", "web": "r.example.com/web"}
     seam.gives("build.build", Came(changes=[*[change] * count, other], images=images, seconds=3))
     outcome = seam.platform(*words_of("build"))
@@ -331,9 +331,9 @@ def test_what_a_build_is_asked(seam: Seam) -> None:
 
 def test_a_destroy(seam: Seam) -> None:
     """What was deleted is counted, without images and what is kept; volumes that stay are named."""
-    gone = Change(operation=DELETE, urn="a", kind="Service", name="db")
-    image = Change(operation=DELETE, urn="b", kind="Image", name="own")
-    stays = Change(operation=DELETE, urn="c", kind="PersistentVolumeClaim", name="kept", kept=True)
+    gone = Change(operation=Operation.DELETE, urn="a", kind="Service", name="db")
+    image = Change(operation=Operation.DELETE, urn="b", kind="Image", name="own")
+    stays = Change(operation=Operation.DELETE, urn="c", kind="PersistentVolumeClaim", name="kept", kept=True)
     seam.gives("destroy.destroy", Came(changes=[gone, image, stays], removed=["Job/stray"], kept=["kept"], seconds=4))
     outcome = seam.platform("destroy")
 
@@ -375,7 +375,7 @@ def test_data_is_not_deleted_without_a_word(seam: Seam) -> None:
 
 def test_a_refresh(seam: Seam) -> None:
     """Each object that is otherwise is a line of the result; what to do about it is told."""
-    gone = Change(operation=DELETE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db")
+    gone = Change(operation=Operation.DELETE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db")
     seam.gives("refresh.refresh", Came(changes=[CHANGES[0], gone], seconds=1))
     outcome, shown = seam.platform("refresh"), seam.platform("refresh", "--preview")
 

@@ -106,7 +106,7 @@ def test_a_state_of_one_who_may_more(environment: Environment, account: Path, tm
 
     refused = environment.platform("preview", "--kubeconfig", str(account), **shared).expect(1)
 
-    assert "it can't be told whether the state of environment 'env'" in refused.stderr
+    assert "can't check whether the state of environment 'env'" in refused.stderr
     assert "kubectl create clusterrole know-the-cluster --verb=get" in refused.stderr
 
 

@@ -664,7 +664,10 @@ def test_a_file_where_a_folder_should_be(environment: Environment, place: str) -
     ran = environment.deploy(SMALL).expect(1)
 
     assert ran.stderr.startswith(f"error: can't write '{spoiled}")
-    assert "  hint: see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA\n" in ran.stderr
+    assert (
+        "  hint: make it writable, or set COMPOSEPLAT_DATA to another folder for the data of deployments\n"
+        in ran.stderr
+    )
     assert environment.names() == set()
 
 

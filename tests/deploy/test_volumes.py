@@ -83,7 +83,7 @@ def test_a_change_that_would_lose_data_is_refused(environment: Environment) -> N
     assert read(environment) == "precious\n"
     shown = environment.platform("preview", "--replace-volume", "data").expect()
     assert "! replace PersistentVolumeClaim data: size 1Gi → 100Mi\n" in shown.stdout
-    assert "volume data is made anew and all it holds deleted; keeper is made anew with it" in shown.stderr
+    assert "volume data will be replaced and its data deleted; keeper will be replaced with it" in shown.stderr
     environment.platform("deploy", "--replace-volume", "data").expect()
     claim = environment.get("v1", "PersistentVolumeClaim", "data")
     assert claim is not None

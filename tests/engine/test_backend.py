@@ -169,7 +169,9 @@ def test_writing(error: OSError, message: str) -> None:
         raise error
 
     assert str(caught.value) == message
-    assert caught.value.hint == "see to that, or name another folder for the data of deploys with COMPOSEPLAT_DATA"
+    assert (
+        caught.value.hint == "make it writable, or set COMPOSEPLAT_DATA to another folder for the data of deployments"
+    )
 
 
 def test_writing_something_else(tmp_path: Path) -> None:

@@ -8,14 +8,10 @@ from typing import Any
 import pytest
 
 from composeplat.engine.events import (
-    CREATE,
-    DELETE,
-    KEEP,
-    REPLACE,
-    UPDATE,
     Change,
     Difference,
     Events,
+    Operation,
     describe_differences,
     kind_of,
     look_up,
@@ -118,7 +114,7 @@ def test_create() -> None:
     assert (set(), {"create": 1}) == (events.done, events.count_operations())
     assert events.handle(after("create", WORKLOAD, new=deployment())) == WORKLOAD
     assert {WORKLOAD} == events.done
-    assert [Change(operation=CREATE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
+    assert [Change(operation=Operation.CREATE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
 
 
 def test_update() -> None:
@@ -131,7 +127,7 @@ def test_update() -> None:
 
     assert [
         Change(
-            operation=UPDATE,
+            operation=Operation.UPDATE,
             urn=WORKLOAD,
             kind="Deployment",
             name="web",
@@ -165,7 +161,7 @@ def test_same() -> None:
     events = told(event)
 
     assert (events.effective_changes, events.count_operations()) == ([], {"same": 1})
-    assert events.changes[WORKLOAD].operation == KEEP
+    assert events.changes[WORKLOAD].operation == Operation.SAME
 
 
 REPLACED = {"spec.selector.matchLabels.a": "update-replace", "spec.replicas": "update"}
@@ -193,7 +189,7 @@ def test_replace(order: list[str]) -> None:
     assert events.count_operations() == {"replace": 1}
     assert [
         Change(
-            operation=REPLACE,
+            operation=Operation.REPLACE,
             urn=WORKLOAD,
             kind="Deployment",
             name="web",
@@ -209,7 +205,7 @@ def test_delete() -> None:
     """What is deleted is named by what it was."""
     events = told(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
 
-    assert [Change(operation=DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
+    assert [Change(operation=Operation.DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
 
 
 def test_a_deleted_claim_is_kept() -> None:
@@ -217,7 +213,7 @@ def test_a_deleted_claim_is_kept() -> None:
     events = told(before("delete", CLAIM, old=claim()))
 
     assert [
-        Change(operation=DELETE, urn=CLAIM, kind="PersistentVolumeClaim", name="data", kept=True)
+        Change(operation=Operation.DELETE, urn=CLAIM, kind="PersistentVolumeClaim", name="data", kept=True)
     ] == events.effective_changes
 
 
@@ -230,7 +226,7 @@ def test_a_replaced_claim_is_not_kept() -> None:
         before("create-replacement", CLAIM, old=claim("2Gi"), new=claim("1Gi"), diff=diff),
     )
 
-    assert [(change.operation, change.kept) for change in events.effective_changes] == [(REPLACE, False)]
+    assert [(change.operation, change.kept) for change in events.effective_changes] == [(Operation.REPLACE, False)]
 
 
 @pytest.mark.parametrize("urn", [STACK, SERVICE, PROVIDER])
@@ -247,7 +243,9 @@ def test_an_image() -> None:
     """An image has no metadata: it goes by its resource's name."""
     events = told(before("create", IMAGE, new={"tags": ["localhost/shop-web"], "push": True}))
 
-    assert [Change(operation=CREATE, urn=IMAGE, kind="Image", name="shop-image/web")] == events.effective_changes
+    assert [
+        Change(operation=Operation.CREATE, urn=IMAGE, kind="Image", name="shop-image/web")
+    ] == events.effective_changes
 
 
 @pytest.mark.parametrize("operation", ["read", "remove-pending-replace", "of-a-later-engine"])
@@ -317,13 +315,13 @@ def test_drift() -> None:
 
     assert [
         Change(
-            operation=UPDATE,
+            operation=Operation.UPDATE,
             urn=WORKLOAD,
             kind="Deployment",
             name="web",
             differences=(Difference(path="spec.replicas", old=1, new=5),),
         ),
-        Change(operation=DELETE, urn=FILES, kind="ConfigMap", name="web-files"),
+        Change(operation=Operation.DELETE, urn=FILES, kind="ConfigMap", name="web-files"),
     ] == events.drifted
     assert ([], set()) == (events.effective_changes, events.done)
 
@@ -433,7 +431,7 @@ def test_kind_of(token: str, kind: str) -> None:
 )
 def test_key_of_a_change(urn: str, key: str) -> None:
     """A change has the key of its resource, which is in the URN."""
-    assert key == str(Change(operation=UPDATE, urn=urn, kind="", name="").key)
+    assert key == str(Change(operation=Operation.UPDATE, urn=urn, kind="", name="").key)
 
 
 @pytest.mark.parametrize(
@@ -477,7 +475,7 @@ def test_look_up(path: str, found: object) -> None:
 
 
 def changed(*differences: Difference) -> Change:
-    return Change(operation=UPDATE, urn=WORKLOAD, kind="Deployment", name="web", differences=differences)
+    return Change(operation=Operation.UPDATE, urn=WORKLOAD, kind="Deployment", name="web", differences=differences)
 
 
 @pytest.mark.parametrize(

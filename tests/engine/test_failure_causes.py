@@ -7,7 +7,7 @@ import pytest
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
 from composeplat.compose.model import DependencyCondition
-from composeplat.engine.events import Change, Events
+from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.failure_causes import find_blocked, find_refusals
 from composeplat.plan.desired import Edge, ImageBuild, Plan
 from tests.conftest import Project
@@ -36,7 +36,7 @@ def not_built(image: ImageBuild, text: str) -> Cause:
 def test_refused_by_the_server(plan: Plan) -> None:
     """What the API server says of an object is told of its service, without what Pulumi puts around it."""
     urn = f"{WORKLOAD}/api"
-    change = Change(urn=urn, operation="create", kind="Deployment", name="api")
+    change = Change(urn=urn, operation=Operation.CREATE, kind="Deployment", name="api")
     text = '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
     events = Events(changes={urn: change}, messages={urn: ["update failed", text]})
 

@@ -10,7 +10,7 @@ import pytest
 
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
-from composeplat.engine.events import Change, Events
+from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
@@ -24,7 +24,7 @@ READY = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=True))
 STARTING = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=False))
 
 
-def monitor(*, operation: str = "update", has_health_check: bool = False) -> Monitor:
+def monitor(*, operation: Operation = Operation.UPDATE, has_health_check: bool = False) -> Monitor:
     """One that was told that the workload is applied."""
     web = ServicePlan(
         name="web",
@@ -69,7 +69,7 @@ def test_ready_for_a_moment(clock: list[float]) -> None:
     "one",
     [
         pytest.param({"has_health_check": True}, id="health check"),
-        pytest.param({"operation": "same"}, id="unchanged"),
+        pytest.param({"operation": Operation.SAME}, id="unchanged"),
     ],
 )
 def test_ready_for_good(one: dict[str, Any]) -> None:

@@ -266,7 +266,7 @@ def test_the_fix(project: Project) -> None:
     (told,) = report_of(read(project, text), live_state).sorted()
 
     assert told.path == ("volumes", "My_Data")
-    assert told.hint == ("undo that; or give --replace-volume My_Data, which makes it anew and deletes all it holds")
+    assert told.hint == ("undo that, or use --replace-volume My_Data, which deletes the volume and its data")
 
 
 def test_replace_volume(project: Project) -> None:

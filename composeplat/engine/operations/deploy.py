@@ -131,8 +131,8 @@ def _roll_out(
 def _note_project(stack: Stack, api: Api, live_state: LiveState) -> None:
     """Record the project of this environment, before anything else is created."""
     if stack.claim is not None:
-        told = note_project(api, live_state, stack.claim, stack.environment_name, stack.namespace)
-        for text in (told, describe_siblings(live_state, stack.environment_name, stack.claim)):
+        note = note_project(api, live_state, stack.claim, stack.environment_name, stack.namespace)
+        for text in (note, describe_siblings(live_state, stack.environment_name, stack.claim)):
             if text:
                 stack.note(text)
 

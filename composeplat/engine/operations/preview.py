@@ -69,13 +69,13 @@ def preview_plan(api: Api, plan: Plan, replaced: Collection[str]) -> Plan:
 
 def _losses(plan: Plan, volumes: Iterable[str]) -> Iterable[str]:
     for volume in volumes:
-        users = ", ".join(one.name for one in plan.users_of(volume)) or "no service"
-        yield f"volume {volume} is made anew and all it holds deleted; {users} is made anew with it"
+        users = ", ".join(service.name for service in plan.users_of(volume)) or "no service"
+        yield f"volume {volume} will be replaced and its data deleted; {users} will be replaced with it"
 
 
 def _siblings(stack: Stack, live_state: LiveState) -> Iterable[str]:
-    told = describe_siblings(live_state, stack.environment_name, stack.claim) if stack.claim is not None else ""
-    return [told] if told else []
+    siblings = describe_siblings(live_state, stack.environment_name, stack.claim) if stack.claim is not None else ""
+    return [siblings] if siblings else []
 
 
 def _surprises(part: Plan, live_state: LiveState, state: Mapping[str, Any]) -> Iterable[str]:

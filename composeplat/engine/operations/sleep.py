@@ -41,7 +41,7 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
         workloads = read_workloads(api, stack.namespace, plan.environment) if live_state.namespace else {}
         if not workloads:
             raise stack.not_deployed_error()
-        going = [key for key, one in workloads.items() if key[1] not in dev_workloads and can_sleep(one)]
+        going = [key for key, found in workloads.items() if key[1] not in dev_workloads and can_sleep(found)]
         for key in going:
             stack.stop_if_interrupted()
             scale_down(api, stack.namespace, key, read_replicas(workloads[key]))
