@@ -6,27 +6,26 @@ Must not know whose they are: none is ever deleted.
 from __future__ import annotations
 
 import http.client
-import time
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.names import MANAGED_BY
+from composeplat.system.deadline import Deadline, poll
 
-_ACCOUNT_WITHIN = 30.0
-_ENOUGH = 0.1
+_ACCOUNT_TIMEOUT_S = 30.0
+_POLL_INTERVAL_S = 0.1
 
 
 def make_namespace(api: Api, name: str) -> None:
     """Make a namespace, and wait for its service account: pods are refused until it is there."""
     labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-    deadline = time.monotonic() + _ACCOUNT_WITHIN
-    while time.monotonic() < deadline:
+
+    def may_have_account() -> bool:
         try:
             api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         except ApiError as error:
-            if error.status != http.client.NOT_FOUND:
-                # Whoever may not look goes on.
-                return
-            time.sleep(_ENOUGH)
-        else:
-            return
+            # An account that may not read it does not wait.
+            return error.status != http.client.NOT_FOUND
+        return True
+
+    poll(may_have_account, Deadline(_ACCOUNT_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)

@@ -34,9 +34,10 @@ from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.scaling import remove_scaling_owner
+from composeplat.system.deadline import Deadline, poll
 
-_GONE_WITHIN = 120.0
-_ENOUGH = 0.2
+_DELETION_TIMEOUT_S = 120.0
+_POLL_INTERVAL_S = 0.2
 #: A holder that has not been heard of for so long has gone.
 HOLDER_GONE_AFTER = 30.0
 
@@ -119,15 +120,12 @@ class Swap:
 
     def _until_away(self, uid: str, what: str) -> None:
         """Wait for the pods of one: two programs on one volume could spoil it."""
-        deadline = time.monotonic() + _GONE_WITHIN
         with progress.step(f"{self.name}: waiting for the end of {what}", is_transient=True):
-            while time.monotonic() < deadline:
-                if not self._pods_of(uid):
-                    return
-                time.sleep(_ENOUGH)
+            if poll(lambda: not self._pods_of(uid), Deadline(_DELETION_TIMEOUT_S), interval_s=_POLL_INTERVAL_S):
+                return
         raise ComposeplatError(
             f"{what} of service '{self.name}' {'have' if what.endswith('s') else 'has'} not ended after"
-            f" {_GONE_WITHIN:.0f} s",
+            f" {_DELETION_TIMEOUT_S:.0f} s",
             "run this again",
         )
 
@@ -141,7 +139,7 @@ class Swap:
 
     def until_ready(self, watcher: Watcher, timeout: float, tell: Callable[[str], None]) -> None:
         """Wait until the dev workload's pod runs; why it does not is raised as soon as the cluster knows."""
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout)
         words = ""
         while True:
             snapshot = watcher.latest
@@ -153,7 +151,7 @@ class Swap:
             if standing is not None and standing.message != words:
                 words = standing.message
                 tell(words)
-            if time.monotonic() > deadline:
+            if deadline.has_passed:
                 raise Failed(
                     Cause(
                         code=CauseCode.TIMEOUT,
@@ -161,7 +159,7 @@ class Swap:
                         hint="give it more time with --timeout",
                     )
                 )
-            time.sleep(_ENOUGH)
+            time.sleep(_POLL_INTERVAL_S)
 
     def is_behind(self, dev_workload: Object) -> bool:
         """Say whether someone has deployed meanwhile: the original has other pods now, or pods at all."""

@@ -7,8 +7,8 @@ state does not have. It touches only objects with our labels: :mod:`~composeplat
 from __future__ import annotations
 
 import http.client
-import time
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from composeplat import progress
@@ -20,6 +20,7 @@ from composeplat.engine.live_state import read_live_state
 from composeplat.engine.preflight import CLAIM, Key, LiveState, api_path, belongs_to, known_to_state, object_keys
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
+from composeplat.system.deadline import Deadline
 
 WAITING_FOR_PODS = "waiting until all pods have ended"
 _DELETION_TIMEOUT_S = 120.0
@@ -35,28 +36,29 @@ def delete(stack: Stack, api: Api, keys: Collection[Key], which: str) -> None:
 
 
 def wait_until_deleted(stack: Stack, api: Api, keys: Iterable[Key], which: str) -> None:
-    deadline = time.monotonic() + _DELETION_TIMEOUT_S
+    deadline = Deadline(_DELETION_TIMEOUT_S)
     for kind, name in keys:
+        is_deleted = partial(_is_deleted, api, api_path(kind, stack.namespace, name))
         with progress.step(f"waiting until {kind} '{name}' {which} is gone", is_transient=True):
-            while api.find(api_path(kind, stack.namespace, name)) is not None:
-                stack.stop_if_interrupted()
-                if time.monotonic() > deadline:
-                    raise ComposeplatError(
-                        f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
-                        f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
-                    )
-                stack.pause()
+            if not stack.poll(is_deleted, deadline):
+                raise ComposeplatError(
+                    f"{kind} '{name}' {which} still exists after {_DELETION_TIMEOUT_S:.0f} s",
+                    f"look for its finalizers: kubectl -n {stack.namespace} describe {kind.lower()} {name}",
+                )
+
+
+def _is_deleted(api: Api, path: str) -> bool:
+    return api.find(path) is None
 
 
 def wait_until_no_pods(stack: Stack, api: Api) -> None:
     path = kind_path("v1", "Pod", stack.namespace) + environment_selector(stack.environment_name)
-    deadline = time.monotonic() + _DELETION_TIMEOUT_S
+
+    def has_no_pods() -> bool:
+        return not any(belongs_to(pod, stack.environment_name) for pod in api.object_metadata(path))
+
     with progress.step(WAITING_FOR_PODS, is_transient=True):
-        while time.monotonic() < deadline:
-            stack.stop_if_interrupted()
-            if not any(belongs_to(pod, stack.environment_name) for pod in api.object_metadata(path)):
-                return
-            stack.pause()
+        stack.poll(has_no_pods, Deadline(_DELETION_TIMEOUT_S))
 
 
 def delete_conflicting(stack: Stack, api: Api, plan: Plan, live_state: LiveState, state: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from composeplat.engine.provenance import Claim, check_record, notice_of_other
 from composeplat.engine.pulumi_process import Interrupted, Interrupts
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
+from composeplat.system.deadline import Deadline, poll
 
 _POLL_INTERVAL_S = 0.1
 
@@ -88,6 +89,15 @@ class Stack:
         """Raise if the user has interrupted, or the cluster has not answered for too long."""
         self.stop_if_interrupted()
         self.health.check()
+
+    def poll(self, check: Callable[[], bool], deadline: Deadline) -> bool:
+        """Wait until ``check`` is true; return whether it was before the deadline. An interrupt raises."""
+
+        def check_uninterrupted() -> bool:
+            self.stop_if_interrupted()
+            return check()
+
+        return poll(check_uninterrupted, deadline, interval_s=_POLL_INTERVAL_S)
 
     def pause(self) -> None:
         """Sleep for a moment between two checks."""

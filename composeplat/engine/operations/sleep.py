@@ -51,15 +51,18 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
 
 
 def _until_asleep(stack: Stack, api: Api, dev_workloads: Collection[str], timeout: float) -> None:
-    deadline = Deadline(timeout)
+    left = 0
+
+    def is_asleep() -> bool:
+        nonlocal left
+        left = count_pods(api, stack.namespace, stack.environment_name, dev_workloads)
+        stack.check_can_continue()
+        return left == 0
+
     with progress.step(WAITING_FOR_PODS, is_transient=True):
-        while left := count_pods(api, stack.namespace, stack.environment_name, dev_workloads):
-            stack.check_can_continue()
-            if deadline.has_passed:
-                raise ComposeplatError(
-                    f"{left} pods have not ended after {timeout:.0f} s", "give them more time with --timeout"
-                )
-            stack.pause()
+        if not stack.poll(is_asleep, Deadline(timeout)):
+            message = f"{left} pods have not ended after {timeout:.0f} s"
+            raise ComposeplatError(message, "give them more time with --timeout")
 
 
 def wake(stack: Stack, plan: Plan, *, in_order: bool, wait: bool, timeout: float) -> Outcome:
