@@ -158,7 +158,8 @@ def kill_up(session: Session) -> None:
 
 
 def kill_link(session: Session) -> None:
-    kill(children(session.process.pid))
+    """Also where this machine is so busy that the session before has only begun to start its link."""
+    kill(until(lambda: children(session.process.pid)))
     session.process.wait(30)
 
 
