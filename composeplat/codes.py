@@ -3,7 +3,7 @@
 Owns the one table behind the messages; ``docs/diagnostics.md`` is made from it, and a test holds that each code is
 raised by some test.
 Must not know anything else.
-Codes are public names: scripts match on them, so they are never renamed in passing.
+Codes are public names: scripts match on them, so renaming one breaks users.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Code:
     meaning: str
     fix: str
     many: bool = False
-    """Several messages of this code may stand at one place, told apart by their text."""
+    """Several messages of this code can have the same place; their text distinguishes them."""
     once: bool = False
-    """A message is said once in a run, wherever it comes up again."""
+    """A run reports a message of this code once, at the first of its places."""
     summary: tuple[str, str] | None = None
-    """For a note that a user should know of without ``-v``: how one of them is summed up, and how several are.
+    """The summary of a note that is shown without ``-v``: for one message, and for several.
 
-    ``{count}`` is how many there are, and ``{keys}`` which keys they are of.
+    ``{count}`` is the number of messages, ``{keys}`` the keys that they are about.
     """
 
 
@@ -72,7 +72,7 @@ CODES: dict[str, Code] = {
     ),
     "multiple-compose-files": Code(
         _W,
-        "More than one file of a default name stands in the folder; the first is used.",
+        "The folder has several files of a default name; the first is used.",
         "Name it with -f.",
     ),
     "invalid-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
@@ -82,7 +82,7 @@ CODES: dict[str, Code] = {
     "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
     "too-large": Code(
         _E,
-        "The definition, or what variables put into it, is larger than is sane.",
+        "The definition, or the text that variables add to it, is too large.",
         "Split it, or remove what is not Compose.",
     ),
     "too-many-aliases": Code(
@@ -100,34 +100,40 @@ CODES: dict[str, Code] = {
     "required-variable": Code(_E, "A variable written as ${NAME:?…} is not set.", "Set it.", many=True),
     "unset-variable": Code(
         _W,
-        "A variable is not set and was taken as empty.",
+        "A variable is not set; an empty string is used.",
         "Set it, or give a default: ${NAME:-default}.",
         once=True,
     ),
     "invalid-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
     # shapes
-    "invalid-type": Code(_E, "A key has a value of another type than it takes.", "See what was expected."),
-    "invalid-value": Code(_E, "A value is outside what its key takes.", "See what was expected.", many=True),
-    "missing-key": Code(_E, "A key that must be there is not.", "Add it.", many=True),
+    "invalid-type": Code(_E, "A value has the wrong type for its key.", "See what was expected."),
+    "invalid-value": Code(_E, "A value is not valid for its key.", "See what was expected.", many=True),
+    "missing-key": Code(_E, "A required key is missing.", "Add it.", many=True),
     "conflicting-keys": Code(_E, "Two keys that exclude each other are both set.", "Keep one of them.", many=True),
-    "overridden-key": Code(_W, "Two keys say different things; the named one holds.", "Keep one of them.", many=True),
+    "overridden-key": Code(
+        _W, "Two keys set different values; one overrides the other.", "Keep one of them.", many=True
+    ),
     "no-image": Code(_E, "A service has neither 'image' nor 'build'.", "Set one of them."),
     "no-services": Code(_E, "The definition has no services.", "Add one under 'services'."),
     # keys
-    "unsupported-key": Code(_W, "A key that Compose knows and that has no effect here.", "Remove it, or ignore this."),
-    "no-effect": Code(_W, "What is set has no effect here, and why.", "Remove it, or ignore this.", many=True),
+    "unsupported-key": Code(_W, "Compose knows the key, but it has no effect here.", "Remove it, or ignore this."),
+    "no-effect": Code(
+        _W, "A setting has no effect here; the message says why.", "Remove it, or ignore this.", many=True
+    ),
     "redundant-key": Code(
         _N,
-        "A setting that has no effect here, and needs none: what it asks for holds anyway.",
+        "A setting has no effect here, and needs none: it asks for the default.",
         "Nothing to do.",
         summary=(
             "{count} setting has no effect here, and needs none: {keys}",
             "{count} settings have no effect here, and need none: {keys}",
         ),
     ),
-    "ignored-key": Code(_N, "A key that is left out on purpose.", "Nothing to do."),
-    "unknown-key": Code(_N, "A key that nobody knows; perhaps a typo.", "Correct it; --strict makes it an error."),
-    "not-deployed": Code(_N, "Something of the definition is not part of a deployment.", "Nothing to do.", many=True),
+    "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
+    "unknown-key": Code(
+        _N, "Neither Compose nor this tool knows the key; probably a typo.", "Correct it; --strict makes it an error."
+    ),
+    "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True),
     "derived-image": Code(
         _N,
         "Host content too large for a Secret goes into an image made from the service's own.",
@@ -135,26 +141,26 @@ CODES: dict[str, Code] = {
     ),
     "unbuilt-image": Code(
         _W,
-        "Objects that are printed name an image that only a deploy builds: it carries host content.",
+        "Printed objects use an image that only a deploy builds: it carries host content.",
         "Deploy instead, mount less, or use a named volume or an image of your own.",
     ),
     # names
     "name-normalized": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
-    "invalid-name": Code(_E, "A name can't be made a Kubernetes name.", "Rename it.", many=True),
+    "invalid-name": Code(_E, "A name can't be converted to a Kubernetes name.", "Rename it.", many=True),
     "name-conflict": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
     # references
-    "undefined-service": Code(_E, "A service is named that the definition does not have.", "Correct it.", many=True),
+    "undefined-service": Code(_E, "The definition has no service of this name.", "Correct it.", many=True),
     "undefined-volume": Code(
-        _E, "A named volume is mounted that 'volumes' does not declare.", "Declare it.", many=True
+        _E, "A service mounts a volume that 'volumes' does not declare.", "Declare it.", many=True
     ),
     "undefined-port": Code(
         _E,
-        "A route leads to a port that its service does not have.",
+        "A route names a port that its service does not have.",
         "Add it to the service's ports.",
         many=True,
     ),
-    "dependency-cycle": Code(_E, "Services wait for each other in a circle.", "Remove one of the dependencies."),
-    "include-cycle": Code(_E, "Files include each other in a circle.", "Remove one of the includes."),
+    "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
+    "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),
     "not-a-job": Code(
         _E,
         "service_completed_successfully waits for a service that never ends.",
@@ -168,7 +174,7 @@ CODES: dict[str, Code] = {
     "request-above-limit": Code(_E, "A request is larger than the limit of the same resource.", "Lower it.", many=True),
     "non-numeric-user": Code(
         _W,
-        "A user or group is named that only the image knows; Kubernetes wants a number.",
+        "Kubernetes needs numbers for user and group; only the image knows this name.",
         "Give the number.",
     ),
     "pod-security-violation": Code(
@@ -184,8 +190,8 @@ CODES: dict[str, Code] = {
     ),
     "on-failure-job": Code(
         _W,
-        "restart: on-failure makes the service a Job, which ends; a server would not come back.",
-        "Use 'always' for what should go on running.",
+        "restart: on-failure makes the service a Job, which ends; a server would not be restarted.",
+        "Use 'always' for a server.",
     ),
     "no-traffic-diversion": Code(
         _W, "With endpoint_mode dnsrr the traffic-diverting feature does not work.", "Use vip."
@@ -200,11 +206,11 @@ CODES: dict[str, Code] = {
     ),
     "outside-project": Code(
         _E,
-        "A file that the definition names is outside the project, links resolved: what is read may be published.",
+        "The definition names a file outside the project, links resolved: its content could be published.",
         "Move it into the project (the git work tree, else the Compose file's folder), or give --allow-outside.",
         many=True,
     ),
-    "missing-path": Code(_E, "A host path is not there.", "Create it, or correct the path.", many=True),
+    "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(
         _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
@@ -212,7 +218,7 @@ CODES: dict[str, Code] = {
     "no-network-isolation": Code(
         _W,
         "Networks keep services apart in Compose; in the cluster every service reaches every other.",
-        "Write a NetworkPolicy where that matters.",
+        "Write a NetworkPolicy to isolate them.",
     ),
     "loopback-port": Code(
         _N,
@@ -243,14 +249,14 @@ CODES: dict[str, Code] = {
     # the cluster
     "ownership-conflict": Code(
         _E,
-        "An object of a name that is needed is in the namespace already, and belongs to someone else.",
+        "The namespace has an object of a required name that belongs to someone else.",
         "Rename the service or volume, remove the other object, or deploy into another namespace.",
         many=True,
     ),
     "volume-replacement": Code(
         _E,
-        "A volume would have to be made anew, and would lose its data.",
-        "Undo the change, or say with --replace-volume that the data may go.",
+        "The change would recreate a volume, which deletes its data.",
+        "Undo the change, or allow it with --replace-volume.",
     ),
     "deploy-failed": Code(
         _E,
@@ -260,13 +266,13 @@ CODES: dict[str, Code] = {
     ),
     "job-retry": Code(
         _W,
-        "A try of a Job failed, and it tries again.",
+        "A pod of a Job failed, and the Job retries.",
         "See the reason given, and the lines below it; nothing to do where a later try passes.",
         many=True,
     ),
     "no-sync-path": Code(
         _E,
-        "A service was to be developed that has no host volume, so that nothing says which files are meant.",
+        "The service has no host volume, so 'platform up' does not know which files to sync.",
         "Add a host volume, such as .:/app.",
     ),
 }

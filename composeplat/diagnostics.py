@@ -1,17 +1,17 @@
-"""Say what is wrong, where, and what to do: spans, diagnostics, the report, and the errors that end a run.
+"""Diagnostics: what is wrong, where, and how to fix it; the report that collects them; the errors that end a run.
 
 Owns the shape of every message.
-Must not know YAML, Compose or a terminal: stages append to a :class:`Report` and carry on, so that one run tells
-everything, and the command line alone decides how it looks.
+Must not know YAML, Compose or a terminal: stages append to a :class:`Report` and continue, so that one run reports
+everything, and the command line decides how it is shown.
 
 The errors, as a tree::
 
-    ComposeplatError            exit 1   something the user can mend
+    ComposeplatError            exit 1   something the user can fix
       InvalidDefinition         exit 3   the definition has errors; carries the report
-      MissingPiece              exit 4   something needed is not there (a cluster, a tool)
+      MissingPiece              exit 4   something required is missing (a cluster, a tool)
 
-Values of variables never come into a message: whoever writes one quotes a scalar by what stands in the file
-(:attr:`composeplat.compose.nodes.Scalar.written`), not by what became of it.
+Messages never contain the value of a variable: they quote a scalar as the file has it
+(:attr:`composeplat.compose.nodes.Scalar.written`), not after substitution.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = [
 
 PathKey = tuple[str | int, ...]
 
-#: As the YAML library counts lines.
+#: The line ends that the YAML library counts.
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
-_LONGEST_QUOTE = 60
-_LONGEST_STEP = 100
-_LONGEST_MESSAGE = 2000
-_LONGEST_WORD = 60
+_MAX_QUOTE_CHARS = 60
+_MAX_STEP_CHARS = 100
+_MAX_MESSAGE_CHARS = 2000
+_MAX_TYPO_CHARS = 60
 
 MAX_MESSAGES = 10_000
 MAX_LOOKUPS = 1000
@@ -56,7 +56,7 @@ MAX_LOOKUPS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A file (or standard input) that was read: its name for people, its text, and what its paths are relative to."""
+    """A file, or standard input: its name in messages, its text, and the folder that its paths are relative to."""
 
     name: str
     base: Path
@@ -69,13 +69,13 @@ class Source:
 
 
 def end_of(text: str) -> tuple[int, int]:
-    """Give the line and column just behind a text."""
+    """Return the line and column after the end of a text."""
     *_, last = lines = _LINE_END.split(text)
     return len(lines), len(last) + 1
 
 
 class Span(NamedTuple):
-    """A place in a source: line and column count from 1, ``length`` is what a mark under it should cover."""
+    """A place in a source: line and column count from 1; ``length`` is the number of characters to underline."""
 
     source: Source
     line: int = 1
@@ -122,52 +122,52 @@ class Diagnostic:
         return self.severity
 
 
-def near(word: str, words: Iterable[str]) -> str:
-    """Give a hint at the word that was meant; not for long words, as likeness is slow to see."""
-    from difflib import get_close_matches  # noqa: PLC0415 -- only where a word is wrong
+def near(name: str, known: Iterable[str]) -> str:
+    """Return a hint for a typo; none for long names, as comparing them is slow."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- only for a typo
 
-    found = [] if len(word) > _LONGEST_WORD else get_close_matches(word, words, n=1)
+    found = [] if len(name) > _MAX_TYPO_CHARS else get_close_matches(name, known, n=1)
     return f"did you mean '{found[0]}'?" if found else ""
 
 
 @dataclass(slots=True)
 class Report:
-    """Everything a run had to say, each thing once."""
+    """All messages of a run, without duplicates."""
 
     _kept: dict[tuple[Hashable, str, str], Diagnostic] = field(default_factory=dict)
     errors: int = 0
-    not_kept: int = 0
-    """How many messages there were after the most that are kept: a file made to be wrong has no end of them."""
+    dropped: int = 0
+    """The number of messages beyond the limit: a crafted file can cause any number of them."""
     _lookups: int = 0
 
     def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
-        """Keep a message; a second one of this code at this place (an anchor used twice) is the same one.
+        """Add a message; a second one with the same code and place (an anchor used twice) is a duplicate.
 
-        Codes that tell several things of one place say so in their row and are told apart by their text.
+        Codes with several messages for one place are marked in the table; their text then distinguishes them.
         """
         row = CODES[code]
-        told_apart = message.removeprefix(dotted(path)) if row.many or row.once else ""
-        key = (None if row.once else span.place, code, told_apart)
+        distinct_text = message.removeprefix(dotted(path)) if row.many or row.once else ""
+        key = (None if row.once else span.place, code, distinct_text)
         if key in self._kept:
             return
         is_error = row.severity is Severity.ERROR
         self.errors += is_error
         if (self.errors if is_error else len(self._kept)) > MAX_MESSAGES:
-            self.not_kept += 1
+            self.dropped += 1
             return
-        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=_one_line(message), hint=_one_line(hint))
+        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
 
-    def near(self, word: str, words: Iterable[str]) -> str:
-        """Give a hint at the word that was meant, for so many words as do not take long."""
+    def near(self, name: str, known: Iterable[str]) -> str:
+        """Return a hint for a typo, up to a number of look-ups, as each takes time."""
         self._lookups += 1
-        return "" if self._lookups > MAX_LOOKUPS else near(word, words)
+        return "" if self._lookups > MAX_LOOKUPS else near(name, known)
 
     def has_error(self, *path: str | int) -> bool:
-        """Say whether an error was found at or below a path: then what follows from it need not be told too."""
+        """Whether there is an error at or below a path; errors that follow from it are then not reported."""
         return any(d.severity is Severity.ERROR and d.path[: len(path)] == path for d in self._kept.values())
 
     def has_error_at(self, *path: str | int) -> bool:
-        """Say whether the very value at a path is wrong."""
+        """Whether there is an error at exactly this path."""
         return any(d.severity is Severity.ERROR and d.path == path for d in self._kept.values())
 
     def sorted(self) -> list[Diagnostic]:
@@ -176,13 +176,13 @@ class Report:
     def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:
         return [d for d in self.sorted() if d.severity_under(strict=strict) <= severity]
 
-    def summed_up(self) -> list[str]:
-        """Give a line for each kind of note that is to be known of, where the notes themselves are not shown."""
+    def summaries(self) -> list[str]:
+        """Return a line for each kind of note that has a summary."""
         found: dict[str, list[Diagnostic]] = {}
         for diagnostic in self.sorted():
             if CODES[diagnostic.code].summary:
                 found.setdefault(diagnostic.code, []).append(diagnostic)
-        return [_sum_up(code, notes) for code, notes in found.items()]
+        return [_summary(code, notes) for code, notes in found.items()]
 
     def raise_if_errors(self) -> None:
         if self.errors:
@@ -190,7 +190,7 @@ class Report:
 
 
 class ComposeplatError(Exception):
-    """Something the user can mend; ``exit_code`` is the status of the command that meets it."""
+    """An error that the user can fix; ``exit_code`` is the exit status of the command."""
 
     exit_code: int = Exit.FAILED
     code: str = ""
@@ -216,51 +216,51 @@ class InvalidDefinition(ComposeplatError):
 
 
 class MissingPiece(ComposeplatError):
-    """Something needed is not there: a cluster, an engine, a registry."""
+    """Something required is missing: a cluster, an engine, a registry."""
 
     exit_code = Exit.MISSING
 
 
-def _sum_up(code: str, notes: list[Diagnostic]) -> str:
-    one, several = CODES[code].summary or ("", "")
+def _summary(code: str, notes: list[Diagnostic]) -> str:
+    singular, plural = CODES[code].summary or ("", "")
     counts = Counter(_key_of(note.path) for note in notes)
     keys = ", ".join(f"{key} ({count})" if count > 1 else key for key, count in counts.most_common())
-    return (one if len(notes) == 1 else several).format(count=len(notes), keys=keys)
+    return (singular if len(notes) == 1 else plural).format(count=len(notes), keys=keys)
 
 
 def _key_of(path: PathKey) -> str:
-    """The key that a note is of: the last of its path, but the block's own for what is in one."""
+    """The key that a note is about: the last key of its path, or the top-level block's."""
     steps = [step for step in path if isinstance(step, str)]
     return steps[0] if steps[0] not in ("services", "volumes") else steps[-1]
 
 
 def dotted(path: PathKey) -> str:
-    """Write a path as people do: ``services.web.ports[0]``."""
+    """Write a path as in ``services.web.ports[0]``."""
     text = ""
     for step in path:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
-            shown = step if len(step) <= _LONGEST_STEP else f"{step[:_LONGEST_STEP]}…"
+            shown = step if len(step) <= _MAX_STEP_CHARS else f"{step[:_MAX_STEP_CHARS]}…"
             text += f".{shown}" if text else shown
     return text
 
 
-def _one_line(text: str) -> str:
-    """Keep a message on its line, whatever the names in it hold, and to a length that someone may read."""
-    shown = text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+def _to_line(text: str) -> str:
+    """Put a message on one line, and cut it to a readable length."""
+    shown = text if len(text) <= _MAX_MESSAGE_CHARS else f"{text[:_MAX_MESSAGE_CHARS]}…"
     return printable(shown).replace("\n", "\\n")
 
 
 def printable(text: str) -> str:
-    """Keep control characters (an escape sequence in a name) from reaching a terminal."""
+    """Escape control characters: a name must not send an escape sequence to a terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def quoted(text: str) -> str:
-    """Quote what was found, cut to a length that fits a message."""
-    shown = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…"
+    """Quote a text, cut to a length that fits a message."""
+    shown = text if len(text) <= _MAX_QUOTE_CHARS else text[: _MAX_QUOTE_CHARS - 1] + "…"
     shown = shown.replace("\n", "\\n")
     return f"'{shown}'"

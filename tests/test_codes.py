@@ -86,7 +86,7 @@ CASES = {
         service("command: '${A:?say it}'"),
     ),
     "unset-variable": Case(
-        "compose.yaml:1:37: warning: the variable 'A' is not set; it was taken as empty [unset-variable]",
+        "compose.yaml:1:37: warning: the variable 'A' is not set; an empty string is used [unset-variable]",
         service("command: $A"),
     ),
     "invalid-env-file": Case(
@@ -105,11 +105,11 @@ CASES = {
         service("env_file: [{required: true}]"),
     ),
     "conflicting-keys": Case(
-        "compose.yaml:1:61: error: services.web.healthcheck.http can't be set along with test [conflicting-keys]",
+        "compose.yaml:1:61: error: services.web.healthcheck.http can't be combined with test [conflicting-keys]",
         service("healthcheck: {test: check, http: {path: /, port: 80}}"),
     ),
     "overridden-key": Case(
-        "compose.yaml:1:35: warning: services.web.scale differs from deploy.replicas, which holds [overridden-key]",
+        "compose.yaml:1:35: warning: services.web.scale differs from deploy.replicas, which wins [overridden-key]",
         service("scale: 1, deploy: {replicas: 2}"),
     ),
     "no-image": Case(
@@ -148,11 +148,11 @@ CASES = {
         {"compose.yaml": service("volumes: ['./a:/a']"), "a": b"x" * (MAX_HOST_BYTES + 1)},
     ),
     "name-normalized": Case(
-        "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', and that is its DNS name [name-normalized]",
+        "compose.yaml:1:12: warning: services.My_Web becomes 'my-web', which is its DNS name [name-normalized]",
         "services: {My_Web: {image: x}}",
     ),
     "invalid-name": Case(
-        "compose.yaml:1:12: error: services.1web can't be made a Kubernetes name [invalid-name]",
+        "compose.yaml:1:12: error: services.1web can't be converted to a Kubernetes name [invalid-name]",
         "services: {1web: {image: x}}",
     ),
     "name-conflict": Case(
@@ -174,16 +174,16 @@ CASES = {
         f"{WEB}\nendpoints: [{{path: /, service: web, port: 80}}]",
     ),
     "dependency-cycle": Case(
-        "compose.yaml:1:41: error: services.web.depends_on[0] closes a circle: web -> web [dependency-cycle]",
+        "compose.yaml:1:41: error: services.web.depends_on[0] closes a cycle: web -> web [dependency-cycle]",
         service("depends_on: [web]"),
     ),
     "include-cycle": Case(
-        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
         f"{WEB}\ninclude: [compose.yaml]",
     ),
     "not-a-job": Case(
-        "compose.yaml:2:33: error: services.a.depends_on.b waits for 'b' to complete, but that service is restarted for"
-        " ever [not-a-job]",
+        "compose.yaml:2:33: error: services.a.depends_on.b waits for 'b' to complete, but that service is"
+        " always restarted [not-a-job]",
         "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n  b: {image: x}",
     ),
     "unsupported-update-policy": Case(
@@ -198,12 +198,12 @@ CASES = {
     ),
     "non-numeric-user": Case(
         "compose.yaml:1:34: warning: services.web.user names a user that only the image knows, and has no effect; the"
-        " image's own user holds [non-numeric-user]",
+        " container runs as the image's user [non-numeric-user]",
         service("user: www"),
     ),
     "on-failure-job": Case(
-        "compose.yaml:1:37: warning: services.web.restart makes the service a Job, which runs to its end and is not"
-        " started again after that [on-failure-job]",
+        "compose.yaml:1:37: warning: services.web.restart makes the service a Job, which runs to completion and is"
+        " not restarted after that [on-failure-job]",
         service("restart: on-failure"),
     ),
     "no-traffic-diversion": Case(

@@ -91,7 +91,7 @@ def test_at_least() -> None:
     assert [d.message for d in report.at_least(Severity.NOTE)] == ["error", "warning", "unknown", "ignored"]
 
 
-def test_notes_are_summed_up() -> None:
+def test_notes_are_summaries() -> None:
     """Of notes that a user should know of there is one line a kind, with the keys, those that come most often first."""
     report = Report()
     for line, path in enumerate((("services", "a", "tty"), ("networks", "x", "driver"), ("networks",))):
@@ -99,7 +99,7 @@ def test_notes_are_summed_up() -> None:
     report.add("loopback-port", Span(FIRST, 9), ("services", "a", "ports", 0), "note")
     report.add("ignored-key", Span(FIRST, 9), ("services", "a", "uts"), "note")
 
-    assert report.summed_up() == [
+    assert report.summaries() == [
         "3 settings have no effect here, and need none: networks (2), tty",
         "1 port is bound to loopback, and so has no URL",
     ]

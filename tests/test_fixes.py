@@ -99,8 +99,8 @@ def test_a_fix(project: Project, keys: str, message: str, hint: str) -> None:
     [
         pytest.param("q:${TAG}", {}, "TAG is not set or empty, so the tag is empty", id="a tag that is not set"),
         pytest.param("q:${TAG}", {"TAG": ""}, "TAG is not set or empty, so the tag is empty", id="an empty tag"),
-        pytest.param("${NAME}", {}, "NAME is not set or empty, so nothing stands in its place", id="a whole image"),
-        pytest.param("q:$A.$B.$A", {}, "A, B are not set or empty, so nothing stands in its place", id="several"),
+        pytest.param("${NAME}", {}, "NAME is not set or empty, so the value is empty", id="a whole image"),
+        pytest.param("q:$A.$B.$A", {}, "A, B are not set or empty, so the value is empty", id="several"),
         pytest.param("q:${TAG}", {"TAG": "1 2"}, "", id="a tag that is none"),
         pytest.param("q:${TAG-}", {}, "", id="a default that is empty"),
     ],

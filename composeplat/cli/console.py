@@ -34,14 +34,14 @@ def show_report(
     least = Severity.NOTE if verbose else Severity.WARNING
     shown = report.at_least(least, strict=strict)
     failed = report.errors > 0 or any(d.severity_under(strict=strict) is Severity.ERROR for d in shown)
-    summed = [] if verbose or not counted else report.summed_up()
+    summed = [] if verbose or not counted else report.summaries()
     if as_json:
         shown += [d for d in report.sorted() if summed and CODES[d.code].summary]
         # In ASCII, so that no control character of a name reaches a terminal.
         rows = [progress.masked_data(as_data(diagnostic, strict=strict)) for diagnostic in shown]
         write_message("".join(json.dumps(row) + "\n" for row in rows))
         return failed
-    summary = _summary(shown, report.not_kept, strict=strict) if shown and counted else ""
+    summary = _summary(shown, report.dropped, strict=strict) if shown and counted else ""
     write_message(diagnostics_text(shown, strict=strict) + "".join(map(_sum_line, summed)) + summary)
     return failed
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
-from composeplat.compose.check import check_left_out
+from composeplat.compose.check import check_omitted_mounts
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import Report, dotted
@@ -29,7 +29,7 @@ def left_out(loaded: Loaded, service: str, cause: Cause) -> Report:
     """What was left out of a failing service's container, each with its place; nothing where that can't be why."""
     report = Report()
     if cause.code in _OF_CONTAINERS and service in loaded.project.services:
-        check_left_out(Checker(loaded.project, loaded.origins, report), loaded.project.services[service])
+        check_omitted_mounts(Checker(loaded.project, loaded.origins, report), loaded.project.services[service])
     return report
 
 

@@ -107,7 +107,9 @@ def make_request(
 
 def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:
     """Say whether the local cluster is meant: asked for, or meant always where no other cluster is named."""
-    return local or (not kubeconfig and not context and Variables.of(os.environ).flag("PLATFORM_LOCAL", default=False))
+    return local or (
+        not kubeconfig and not context and Variables.from_layers(os.environ).flag("PLATFORM_LOCAL", default=False)
+    )
 
 
 def _for_local_cluster(request: Request) -> Request:

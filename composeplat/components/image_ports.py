@@ -27,7 +27,7 @@ FLAG = "PLATFORM_IMAGE_PORTS"
 
 class ImagePorts:
     def __init__(self, logins: Mapping[str, Login]) -> None:
-        wanted = Variables.of(os.environ, {}, {}).flag(FLAG, default=True)
+        wanted = Variables.from_layers(os.environ, {}, {}).flag(FLAG, default=True)
         self._exposed = ExposedPorts(cache_folder(os.environ) / "ports", os.environ, logins) if wanted else None
 
     def begin(self, objects: tuple[DesiredObject, ...]) -> None:

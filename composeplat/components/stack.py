@@ -282,7 +282,7 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         raise pulumi.RunError(_with_hint(error)) from error
     for diagnostic in loaded.report.at_least(Severity.WARNING):
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
-    for line in loaded.report.summed_up():
+    for line in loaded.report.summaries():
         pulumi.log.info(line, resource=resource)
     context = read_kubeconfig(os.environ).current or "of the provider"
     for sent in publications(loaded, plan, context=context):

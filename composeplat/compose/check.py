@@ -1,7 +1,7 @@
-"""Rules that need the whole project: references, circles, names that meet, what a kind of workload forbids.
+"""Rules that need the whole project: references, cycles, name conflicts, and limits of each kind of workload.
 
-Owns the judgement; the report gets every finding with its place.
-Must not read nodes: it sees the model, and finds a place through the origins.
+Owns these rules; each adds its findings to the report.
+Must not read nodes: it reads the model, and gets places from the origins.
 """
 
 from __future__ import annotations
@@ -49,34 +49,34 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
 
 
 def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> None:
-    meant: dict[str, str] = {}
-    fits = is_service_name if kind == "services" else is_dns_label
+    originals: dict[str, str] = {}
+    is_valid = is_service_name if kind == "services" else is_dns_label
     first = "a letter" if kind == "services" else "a letter or digit"
     for name in names:
         cleaned = clean(name)
         path = (kind, name)
-        if not fits(cleaned):
+        if not is_valid(cleaned):
             hint = f"use at most {LONGEST_LABEL} letters, digits and '-', beginning with {first}"
-            checker.say("invalid-name", path, "can't be made a Kubernetes name", hint, at_key=True)
+            checker.say("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
             continue
         if cleaned != name:
-            what = "its DNS name" if kind == "services" else "its name in the cluster"
+            role = "its DNS name" if kind == "services" else "its name in the cluster"
             checker.say(
                 "name-normalized",
                 path,
-                f"becomes '{cleaned}', and that is {what}",
+                f"becomes '{cleaned}', which is {role}",
                 f"name it '{cleaned}'",
                 at_key=True,
             )
-        if cleaned in meant:
+        if cleaned in originals:
             checker.say(
                 "name-conflict",
                 path,
-                f"and {kind}.{meant[cleaned]} would both be named '{cleaned}'",
+                f"and {kind}.{originals[cleaned]} would both be named '{cleaned}'",
                 "rename one of them",
                 at_key=True,
             )
-        meant.setdefault(cleaned, name)
+        originals.setdefault(cleaned, name)
 
 
 def _check_length(checker: Checker, service: Service) -> None:
@@ -111,7 +111,8 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
                 )
         elif dependency.condition is DependencyCondition.HEALTHY and not found.health_check and not found.ports:
             message = (
-                f"waits for {shown} to be healthy, which has no health check and no port: it is enough that it runs"
+                f"waits for {shown} to be healthy, which has no health check and no port:"
+                " it counts as healthy once it runs"
             )
             if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
                 checker.say("no-effect", path, message, f"give {shown} a health check")
@@ -123,13 +124,13 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
             checker.say(
                 "not-a-job",
                 path,
-                f"waits for {shown} to complete, but that service is restarted for ever",
+                f"waits for {shown} to complete, but that service is always restarted",
                 f"give {shown} restart: 'no' or on-failure",
             )
 
 
 def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
-    """Say whether a service, or one of its keys, could not be read: a reference to it is then no error of its own."""
+    """Whether a service, or one of its keys, could not be read; references to it are then not reported."""
     return service == Service(name=service.name) or checker.is_unread(service.name, *keys)
 
 
@@ -139,12 +140,12 @@ def _near(services: Mapping[str, object]) -> str:
 
 
 def _shortened(names: list[str]) -> list[str]:
-    """Leave out the middle of a long circle."""
+    """Shorten a long cycle in its middle."""
     return names if len(names) <= 12 else [*names[:8], "…", *names[-3:]]  # noqa: PLR2004 -- what a person follows
 
 
 def _check_cycles(checker: Checker) -> None:
-    """Report each circle once, at the dependency that closes it."""
+    """Report each cycle once, at the dependency that closes it."""
     services = checker.project.services
     state: dict[str, int] = {}
     for start in services:
@@ -166,9 +167,9 @@ def _check_cycles(checker: Checker) -> None:
                 trail.append(following)
                 pending.append((following, _required(services[following], services)))
             elif state[following] == 1:
-                circle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
+                cycle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
                 path = ("services", name, "depends_on", following)
-                checker.say("dependency-cycle", path, f"closes a circle: {circle}", "remove one of these dependencies")
+                checker.say("dependency-cycle", path, f"closes a cycle: {cycle}", "remove one of these dependencies")
 
 
 def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
@@ -176,12 +177,12 @@ def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str
 
 
 def _check_isolation(checker: Checker) -> None:
-    """Tell once that networks keep services apart in Compose, and nothing does here; one pair shows it."""
+    """Report once, for one pair of services, that networks do not isolate services here as they do in Compose."""
     on = {service.name: service.networks for service in checker.project.services.values() if service.networks}
     groups = {networks: name for name, networks in reversed(on.items())}
     pairs = islice(combinations(reversed(groups), 2), _MAX_NETWORK_PAIRS)
     for first, second in islice(((groups[a], groups[b]) for a, b in pairs if not a & b), 1):
-        # One that names no networks is on the default one, and has no place to point at.
+        # A service without networks is on the default network, and has no place in the file.
         named, other = (first, second) if on[first] != DEFAULT_NETWORKS else (second, first)
         message = f"keeps it apart from '{other}' in Compose; here every service reaches every other"
         hint = "a NetworkPolicy of your own keeps them apart"
@@ -191,8 +192,8 @@ def _check_isolation(checker: Checker) -> None:
 # mounts ---------------------------------------------------------------------------------------------------------------
 
 
-def check_left_out(checker: Checker, service: Service) -> None:
-    """Say which of a service's volumes its container does not have."""
+def check_omitted_mounts(checker: Checker, service: Service) -> None:
+    """Report the host volumes that the container of a built service does not have."""
     if service.build is None:
         return
     for index, mount in enumerate(service.mounts):
@@ -203,7 +204,7 @@ def check_left_out(checker: Checker, service: Service) -> None:
 
 
 def _check_mounts(checker: Checker, service: Service) -> None:
-    check_left_out(checker, service)
+    check_omitted_mounts(checker, service)
     for index, mount in enumerate(service.mounts):
         path = mount_path(service.name, index)
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
@@ -235,12 +236,12 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
         message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
         checker.say("unsupported-update-policy", path, message, _why_kind(service))
     else:
-        message = f"is {shown}, which no Job takes: it is replaced as a whole"
+        message = f"is {shown}, which a Job does not support: it is replaced as a whole"
         checker.say("unsupported-update-policy", path, message, "remove the label, or set restart: always")
 
 
 def _why_kind(service: Service) -> str:
-    """Say why a service is of its kind, where its update policy is one of the other's."""
+    """Explain the kind of a service's workload, if its update policy belongs to another kind."""
     if service.keeps_data and service.update_policy == "recreate":
         return (
             "a service with a named or anonymous volume is a StatefulSet; 'on-delete' waits for the pod to be deleted"
@@ -252,9 +253,9 @@ def _why_kind(service: Service) -> str:
 
 def _check_resources(checker: Checker, service: Service) -> None:
     r = service.resources
-    for what, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
+    for resource, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
         if request is not None and limit is not None and request > limit:
-            path = request_path(service.name, what)
+            path = request_path(service.name, resource)
             checker.say(
                 "request-above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit"
             )
@@ -266,8 +267,10 @@ def _check_command(checker: Checker, service: Service) -> None:
         checker.say(
             "no-effect",
             (*path, "command"),
-            "is empty; Kubernetes can't clear an image's command, so that holds",
+            "is empty; Kubernetes can't clear an image's command, so the image's command runs",
         )
     if service.entrypoint == () and not service.command:
-        message = "is empty without a command; Kubernetes can't clear an image's entrypoint, so that holds"
+        message = (
+            "is empty without a command; Kubernetes can't clear an image's entrypoint, so the image's entrypoint runs"
+        )
         checker.say("no-effect", (*path, "entrypoint"), message, "give a command")

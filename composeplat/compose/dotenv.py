@@ -4,8 +4,8 @@ Owns the line grammar: ``NAME=value``, ``NAME: value``, ``export``, quotes, comm
 names that are taken from the environment, and substitution from the environment, from earlier lines and earlier files.
 Must not open files.
 
-The scanner is python-dotenv's; its grammar is not Compose's (no ``NAME: value``, other escapes, values left out in
-silence where a line is wrong), so the grammar is here, with a place for each mistake.
+The scanner is python-dotenv's. Its grammar differs from Compose's (no ``NAME: value``, other escapes, invalid lines are
+skipped silently), so the grammar is here, and reports each invalid line with its place.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One assignment as written: ``template`` is the value with ``$`` for substitution, None where there is none."""
+    """One assignment: ``template`` is the value before substitution, None for a bare name."""
 
     name: str
     template: str | None
@@ -58,14 +58,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class EnvLines:
-    """An env file as it was parsed; its values depend on who reads them."""
+    """A parsed env file; its values depend on the service that reads it."""
 
     source: Source
     lines: tuple[Line, ...]
 
 
 def read_env(source: Source, lookup: Lookup, report: Report, *, raw: bool = False) -> dict[str, str]:
-    """Read an env file; the environment's own values win in substitutions, then earlier lines."""
+    """Read an env file; substitutions use the environment, then earlier lines."""
     return evaluate_lines(parse_lines(source, report, raw=raw), lookup, report)
 
 
@@ -76,7 +76,7 @@ def parse_lines(source: Source, report: Report, *, raw: bool = False) -> EnvLine
 def evaluate_lines(
     parsed: EnvLines, lookup: Lookup, report: Report, earlier: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Give the values; a substitution asks ``lookup``, then earlier lines, then ``earlier`` files."""
+    """Return the values; substitutions use ``lookup``, then earlier lines, then ``earlier`` files."""
     source, values = parsed.source, dict[str, str]()
 
     def look(name: str) -> str | None:
@@ -86,7 +86,7 @@ def evaluate_lines(
     length = 0
     for line in parsed.lines:
         if length > MAX_VALUES:
-            message = f"the values become longer than {MAX_VALUES // 1024 // 1024} MiB in all"
+            message = f"the values are longer than {MAX_VALUES // 1024 // 1024} MiB in all"
             report.add("invalid-env-file", Span(source, line.line), (), message)
             break
         if line.template is None:
@@ -113,8 +113,8 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
         report.add("invalid-env-file", span, (), message)
         return None
     if outcome.unset:
-        # What looks like a variable's name may be the end of a password that holds a dollar sign: it is not repeated.
-        message = f"the value of '{line.name}' refers to a variable that is not set; it was taken as empty"
+        # The name may be the end of a password that contains a dollar sign, so the message leaves it out.
+        message = f"the value of '{line.name}' refers to a variable that is not set; an empty string is used"
         report.add("unset-variable", span, (), message, "set it, or write $$ for a dollar sign")
     for variable in outcome.required:
         reason = f": {variable.word_text}" if variable.word_text else ""
@@ -123,7 +123,7 @@ def _substitute(line: Line, source: Source, look: Lookup, report: Report) -> str
 
 
 def parse_raw(source: Source) -> list[Line]:
-    """Read the ``raw`` format: every line is NAME=value as it stands, with no quotes and no substitution."""
+    """Read the ``raw`` format: each line is NAME=value, without quotes or substitution."""
     lines = []
     for number, text in enumerate(source.text.splitlines(), start=1):
         name, equals, value = text.partition("=")
@@ -162,12 +162,12 @@ def _parse_line(reader, number: int, not_found: type[Exception]) -> Line:  # typ
     if quote in ("'", '"'):
         try:
             (text,) = reader.read_regex(_SINGLE if quote == "'" else _DOUBLE)
-        except not_found:
-            raise ValueError(f"the value of '{name}' begins with a quote that is never closed") from None
+        except not_found as error:
+            raise ValueError(f"the value of '{name}' begins with a quote that is never closed") from error
         try:
             reader.read_regex(_TAIL)
-        except not_found:
-            raise ValueError(f"text stands after the closing quote of the value of '{name}'") from None
+        except not_found as error:
+            raise ValueError(f"there is text after the closing quote of the value of '{name}'") from error
         if quote == "'":
             return Line(name, re.sub(r"\\(['\\])", r"\1", text), literal=True, line=number)
         return Line(name, _ESCAPE.sub(_unescape, text), literal=False, line=number)

@@ -1,8 +1,8 @@
 """Substitute variables in a definition's values.
 
-Owns the walk over the nodes and what is said about variables.
-Must not know Compose's keys: every value is substituted alike, keys never, after YAML is parsed and before anything
-else looks at the text.
+Owns the walk over the nodes and the messages about variables.
+Must not know Compose's keys: every value is substituted in the same way, and no key, after YAML is parsed and before
+any other stage reads the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_TEXT_IN_ALL = 4 * MAX_TEXT
 
 
 def interpolate(node: Node, variables: Variables, report: Report, references: VariableReferences) -> Node:
-    """Give the tree with every value substituted."""
+    """Return the tree with every value substituted."""
 
     def substituted(scalar: Scalar) -> Scalar:
         return interpolate_scalar(scalar, variables, report, references)
@@ -41,15 +41,14 @@ def interpolate_scalar(scalar: Scalar, variables: Variables, report: Report, ref
     value = evaluate(parts, variables.lookup, outcome)
     references.length += outcome.length
     if outcome.is_too_long or references.length > MAX_TEXT_IN_ALL:
-        most = MAX_TEXT if outcome.is_too_long else MAX_TEXT_IN_ALL
-        what = "this text" if outcome.is_too_long else "the definition"
-        message = f"variables put more than {most // 1024 // 1024} MiB into {what}"
+        limit, place = (MAX_TEXT, "this text") if outcome.is_too_long else (MAX_TEXT_IN_ALL, "the definition")
+        message = f"variables add more than {limit // 1024 // 1024} MiB to {place}"
         report.add("too-large", scalar.span, (), message, "mount large values as files")
         return scalar
     for variable in outcome.used:
         _add_reference(variable, variables, references)
     for name in dict.fromkeys(outcome.unset):
-        _say_unset(name, scalar.span, report)
+        _report_unset(name, scalar.span, report)
     for variable in outcome.required:
         reason = f": {variable.word_text}" if variable.word_text else ""
         hint = f"set {variable.name} in the shell or in the file .env beside the definition"
@@ -64,13 +63,13 @@ def _add_reference(variable: Variable, variables: Variables, references: Variabl
     references.add(variable.name, variables, default=default, required=variable.operator in (":?", "?"))
 
 
-def _say_unset(name: str, span: Span, report: Report) -> None:
-    message = f"the variable '{name}' is not set; it was taken as empty"
+def _report_unset(name: str, span: Span, report: Report) -> None:
+    message = f"the variable '{name}' is not set; an empty string is used"
     report.add("unset-variable", span, (), message, f"set it, or write ${{{name}:-default}}")
 
 
 def _inside(scalar: Scalar, offset: int) -> Span:
-    """Point at the place within a plain or quoted scalar on one line."""
+    """Return the place of an offset within a plain or quoted scalar on one line."""
     span = scalar.span
     if "\n" in scalar.text or span.length < len(scalar.text):
         return span

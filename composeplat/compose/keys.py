@@ -1,14 +1,14 @@
-"""Which keys there are, and what becomes of each: the compatibility tables as data.
+"""The keys of a Compose file and the handling of each: the compatibility tables as data.
 
 Owns one row for every key that Compose or this project knows.
-Must not know anything else: readers ask the table, tests compare it with the specification's lists, and the table in
-``docs/keys.md`` is made from it.
+Must not know anything else: readers look keys up, tests compare the table with the specification's lists, and
+``docs/keys.md`` is generated from it.
 
 Handling, in the specification's words:
 
 - SUPPORTED: used.
 - EXTENSION: used, and exists only here.
-- WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: each of its fields is warned too.)
+- WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: with a warning for each of its fields.)
 - IGNORED: dropped without a message, shown under ``-v``.
 
 A key that has no row is dropped too, shown under ``-v``, and an error under ``--strict``.
@@ -34,12 +34,12 @@ class Handling(Enum):
 
 
 class Origin(Enum):
-    """Who says so."""
+    """The source of a row."""
 
     SPECIFICATION = "specification"
     RULING = "ruling"
     COMPOSE = "compose"
-    """Compose knows the key; a sub-field without effect here is warned."""
+    """Compose knows the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ ROWS: tuple[Row, ...] = (
     *_rows("volumes.*", _EXTENSION, _SPEC, "size class"),
     *_rows("volumes.*", _SUPPORTED, _RULING, "driver_opts", "for its size and class; other options are warned"),
     *_rows("volumes.*", _WARNED, _SPEC, "driver external"),
-    *_rows("volumes.*", _EXTENSION, _RULING, "x-access-mode", "ReadWriteOnce unless told otherwise"),
+    *_rows("volumes.*", _EXTENSION, _RULING, "x-access-mode", "ReadWriteOnce by default"),
     *_rows("volumes.*", _WARNED, _COMPOSE, "name"),
     *_rows("volumes.*.driver_opts", _EXTENSION, _SPEC, "size class"),
     # endpoints
@@ -187,5 +187,5 @@ def _by_section() -> dict[str, dict[str, Row]]:
 
 SECTIONS: dict[str, dict[str, Row]] = _by_section()
 
-#: Sections whose unlisted keys are all known to Compose: any of them is warned, none is a typo.
+#: Sections that allow any key in Compose: a key without a row gets a warning, and is not a typo.
 OPEN_SECTIONS = frozenset({"volumes.*.driver_opts"})

@@ -1,12 +1,12 @@
-"""Lay one definition over another, by Compose's rules.
+"""Merge one definition into another, by Compose's rules.
 
 Owns what happens to each key when several files set it: replaced, merged by name, appended, or made one list; and the
 tags ``!reset`` and ``!override``.
-Must not know what the keys mean, nor read files: two trees of nodes come in, one goes out, places kept.
+Must not know what the keys mean, or read files: it merges two trees of nodes into one, with their places.
 
-Rules are rows keyed by path pattern; what no row names is merged as a mapping, appended as a list, or replaced.
-Entries of a list that name the same thing (a variable, a mount's target, a port) are then made one, the later one
-standing at the earlier one's place.
+Rules are rows keyed by path pattern. Without a row, mappings are merged, lists appended, and scalars replaced.
+Entries of a list with the same identity (a variable, a mount's target, a port) are then deduplicated: the later entry
+takes the place of the earlier one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _RESET, _OVERRIDE = "!reset", "!override"
 
 
 def merge(base: Node, over: Node, report: Report) -> Node:
-    """Lay ``over`` on ``base``."""
+    """Merge ``over`` into ``base``."""
     return _merge(base, over, (), report)
 
 
 def apply_tags(node: Node, report: Report | None = None) -> Node:
-    """Carry out what is left of the tags once nothing more is laid over: drop what is reset; make entries one.
+    """Apply the remaining tags after the last merge: drop entries with ``!reset``; deduplicate lists.
 
-    Two mounts of one file at the same path are made one as well, as Compose does, but reported: nobody means that.
+    Two mounts of one file at the same path are deduplicated as Compose does, and reported.
     """
     return _apply_tags(node, (), report)
 
@@ -56,14 +56,14 @@ def _apply_tags(node: Node, path: PathKey, report: Report | None) -> Node:
 
 
 def _filter_items(node: Sequence, path: PathKey, report: Report | None) -> Sequence:
-    """Leave out what is reset, and all but the last of entries that are one; the others keep their numbers."""
+    """Drop reset entries and duplicates; the other entries keep their indices."""
     kept = [(index, item) for index, item in enumerate(node.items) if item.tag != _RESET]
     identify = _IDENTITIES.get(_pattern(path))
     if identify is not None:
         kept = list({identify(item): (index, item) for index, item in kept}.values())
-    numbers = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
+    indices = tuple(index for index, _ in kept) if len(kept) < len(node.items) else ()
     items = [_apply_tags(item, (*path, index), report) for index, item in kept]
-    return Sequence(node.span, items, "", node.size, numbers)
+    return Sequence(node.span, items, "", node.size, indices)
 
 
 def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
@@ -79,11 +79,11 @@ def _merge(base: Node, over: Node, path: PathKey, report: Report) -> Node:
         return over
     if pattern == ("services", "*", "logging") and not _same_driver(base, over):
         return over
-    return _merge_alike(base, over, path, report)
+    return _merge_by_type(base, over, path, report)
 
 
-def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
-    """Merge two values that should be of one kind by now."""
+def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Node:
+    """Merge two values that should have the same type."""
     match base, over:
         case Mapping(), Mapping():
             return _merge_mappings(base, over, path, report)
@@ -94,9 +94,9 @@ def _merge_alike(base: Node, over: Node, path: PathKey, report: Report) -> Node:
         case Scalar(), Scalar():
             return over
         case _:
-            want = "a single value" if isinstance(base, Scalar) else kind_of(base)
+            expected = "a single value" if isinstance(base, Scalar) else kind_of(base)
             where = dotted(path) or "the definition"
-            message = f"{where} must be {want}, as in the file it is laid over, not {kind_of(over)}"
+            message = f"{where} must be {expected}, as in the file it overrides, not {kind_of(over)}"
             report.add("invalid-type", over.span, path, message)
             return base
 
@@ -108,14 +108,14 @@ def _merge_mappings(base: Mapping, over: Mapping, path: PathKey, report: Report)
         if known is None:
             entries[name] = (key, value)
         else:
-            # Two mappings: the key stays where it first stood, so that a message about it names that place.
+            # The key of two mappings keeps its first place, which messages then name.
             merged = _merge(known[1], value, (*path, name), report)
             entries[name] = (key if merged is value else known[0], merged)
     return Mapping(base.span, entries, base.tag, base.size + over.size)
 
 
 def _pattern(path: PathKey) -> Pattern:
-    """Write a path with its free names as ``*``."""
+    """Write a path with ``*`` for user-defined names."""
     steps = [str(step) if isinstance(step, str) else "*" for step in path]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
@@ -127,7 +127,7 @@ def _pattern(path: PathKey) -> Pattern:
 _NAMED = ("services", "volumes", "networks", "secrets", "configs", "models")
 
 
-# what a value becomes before it is merged -----------------------------------------------------------------------------
+# conversions before merging -----------------------------------------------------------------------------
 
 
 def _replaced(node: Node) -> Node:
@@ -135,13 +135,13 @@ def _replaced(node: Node) -> Node:
 
 
 def _as_list(node: Node) -> Node:
-    """Make ``NAME: value`` pairs the list ``NAME=value``, and a single text a list of one."""
+    """Convert ``NAME: value`` pairs to a list of ``NAME=value``, and a single text to a list with one entry."""
     match node:
         case Mapping():
             items: list[Node] = []
             for _, (key, value) in sorted(node.entries.items()):
                 values = value.items if isinstance(value, Sequence) else [value]
-                items += [_joined(key, one) for one in values]
+                items += [_joined(key, item) for item in values]
             return Sequence(node.span, items, node.tag, node.size)
         case Scalar() if not node.is_null:
             return Sequence(node.span, [node], "", 2)
@@ -159,7 +159,7 @@ def _joined(key: Scalar, value: Node) -> Node:
 
 
 def _as_mapping(node: Node, inner: str = "", default: str = "") -> Node:
-    """Make the list ``[a, b]`` the mapping ``{a: , b: }``."""
+    """Convert the list ``[a, b]`` to the mapping ``{a: , b: }``."""
     if not isinstance(node, Sequence):
         return node
     entries: dict[str, tuple[Scalar, Node]] = {}
@@ -215,7 +215,7 @@ def _rules() -> dict[Pattern, Callable[[Node], Node]]:
 _RULES = _rules()
 
 
-# which entries of a list are one --------------------------------------------------------------------------------------
+# the identity of list entries --------------------------------------------------------------------------------------
 
 
 def _deduplicate(node: Sequence, path: PathKey) -> Sequence:
@@ -239,7 +239,7 @@ def _by_text(item: Node) -> object:
 
 
 def _by_target(item: Node) -> object:
-    """Tell a mount by where it is mounted."""
+    """Identify a mount by its target."""
     target = item.get("target") if isinstance(item, Mapping) else item
     if not isinstance(target, Scalar):
         return id(item)
@@ -250,7 +250,7 @@ def _by_target(item: Node) -> object:
 
 
 def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> None:
-    """A later file may mount something else at a path; one list that does so twice contradicts itself."""
+    """Report two mounts at the same path in one list; a later file may replace a mount."""
     if _pattern(path) != ("services", "*", "volumes"):
         return
     seen: set[object] = set()

@@ -1,9 +1,9 @@
-"""The typed definition: what a Compose file says, in one form for each thing.
+"""The typed model of a Compose file, with one form for each thing.
 
 Owns the frozen dataclasses between reading and planning.
-Must not know YAML, spans, files or Kubernetes: equality and tests stay simple, and positions live in a side table
-(:class:`composeplat.compose.parse.fields.Origins`) keyed by path.
-Names are as the definition writes them; what Kubernetes sees is made by :mod:`composeplat.names`.
+Must not know YAML, spans, files or Kubernetes: equality and tests stay simple, and places are in a side table
+(:class:`composeplat.compose.origins.Origins`), by path.
+Names are as in the definition; :mod:`composeplat.names` makes the names that Kubernetes sees.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class DependencyCondition(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSecret:
-    """A secret that a build may read: its value is that of a file or of a variable, and is no part of the model."""
+    """A secret for a build, from a file or a variable; its value is not part of the model."""
 
     name: str
-    """The name the Dockerfile calls it by."""
+    """The name in the Dockerfile."""
     file: str = ""
     """Absolute."""
     variable: str = ""
     value: str | None = field(default=None, repr=False, compare=False)
-    """The variable's; None where it is not set."""
+    """The variable's value; None if it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
     context: str = "."
-    """An absolute path, or a URL; empty where only host content goes into the image."""
+    """An absolute path, or a URL; empty if only host content goes into the image."""
     dockerfile: str = ""
     """Relative to the context; empty is ``Dockerfile``."""
     dockerfile_inline: str = ""
@@ -75,7 +75,7 @@ class EnvFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """How a container shows it is well; times are whole seconds."""
+    """The health check of a container; times are in whole seconds."""
 
     command: tuple[str, ...] = ()
     http_path: str = ""
@@ -96,14 +96,14 @@ class Port:
     name: str = ""
     app_protocol: str = ""
     loopback: bool = False
-    """Bound to an address that only this machine has: private, whatever else is said."""
+    """Bound to a loopback address: never public."""
     exposed: bool = False
-    """Named by ``expose`` alone."""
+    """Only in ``expose``."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """A file below a mounted path (``path`` is empty where the file itself is mounted)."""
+    """A file below a mounted path; ``path`` is empty if the file itself is mounted."""
 
     path: str
     mode: int
@@ -112,20 +112,20 @@ class HostFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostContent:
-    """What a host volume holds; no files means more than a Secret should carry."""
+    """The content of a host volume; ``files`` is None if it is too large for a Secret."""
 
     is_folder: bool
     files: tuple[HostFile, ...] | None
     count: int = field(default=0, compare=False)
-    """How many files there are, read or not."""
+    """The number of files."""
     size: int = field(default=0, compare=False)
-    """Their bytes in all."""
+    """The total size of the files in bytes."""
 
 
-#: What BuildKit accepts.
+#: The largest secret that BuildKit accepts.
 MAX_BUILD_SECRET_BYTES = 500 * 1024
 
-#: What a Secret is asked to carry for one service; above it, host content goes into a derived image.
+#: The limits of a Secret with host content of one service; larger content goes into a derived image.
 MAX_HOST_BYTES = 256 * 1024
 MAX_HOST_FILES = 64
 
@@ -146,7 +146,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Cpus in thousandths, memory in bytes; None is not said."""
+    """CPUs in thousandths, memory in bytes; None if not set."""
 
     limit_cpu: int | None = None
     limit_memory: int | None = None
@@ -163,7 +163,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who a container runs as; a half that is None is the image's own."""
+    """The user and group of a container; None is the image's."""
 
     uid: int | None = None
     gid: int | None = None
@@ -175,14 +175,14 @@ class Service:
     image: str = ""
     build: Build | None = None
     entrypoint: tuple[str, ...] | None = None
-    """None is the image's own; empty clears it."""
+    """None keeps the image's entrypoint; empty clears it."""
     command: tuple[str, ...] | None = None
     working_dir: str = ""
     environment: Mapping[str, str | None] = field(default_factory=dict)
-    """As ``environment`` says; None is named but not set, which still hides an env file's value."""
+    """As in ``environment``; None is a name without a value, which hides an env file's value."""
     env_files: tuple[EnvFile, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    """What the container gets: env files, then ``environment`` over them."""
+    """The variables of the container: env files, then ``environment``."""
     ports: tuple[Port, ...] = ()
     public: bool = False
     mounts: tuple[Mount, ...] = ()
@@ -202,9 +202,9 @@ class Service:
     user: User | None = None
     stop_grace_period: int = 10
     networks: frozenset[str] | None = DEFAULT_NETWORKS
-    """The networks it is on in Compose, for what is said of them; None where it shares another's."""
+    """The service's networks in Compose, for messages; None if it shares another network."""
     service_account: str = ""
-    """The account whose token the pods get; empty is none."""
+    """The ServiceAccount whose token the pods get; empty for none."""
 
     @property
     def is_job(self) -> bool:
@@ -220,7 +220,7 @@ class Service:
 
     @property
     def workload_kind(self) -> str:
-        """Job for what ends, StatefulSet for what keeps data, else Deployment; a host volume keeps nothing."""
+        """Job for a service that ends, StatefulSet for one with data, else Deployment; a host volume is no data."""
         if self.is_job:
             return "Job"
         return "StatefulSet" if self.keeps_data else "Deployment"
@@ -245,7 +245,7 @@ class Route:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     name: str
-    """Empty is the endpoint named as the environment."""
+    """Empty for the endpoint with the environment's name."""
     routes: tuple[Route, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -258,5 +258,5 @@ class Project:
 
     @property
     def mounted_volumes(self) -> set[str]:
-        """The named volumes that some service mounts: the ones that are made."""
+        """The named volumes that a service mounts: only these are created."""
         return {name for service in self.services.values() for name in service.named_volumes}

@@ -1,9 +1,9 @@
-"""Find a part of the model again in the definition, and say something of it.
+"""Origins: the place in the files of each part of the model.
 
 Owns the side table from paths of the model to places in the files.
-Must not know YAML or any key: it keeps whatever has a place.
-The model itself stays free of places, so that it can be compared and tested plainly; stages after parsing are given a
-:class:`Checker`, and can still name a line.
+Must not know YAML or the meaning of a key: it stores anything that has a place.
+The model itself has no places, so that it can be compared and tested; stages after parsing get a :class:`Checker`, and
+report at a line with it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from composeplat.diagnostics import PathKey, Report, Span, dotted, quoted
 
-if TYPE_CHECKING:  # who only reads, as a shell's completion does, needs no model
+if TYPE_CHECKING:  # shell completion imports this, and needs no model
     from composeplat.compose.model import Port, Project
 
 
 class Placed(Protocol):
-    """A node, as far as messages need it."""
+    """The part of a node that messages need."""
 
     span: Span
 
@@ -31,7 +31,7 @@ class Placed(Protocol):
 
 @dataclass(slots=True)
 class Origins:
-    """Where each part of the model stands: nodes and keys by path."""
+    """The node and the key of each part of the model, by path."""
 
     _values: dict[PathKey, Placed] = field(default_factory=dict)
     _keys: dict[PathKey, Placed] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class Origins:
         if key is not None:
             self._keys[path] = key
 
-    def name(self, path: PathKey, node: Placed, written_at: PathKey) -> None:
-        """Let a part of the model be found by a path of its own, where the definition has several forms for it."""
+    def put_alias(self, path: PathKey, node: Placed, written_at: PathKey) -> None:
+        """Record a path of the model for a part that the definition can write in several forms."""
         self._values[path] = node
         self._written_at[path] = written_at
 
@@ -65,7 +65,7 @@ class Origins:
         return key.span if key is not None else self.at(*path)
 
     def shown(self, *path: str | int) -> str:
-        """Quote what stands in the file at a path, not what variables made of it."""
+        """Quote the text of the file at a path, before substitution."""
         node = self._values.get(path)
         return node.shown if node is not None else quoted(dotted(self.written_at(path)))
 
@@ -112,7 +112,7 @@ def route_path(endpoint: str, index: int) -> PathKey:
 
 
 class Checker:
-    """A project with its origins and report: what every rule is given."""
+    """A project with its origins and report: the argument of every rule."""
 
     def __init__(self, project: Project, origins: Origins, report: Report) -> None:
         self.project = project
@@ -120,7 +120,7 @@ class Checker:
         self.report = report
 
     def is_unread(self, service: str, *keys: str) -> bool:
-        """Say whether one of a service's keys could not be read: then what follows from it is not to be told too."""
+        """Whether one of a service's keys could not be read; errors that follow from it are then not reported."""
         return any(self.report.has_error("services", service, key) for key in keys)
 
     def say(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:

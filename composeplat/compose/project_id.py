@@ -1,8 +1,8 @@
-"""Which project an environment was made from, as a value that two machines agree on: pure.
+"""The identity of a project, as a value that is the same on every machine.
 
-A clone of a git repository is the same project wherever it lies. What is in no repository, or in one that was never
-pushed anywhere, is told by its machine and path.
-Must not know where the value is kept, or what is made of two that differ.
+Owns how a git remote or a path becomes the identity. All clones of a git repository are the same project; without a
+remote, machine and path identify it.
+Must not know where the identity is stored, or how two of them are compared.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _SCP_FORM = re.compile(r"(?:[^/@]+@)?(\[[^\]]+\]|[^/:@]+):(?!//)(.+)")
 @dataclass(frozen=True, slots=True)
 class ProjectId:
     key: str
-    """A hash: the paths of a machine are not to be published."""
+    """A hash, so that paths of a machine are not published."""
     description: str
-    """What people know the project by; of a path of a machine, its end alone."""
+    """The remote, or the end of the path, for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Machine:
 
 
 def project_id(folder: Path, machine: Machine, *, work_tree: Path | None = None, remote: str = "") -> ProjectId:
-    """The identity of the project in a folder, by the repository it is in; folder and work tree are absolute."""
+    """Return the identity of the project in a folder; folder and work tree are absolute."""
     if work_tree is None or not remote:
         return ProjectId(_key("path", machine.id, str(folder)), f"{_end_of(folder)} on {machine.host}")
     inside = os.path.relpath(folder, work_tree)
@@ -47,7 +47,7 @@ def project_id(folder: Path, machine: Machine, *, work_tree: Path | None = None,
 
 
 def normal_remote(remote: str) -> str:
-    """What all spellings of a remote's URL have in common: host and path, no credentials; empty for a path."""
+    """Normalize a remote's URL to host and path, without credentials; return an empty text for a local path."""
     parts = urlsplit(remote) if "://" in remote else None
     if parts is not None and parts.scheme != "file":
         host, path = (parts.hostname or "").lower(), unquote(parts.path)
@@ -68,13 +68,13 @@ def _port(netloc: str) -> int:
 
 
 def local_remote(remote: str, work_tree: Path) -> Path:
-    """Where a remote lies that is a path of this machine."""
+    """Return the absolute path of a local remote."""
     text = unquote(urlsplit(remote).path) if remote.startswith("file://") else remote
     return Path(os.path.normpath(work_tree / text))
 
 
 def _end_of(path: Path) -> str:
-    """The last two steps of a path tell most folders of one name apart."""
+    """Return the last two steps of a path, which distinguish most folders of the same name."""
     return "/".join(path.parts[-2:]).replace("//", "/")
 
 

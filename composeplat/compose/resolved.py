@@ -1,8 +1,8 @@
 """The resolved definition, as ``platform config`` prints it.
 
-Owns how a loaded definition is written back as Compose: files merged, variables in, env files in ``environment``, paths
-relative to the project's folder.
-Reading what it writes gives the same project again; a dollar sign is doubled for that.
+Owns how a loaded definition is written as Compose: with files merged, variables substituted, env files in
+``environment``, and paths relative to the project's folder.
+Reading the output results in the same project; dollar signs are doubled for that.
 Must not decide anything about Kubernetes.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Build, Service
 from composeplat.compose.nodes import Node, to_plain
-from composeplat.compose.parse.mounts import LEFT_OUT
+from composeplat.compose.parse.mounts import OMITTED_TYPES
 from composeplat.compose.variables import VariableReferences
 
 
 def plain_definition(document: Node) -> Any:
-    """The definition as it stands: files merged, nothing substituted."""
+    """Return the definition with files merged and nothing substituted."""
     return to_plain(document)
 
 
@@ -53,7 +53,7 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
     if service.build is not None:
         made["build"] = _build(written["build"], service.build, folder)
     if service.mounts:
-        kept = [value for value in written["volumes"] if not _is_left_out(value)]
+        kept = [value for value in written["volumes"] if not _is_omitted(value)]
         made["volumes"] = [
             _mount(value, mount.source, folder) if mount.kind == HOST else value
             for value, mount in zip(kept, service.mounts, strict=True)
@@ -75,8 +75,8 @@ def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:
     return made
 
 
-def _is_left_out(written: Any) -> bool:
-    return isinstance(written, dict) and written.get("type") in LEFT_OUT
+def _is_omitted(written: Any) -> bool:
+    return isinstance(written, dict) and written.get("type") in OMITTED_TYPES
 
 
 def _mount(written: Any, source: str, folder: os.PathLike[str]) -> Any:
@@ -96,7 +96,7 @@ def _relative(path: str, folder: os.PathLike[str]) -> str:
 
 
 def variable_rows(uses: VariableReferences) -> list[dict[str, str | bool | None]]:
-    """For each variable the definition refers to: its value, and the layer that gave it."""
+    """Return a row for each variable of the definition: its value, and the layer of the value."""
     rows: list[dict[str, str | bool | None]] = []
     for use in uses:
         layer, value = use.layer, use.value

@@ -1,8 +1,8 @@
 """The substitution grammar: ``$V``, ``${V}``, ``:-``, ``-``, ``:+``, ``+``, ``:?``, ``?``, nesting, ``$$``.
 
-Owns how a text with variables is read and what it becomes.
-Must not know where variables come from, nor YAML: a lookup comes in, a text goes out.
-What is substituted is never read again, so a value that holds ``$`` stays as it is and variables can't circle.
+Owns the grammar and its evaluation.
+Must not know where variables come from, nor YAML: its input is a text and a lookup, its output a text.
+Substituted text is not substituted again, so a value with ``$`` stays as it is, and cycles are impossible.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 
 MAX_NESTING = 32
 MAX_TEXT = 1024 * 1024
-"""How long variables may make one text: a few that hold each other twice would fill any memory."""
+"""Of one substituted text; a few variables that contain each other twice would fill any memory."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _OPERATORS = (":-", ":+", ":?", "-", "+", "?")
 
 
 class BadTemplate(ValueError):
-    """A ``$…`` that can't be understood; ``offset`` is where in the text."""
+    """A ``$…`` that can't be parsed; ``offset`` is its place in the text."""
 
-    def __init__(self, offset: int, want: str) -> None:
-        super().__init__(want)
+    def __init__(self, offset: int, expected: str) -> None:
+        super().__init__(expected)
         self.offset = offset
 
 
@@ -41,13 +41,13 @@ Lookup = Callable[[str], str | None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What evaluating a template met on its way."""
+    """The variables that evaluating a template used, and those it missed."""
 
     unset: list[str] = field(default_factory=list)
     required: list[Variable] = field(default_factory=list)
     used: list[Variable] = field(default_factory=list)
     length: int = 0
-    """Of what was put in."""
+    """Of all substituted values."""
 
     @property
     def is_too_long(self) -> bool:
@@ -61,7 +61,7 @@ def parse_template(text: str) -> tuple[Part, ...]:
 
 
 def variable_names(text: str) -> tuple[str, ...]:
-    """The variables that a text wants the values of, and has no default for; none of a text that is no template."""
+    """Return the variables of a text that have no default; none if the text can't be parsed."""
     try:
         parts = parse_template(text)
     except BadTemplate:
@@ -70,7 +70,7 @@ def variable_names(text: str) -> tuple[str, ...]:
 
 
 def _parse(text: str, start: int, *, depth: int) -> tuple[tuple[Part, ...], int]:
-    """Read parts up to the end, or, inside braces, up to the brace that closes them."""
+    """Parse up to the end, or, inside braces, up to the closing brace."""
     if depth > MAX_NESTING:
         raise BadTemplate(start, f"is nested deeper than {MAX_NESTING} levels")
     parts: list[Part] = []
@@ -129,25 +129,25 @@ def _parse_braced(text: str, position: int, depth: int) -> tuple[Variable, int]:
 
 
 def evaluate(parts: tuple[Part, ...], lookup: Lookup, outcome: Outcome) -> str:
-    """Put values in; a default is looked into only where it is used, and what becomes too long is cut off."""
-    made: list[str] = []
+    """Substitute values; evaluate a default only where it is used, and cut a result that is too long."""
+    texts: list[str] = []
     for part in parts:
-        text = part if isinstance(part, str) else _evaluate_one(part, lookup, outcome)
+        text = part if isinstance(part, str) else _evaluate_variable(part, lookup, outcome)
         outcome.length += 0 if text is part else len(text)
         if outcome.is_too_long:
             break
-        made.append(text)
-    return "".join(made)
+        texts.append(text)
+    return "".join(texts)
 
 
-def _evaluate_one(variable: Variable, lookup: Lookup, outcome: Outcome) -> str:
+def _evaluate_variable(variable: Variable, lookup: Lookup, outcome: Outcome) -> str:
     outcome.used.append(variable)
     value = lookup(variable.name)
     operator = variable.operator
-    present = value is not None and not (operator.startswith(":") and value == "")
+    is_present = value is not None and not (operator.startswith(":") and value == "")
     if operator.endswith("+"):
-        return evaluate(variable.word, lookup, outcome) if present else ""
-    if present:
+        return evaluate(variable.word, lookup, outcome) if is_present else ""
+    if is_present:
         return value or ""
     if operator.endswith("-"):
         return evaluate(variable.word, lookup, outcome)

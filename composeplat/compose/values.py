@@ -1,9 +1,9 @@
-"""Small grammars: durations, sizes, cpus, ports, mounts, words, ``NAME=value``.
+"""Small grammars: durations, sizes, CPUs, ports, mounts, commands, ``NAME=value``.
 
-Owns how a text becomes a value, and the one error, :class:`BadValue`, that says what was expected.
-Must not know YAML, spans or Kubernetes objects: every function takes a text and returns a value, so each grammar is
-tested as a table of texts.
-Messages say what is wanted, never the text itself: it may hold a variable's value, and only the reader knows.
+Owns how a text is parsed to a value, and the error :class:`BadValue`, which says what is expected.
+Must not know YAML, spans or Kubernetes objects: each function takes a text and returns a value, so that a test is a
+table of texts.
+An error never contains the text, which may be a variable's value; only the caller knows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_QUANTITY = 2**63 - 1
 
 
 class BadValue(ValueError):
-    """A text is not of the grammar; the argument says what was expected."""
+    """The text does not match the grammar; the argument says what is expected."""
 
 
 # numbers and booleans -------------------------------------------------------------------------------------------------
@@ -34,10 +34,10 @@ _FALSE = {"false", "no", "n", "off"}
 
 def parse_bool(text: str) -> bool:
     """Read a boolean as Compose does after substitution: ``yes`` and ``on`` count too."""
-    word = text.lower()
-    if word in _TRUE:
+    lower = text.lower()
+    if lower in _TRUE:
         return True
-    if word in _FALSE:
+    if lower in _FALSE:
         return False
     raise BadValue("must be true or false")
 
@@ -46,14 +46,14 @@ _INT = re.compile(r"[+-]?[0-9]{1,20}\Z")
 
 
 def parse_int(text: str, *, lowest: int = 0, highest: int = _MAX_INT) -> int:
-    want = f"must be a whole number from {lowest} to {highest}"
+    expected = f"must be a whole number from {lowest} to {highest}"
     if highest == _MAX_INT:
-        want = "must be a whole number" + (" of at least 0" if lowest == 0 else f" of at least {lowest}")
+        expected = "must be a whole number" + (" of at least 0" if lowest == 0 else f" of at least {lowest}")
     if not _INT.match(text):
-        raise BadValue(want)
+        raise BadValue(expected)
     number = int(text)
     if not lowest <= number <= highest:
-        raise BadValue(want)
+        raise BadValue(expected)
     return number
 
 
@@ -88,7 +88,7 @@ def parse_duration(text: str) -> Decimal:
 
 
 def whole_seconds(seconds: Decimal, *, lowest: int) -> int:
-    """Round up to the whole seconds Kubernetes counts in."""
+    """Round up to whole seconds, the unit of Kubernetes."""
     return max(lowest, int(seconds.to_integral_value(rounding="ROUND_CEILING")))
 
 
@@ -103,20 +103,20 @@ _KUBERNETES_DECIMAL = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 def parse_size(text: str, *, decimal: bool = False) -> int:
     """Read a size as bytes: Docker's ``512m``, ``1gb`` and Kubernetes's ``512Mi``.
 
-    ``M`` is Docker's mebibyte in Compose's own keys; with ``decimal`` (the extension keys, which speak Kubernetes) an
-    upper-case suffix is a power of ten.
+    ``M`` is Docker's mebibyte in Compose's own keys. With ``decimal`` an upper-case suffix is a power of ten: the
+    extension keys use Kubernetes quantities.
     """
-    want = "must be a size such as 512m, 1g or 512Mi"
+    expected = "must be a size such as 512m, 1g or 512Mi"
     match = _SIZE.match(text)
     if not match:
-        raise BadValue(want)
+        raise BadValue(expected)
     number, suffix = Decimal(match[1]), match[2]
     if decimal and suffix in _KUBERNETES_DECIMAL and suffix != "k":
         factor = 1000 ** _KUBERNETES_DECIMAL[suffix]
     else:
         unit = _DOCKER_SUFFIX.match(suffix)
         if not unit or suffix.lower() in ("i", "ib"):
-            raise BadValue(want)
+            raise BadValue(expected)
         factor = 1024 ** _BINARY[unit[1].lower()]
     if not suffix and "." in match[1]:
         raise BadValue("must be a whole number of bytes, or have a unit such as m or Mi")
@@ -127,17 +127,17 @@ def parse_size(text: str, *, decimal: bool = False) -> int:
 
 
 def parse_cpus(text: str) -> int:
-    """Read cpus as thousandths: ``0.5`` and ``500m`` are 500."""
-    want = "must be a number of cpus such as 0.5, 2 or 250m"
+    """Read CPUs as thousandths: ``0.5`` and ``500m`` are 500."""
+    expected = "must be a number of cpus such as 0.5, 2 or 250m"
     milli = text.endswith("m")
     try:
         number = Decimal(text.removesuffix("m"))
-    except InvalidOperation:
-        raise BadValue(want) from None
+    except InvalidOperation as error:
+        raise BadValue(expected) from error
     if not re.fullmatch(r"[0-9]{0,9}(?:\.[0-9]{0,9})?", text.removesuffix("m")):
-        raise BadValue(want)
+        raise BadValue(expected)
     if number < 0:
-        raise BadValue(want)
+        raise BadValue(expected)
     return int((number if milli else number * 1000).to_integral_value(rounding="ROUND_CEILING"))
 
 
@@ -163,7 +163,7 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortText:
-    """One short-form port as written: ``ip:published:target/protocol``, ranges unrolled to pairs."""
+    """A port in its short form, ``ip:published:target/protocol``, with ranges expanded to pairs."""
 
     pairs: tuple[tuple[int | None, int], ...]
     """(published or None, target)"""
@@ -173,7 +173,7 @@ class PortText:
 
 
 def is_loopback(address: str) -> bool:
-    """Say whether a host address leads to the machine itself alone."""
+    """Whether an address is a loopback address."""
     if address == "localhost":
         return True
     try:
@@ -201,7 +201,7 @@ def parse_port_range(text: str) -> range:
 
 def parse_port(text: str) -> PortText:
     """Read the short form ``[[ip:]published:]target[/protocol]``."""
-    want = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
+    expected = "must be a port such as 80, 8080:80, 127.0.0.1:8080:80 or 53:53/udp"
     rest, slash, protocol = text.partition("/")
     protocol = protocol.lower() if slash else "tcp"
     if protocol not in PROTOCOLS:
@@ -211,7 +211,7 @@ def parse_port(text: str) -> PortText:
         host_ip, _, rest = rest[1:].partition("]:")
         parts = rest.split(":")
         if len(parts) > 2:  # noqa: PLR2004 -- published and target
-            raise BadValue(want)
+            raise BadValue(expected)
     else:
         parts = rest.split(":")
         if len(parts) > 3:  # noqa: PLR2004 -- an IPv6 address without brackets
@@ -220,13 +220,13 @@ def parse_port(text: str) -> PortText:
             host_ip = parts.pop(0)
     published = parts[0] if len(parts) == 2 else ""  # noqa: PLR2004 -- published and target
     if host_ip and not _ADDRESS.match(host_ip):
-        raise BadValue(want)
+        raise BadValue(expected)
     try:
         targets = parse_port_range(parts[-1])
         sources = parse_port_range(published) if published else None
     except BadValue as error:
         looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
-        raise BadValue(str(error) if looks_like_ports else want) from None
+        raise BadValue(str(error) if looks_like_ports else expected) from error
     return PortText(
         pairs=pair_ports(sources, targets),
         protocol=protocol,
@@ -253,28 +253,28 @@ _PROPAGATIONS = {"shared", "rshared", "slave", "rslave", "private", "rprivate"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountText:
-    """One short-form volume: ``source:target:options``; no source is an anonymous volume."""
+    """A volume in its short form, ``source:target:options``; an anonymous volume has no source."""
 
     source: str
     target: str
     read_only: bool = False
-    effectless: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 def is_host_path(source: str) -> bool:
-    """Tell a host path from a volume's name, as Compose does."""
+    """Whether the source of a mount is a host path, not a volume's name; as in Compose."""
     return source.startswith((".", "/", "~")) or re.match(r"[a-zA-Z]:[\\/]", source) is not None
 
 
 def parse_mount(text: str) -> MountText:
-    want = "must be a volume such as data:/var/lib/data, ./conf:/etc/conf:ro or /cache"
-    # A letter alone is a volume's name, unless what follows can only be the path of a Windows drive.
+    expected = "must be a volume such as data:/var/lib/data, ./conf:/etc/conf:ro or /cache"
+    # A single letter is a volume's name, unless the rest can only be the path of a Windows drive.
     drive = re.match(r"[a-zA-Z]:(?:\\|/.*:[/\\])", text)
     head = text[:2] if drive else ""
     parts = text[len(head) :].split(":")
     parts[0] = head + parts[0]
     if len(parts) > 3 or not all(parts):  # noqa: PLR2004 -- source, target and options
-        raise BadValue(want)
+        raise BadValue(expected)
     if len(parts) == 1:
         return MountText(source="", target=clean_target(parts[0]))
     options = parts[2].split(",") if len(parts) == 3 else []  # noqa: PLR2004 -- source, target and options
@@ -285,12 +285,12 @@ def parse_mount(text: str) -> MountText:
         source=parts[0],
         target=clean_target(parts[1]),
         read_only="ro" in options,
-        effectless=tuple(o for o in options if o not in ("ro", "rw")),
+        unsupported=tuple(o for o in options if o not in ("ro", "rw")),
     )
 
 
 def clean_target(text: str) -> str:
-    """Normalize a path inside a container; it must be absolute and stay below ``/``."""
+    """Normalize an absolute path inside a container."""
     if not text.startswith("/"):
         raise BadValue("must mount at an absolute path inside the container")
     if ":" in text or "\0" in text:
@@ -312,18 +312,18 @@ def clean_sub_path(text: str) -> str:
     return "/".join(step for step in text.split("/") if step not in ("", "."))
 
 
-# words and pairs ------------------------------------------------------------------------------------------------------
+# commands and pairs ---------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def split_words(text: str) -> tuple[str, ...]:
-    """Split a command as a shell splits words; nothing is run in a shell."""
+def split_command(text: str) -> tuple[str, ...]:
+    """Split a command into arguments, as a shell does."""
     if len(text) > MAX_COMMAND:
         raise BadValue(f"must be a command of at most {MAX_COMMAND // 1024 // 1024} MiB")
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise BadValue(f"must be words as a shell splits them ({str(error).lower()})") from None
+        raise BadValue(f"must be a command that a shell can split ({str(error).lower()})") from error
 
 
 def split_pair(text: str) -> tuple[str, str | None]:
@@ -338,7 +338,7 @@ _ID = re.compile(r"[0-9]{1,20}\Z", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserText:
-    """The numbers of a ``user:group``, and the names in it that only the image can turn into numbers."""
+    """The numbers of a ``user:group``, and the names that only the image can resolve."""
 
     uid: int | None
     gid: int | None
@@ -369,11 +369,11 @@ _IMAGE = re.compile(
     r"(?::[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?(?:@[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-fA-F0-9]{32,})?\Z",
     re.ASCII,
 )
-_LONGEST_IMAGE = 512
+_MAX_IMAGE_CHARS = 512
 
 
 def parse_image(text: str) -> str:
-    """Check an image reference by the registries' grammar."""
-    if len(text) > _LONGEST_IMAGE or not _IMAGE.match(text):
+    """Check an image reference."""
+    if len(text) > _MAX_IMAGE_CHARS or not _IMAGE.match(text):
         raise BadValue("must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0")
     return text

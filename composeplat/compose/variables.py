@@ -1,7 +1,7 @@
-"""Variables in layers: what ``${NAME}`` can mean, and which layer said so.
+"""Variables in layers: the value of ``${NAME}``, and the layer that it comes from.
 
 Owns the order of the layers (shell, env files, platform) and the two feature flags.
-Must not read the process environment: mappings come in by the front door, so that the same input gives the same bytes.
+Must not read the process environment: the caller passes mappings, so that the same input gives the same output.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Variables:
     layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
 
     @classmethod
-    def of(
+    def from_layers(
         cls,
         shell: Mapping[str, str] | None = None,
         env_file: Mapping[str, str] | None = None,
@@ -36,10 +36,10 @@ class Variables:
         return cls(((SHELL, shell or {}), (ENV_FILE, env_file or {}), (PLATFORM, platform or {})))
 
     @classmethod
-    def of_files(
+    def from_files(
         cls, shell: Mapping[str, str], env_files: Iterable[tuple[str, Mapping[str, str]]], platform: Mapping[str, str]
     ) -> Variables:
-        """Make a layer of each env file, under its name; a later file hides those before it."""
+        """Make a layer of each env file, by its name; a later file hides earlier ones."""
         return cls(((SHELL, shell), *reversed(tuple(env_files)), (PLATFORM, platform)))
 
     def lookup(self, name: str) -> str | None:
@@ -52,19 +52,19 @@ class Variables:
         return next((label for label, layer in self.layers if name in layer), None)
 
     def with_defaults(self, label: str, more: Mapping[str, str]) -> Variables:
-        """Add variables just above the platform's: what an included file's own env file says."""
+        """Add a layer above the platform's: the variables of an included file's own env file."""
         before = tuple(layer for layer in self.layers if layer[0] != PLATFORM)
         after = tuple(layer for layer in self.layers if layer[0] == PLATFORM)
         return Variables((*before, (label, more), *after))
 
     def with_built_in(self, environment: str, namespace: str, domain: str) -> Variables:
-        """Add what the tool itself knows: Compose's project name over all, ours as the platform's."""
+        """Add the built-in variables: Compose's project name above all layers, ours in the platform's."""
         compose = ("project", {"COMPOSE_PROJECT_NAME": environment})
         names = {"PLATFORM_NAME": environment, "PLATFORM_NAMESPACE": namespace, "PLATFORM_DOMAIN": domain}
         return Variables((compose, *self.layers, (PLATFORM, {k: v for k, v in names.items() if v})))
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Read a feature flag; what is no boolean counts as the default."""
+        """Read a feature flag; return the default for a value that is no boolean."""
         text = self.lookup(name)
         try:
             return parse_bool(text.strip()) if text else default
@@ -73,7 +73,7 @@ class Variables:
 
 
 def _as_text(value: str) -> str:
-    """Mark bytes of a shell's variable that are not UTF-8 text with U+FFFD: nothing that we write could hold them."""
+    """Replace bytes of a shell's variable that are not UTF-8 with U+FFFD: no output could contain them."""
     return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
 
 
@@ -81,14 +81,14 @@ _SECRET_NAME = re.compile(
     r"PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|CREDENTIAL|PRIVATE|(?:API|ACCESS|AUTH|ENCRYPTION|SIGNING)_?KEY|_KEY$|^KEY$|_PWD$|_DSN$",
     re.IGNORECASE,
 )
-#: Settings that name an object, or say yes or no.
-_NAMES_OF_OBJECTS = ("PLATFORM_TLS_SECRET", "PLATFORM_PULL_SECRET")
-#: A shorter value is in so many texts that marking it would hide what is no secret.
-_SHORTEST_SECRET = 4
-_SHORTEST_LINE = 8
+#: Settings that name an object, or are a boolean.
+_NOT_SECRET = ("PLATFORM_TLS_SECRET", "PLATFORM_PULL_SECRET")
+#: A shorter value occurs in many texts; masking it would hide text that is no secret.
+_MIN_SECRET_CHARS = 4
+_MIN_SECRET_LINE_CHARS = 8
 
 
-#: What settles the namespace and the files can't be kept in the namespace, which is known only after them.
+#: Variables that decide the namespace and the files can't be stored in the namespace, which is known only after them.
 NOT_STORED = re.compile(r"COMPOSE_|PLATFORM_NAME\Z|PLATFORM_NAMESPACE\Z")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 
@@ -98,44 +98,44 @@ def is_variable_name(name: str) -> bool:
 
 
 def storable(values: Mapping[str, str]) -> dict[str, str]:
-    """Of what is kept in a namespace, what can be a variable."""
+    """Return the values that a namespace may store as variables."""
     return {name: text for name, text in values.items() if is_variable_name(name) and not NOT_STORED.match(name)}
 
 
 def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
-    """Of confidential values, those long enough to be looked for in texts; and their lines, as logs have them."""
+    """Return the confidential values that are long enough to mask, and their lines, as logs have them."""
     found: dict[str, None] = {}
     for value in values:
-        if len(value) >= _SHORTEST_SECRET:
+        if len(value) >= _MIN_SECRET_CHARS:
             found[value] = None
-            found |= dict.fromkeys(line for line in value.splitlines() if len(line) >= _SHORTEST_LINE)
+            found |= dict.fromkeys(line for line in value.splitlines() if len(line) >= _MIN_SECRET_LINE_CHARS)
     return tuple(found)
 
 
 def looks_secret(name: str) -> bool:
-    """Say whether a variable's name tells that its value is not to be shown."""
-    return name not in _NAMES_OF_OBJECTS and _SECRET_NAME.search(name) is not None
+    """Whether a variable's name says that its value is confidential."""
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
 
 
 @dataclass(slots=True)
 class VariableReference:
-    """One variable that the definition refers to."""
+    """A variable that the definition refers to."""
 
     name: str
     default: str | None = None
     required: bool = False
     value: str | None = None
     layer: str | None = None
-    """What gave the value where it was first used: an included file may have variables of its own."""
+    """The layer of the value at the first use: an included file may have variables of its own."""
 
 
 @dataclass(slots=True)
 class VariableReferences:
-    """Every variable a definition refers to, in the order of first use."""
+    """Every variable that a definition refers to, in the order of first use."""
 
     _kept: dict[str, VariableReference] = field(default_factory=dict)
     length: int = 0
-    """Of all that was put in."""
+    """Of all substituted values."""
 
     def add(self, name: str, variables: Variables, *, default: str | None, required: bool) -> None:
         reference = self._kept.get(name)
@@ -148,9 +148,9 @@ class VariableReferences:
 
     @property
     def confidential(self) -> tuple[str, ...]:
-        """The values given from outside under names that look secret, the longest first."""
+        """The values of variables with secret-looking names, longest first."""
         values = {found.value for found in self._kept.values() if found.value and looks_secret(found.name)}
-        return tuple(sorted((v for v in values if len(v) >= _SHORTEST_SECRET), key=lambda v: (-len(v), v)))
+        return tuple(sorted((v for v in values if len(v) >= _MIN_SECRET_CHARS), key=lambda v: (-len(v), v)))
 
     def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of VariableReference
         return iter(self._kept.values())

@@ -153,7 +153,7 @@ def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[
         checker.say("invalid-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
         return []
     if endpoint.name and name != endpoint.name:
-        message = f"becomes '{name}', and that is its name in the cluster and in its address"
+        message = f"becomes '{name}', which is its name in the cluster and in its address"
         checker.say("name-normalized", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
     for index, route in enumerate(endpoint.routes):

@@ -71,7 +71,7 @@ def _tell_of_circle(checker: Checker, waiting: Mapping[str, Service]) -> None:
         name = next(base for base in _bases(waiting[name]).values() if base in waiting)
     circle = [*trail[trail.index(name) :], name]
     path = ("services", name, "build", "additional_contexts")
-    checker.say("dependency-cycle", path, f"closes a circle: {' -> '.join(circle)}", "remove one of these contexts")
+    checker.say("dependency-cycle", path, f"closes a cycle: {' -> '.join(circle)}", "remove one of these contexts")
 
 
 def image_of(service: Service, settings: Settings) -> BuiltImage | str:

@@ -15,7 +15,7 @@ def services(**dependencies: str) -> str:
 
 
 def closes(line: int, column: int, path: str, circle: str) -> str:
-    return f"compose.yaml:{line}:{column}: error: {path} closes a circle: {circle} [dependency-cycle]"
+    return f"compose.yaml:{line}:{column}: error: {path} closes a cycle: {circle} [dependency-cycle]"
 
 
 @pytest.mark.parametrize(
@@ -108,15 +108,15 @@ SERVICE = "services: {web: {image: nginx}}\n"
 FILES = {
     "itself": (
         {"compose.yaml": SERVICE + "include: [compose.yaml]"},
-        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
     ),
     "itself by another way": (
         {"compose.yaml": SERVICE + "include: [sub/../compose.yaml]", "sub/a": ""},
-        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
     ),
     "two": (
         {"compose.yaml": SERVICE + "include: [more.yaml]", "more.yaml": "include: [compose.yaml]"},
-        "more.yaml:1:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "more.yaml:1:11: error: include[0] includes a file that is already being included [include-cycle]",
     ),
     "three, in the long form": (
         {
@@ -125,15 +125,15 @@ FILES = {
             "b.yaml": "include:\n- path: [c.yaml, a.yaml]\n",
             "c.yaml": "x-c: d\n",
         },
-        "b.yaml:2:18: error: include[0].path[1] includes a file that is being included already [include-cycle]",
+        "b.yaml:2:18: error: include[0].path[1] includes a file that is already being included [include-cycle]",
     ),
     "by a link": (
         {"compose.yaml": SERVICE + "include: [link.yaml]"},
-        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
     ),
     "by a link to a folder": (
         {"compose.yaml": SERVICE + "include: [link/compose.yaml]"},
-        "compose.yaml:2:11: error: include[0] includes a file that is being included already [include-cycle]",
+        "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
     ),
 }
 
@@ -161,7 +161,7 @@ def test_a_file_that_is_included_twice(project: Project) -> None:
     assert project(files).read().messages == []
 
 
-UNSET = ".env:1:1: warning: the value of 'A' refers to a variable that is not set; it was taken as empty"
+UNSET = ".env:1:1: warning: the value of 'A' refers to a variable that is not set; an empty string is used"
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,5 @@ def test_how_many_files_may_be_included(project: Project) -> None:
     assert project({**files, "compose.yaml": f"{text}, 0.yaml]"}).read().messages == []
     (message,) = project({**files, "compose.yaml": f"{text}, 0.yaml,\n 0.yaml]"}).read().messages
     assert message == (
-        f"compose.yaml:3:2: error: include[{half + 1}] is one include too many: a definition may have {MAX_INCLUDES}"
-        " [invalid-value]"
+        f"compose.yaml:3:2: error: include[{half + 1}] exceeds the limit of {MAX_INCLUDES} includes [invalid-value]"
     )

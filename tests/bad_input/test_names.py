@@ -9,7 +9,7 @@ from composeplat.render import to_yaml
 from tests.conftest import Project
 from tests.in_process import run_here
 
-CANT = "can't be made a Kubernetes name"
+CANT = "can't be converted to a Kubernetes name"
 BAD_NAMES = {
     "three hundred letters": "a" * 300,
     "a letter": "日本",

@@ -101,7 +101,7 @@ REFUSED = {
     "a second document that is a list": (
         TEXT.encode() + b"---\n- a\n",
         (
-            "compose.yaml:5:1: error: the definition must be a mapping, as in the file it is laid over, not a list"
+            "compose.yaml:5:1: error: the definition must be a mapping, as in the file it overrides, not a list"
             " [invalid-type]"
         ),
     ),

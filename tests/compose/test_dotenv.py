@@ -87,7 +87,7 @@ _HINT = "quote a value that holds quotes or spaces, and begin a comment with '#'
         ),
         pytest.param(
             "A=1\nC='x' y\nB=2",
-            ".env:2:1: error: text stands after the closing quote of the value of 'C' [invalid-env-file]",
+            ".env:2:1: error: there is text after the closing quote of the value of 'C' [invalid-env-file]",
             id="text-after-a-quote",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ def test_unset_and_required_variables() -> None:
     assert values == {"A": "", "B": ""}
     assert messages == [
         (
-            ".env:1:1: warning: the value of 'A' refers to a variable that is not set; it was taken as empty"
+            ".env:1:1: warning: the value of 'A' refers to a variable that is not set; an empty string is used"
             " [unset-variable]"
         ),
         ".env:2:1: error: the variable 'Y' must be set: set it [required-variable]",

@@ -14,7 +14,7 @@ from composeplat.compose.yaml_reader import read_nodes
 from composeplat.diagnostics import Report, Source
 from tests.conftest import lines
 
-VARIABLES = Variables.of({"A": "one", "EMPTY": "", "DOLLAR": "$A", "YAML": "{x: 1}"}, {"SECRET": "hunter2"})
+VARIABLES = Variables.from_layers({"A": "one", "EMPTY": "", "DOLLAR": "$A", "YAML": "{x: 1}"}, {"SECRET": "hunter2"})
 
 
 def substituted(text: str) -> tuple[Any, list[str], VariableReferences]:
@@ -48,8 +48,8 @@ def test_an_unset_variable_is_told_once() -> None:
 
     assert seen == {"a": "", "b": "", "c": "", "d": ""}
     assert messages == [
-        "compose.yaml:1:4: warning: the variable 'X' is not set; it was taken as empty [unset-variable]",
-        "compose.yaml:4:4: warning: the variable 'Y' is not set; it was taken as empty [unset-variable]",
+        "compose.yaml:1:4: warning: the variable 'X' is not set; an empty string is used [unset-variable]",
+        "compose.yaml:4:4: warning: the variable 'Y' is not set; an empty string is used [unset-variable]",
     ]
 
 

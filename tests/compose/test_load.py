@@ -426,12 +426,12 @@ def test_several_files_of_one_include(project: Project) -> None:
         ),
         pytest.param(
             {"compose.yaml": "include: [compose.yaml]\n" + WEB},
-            "compose.yaml:1:11: error: include[0] includes a file that is being included already [include-cycle]",
+            "compose.yaml:1:11: error: include[0] includes a file that is already being included [include-cycle]",
             id="itself",
         ),
         pytest.param(
             {"compose.yaml": "include: [a.yaml]\n" + WEB, "a.yaml": "include: [./compose.yaml]"},
-            "a.yaml:1:11: error: include[0] includes a file that is being included already [include-cycle]",
+            "a.yaml:1:11: error: include[0] includes a file that is already being included [include-cycle]",
             id="circle",
         ),
         pytest.param(

@@ -164,7 +164,7 @@ def test_kinds_that_do_not_fit() -> None:
 
     assert whole == {"services": {"web": {"image": "a", "ports": ["80"]}}}
     assert messages == [
-        f"2.yaml:1:{column}: error: services.web.{key} must be {want}, as in the file it is laid over, not {found}"
+        f"2.yaml:1:{column}: error: services.web.{key} must be {want}, as in the file it overrides, not {found}"
         " [invalid-type]"
         for column, key, want, found in (
             (25, "image", "a single value", "a list"),

@@ -26,7 +26,7 @@ def origins() -> Origins:
     made.put((), node(1))
     made.put(("services", "web"), node(3), node(2, "web"))
     made.put(("services", "web", "image"), node(4, "nginx", "${IMAGE}"), node(4, "image"))
-    made.name(("services", "web", "mounts", 0), node(6, "a:/b"), ("services", "web", "volumes", 0))
+    made.put_alias(("services", "web", "mounts", 0), node(6, "a:/b"), ("services", "web", "volumes", 0))
     return made
 
 

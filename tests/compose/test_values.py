@@ -27,8 +27,8 @@ from composeplat.compose.values import (
     parse_user,
     show_cpus,
     show_size,
+    split_command,
     split_pair,
-    split_words,
     whole_seconds,
 )
 
@@ -354,8 +354,8 @@ def test_pairs_of_one_target() -> None:
         pytest.param("data:/data:rw", MountText(source="data", target="/data"), id="read-write"),
         pytest.param(
             "data:/data:ro,z",
-            MountText(source="data", target="/data", read_only=True, effectless=("z",)),
-            id="effectless",
+            MountText(source="data", target="/data", read_only=True, unsupported=("z",)),
+            id="unsupported",
         ),
         pytest.param("C:\\conf:/etc", MountText(source="C:\\conf", target="/etc"), id="windows"),
         pytest.param("data:/a//b/./c/", MountText(source="data", target="/a/b/c"), id="cleaned"),
@@ -435,12 +435,12 @@ def test_host_path(source: str, expected: bool) -> None:  # noqa: FBT001 -- the 
 )
 def test_words(text: str, expected: tuple[str, ...]) -> None:
     """A command is split as a shell splits it, and not run in one."""
-    assert expected == split_words(text)
+    assert expected == split_command(text)
 
 
 def test_unclosed_quote() -> None:
     """A quote that is never closed is refused."""
-    assert reason(split_words, "echo 'a") == "must be words as a shell splits them (no closing quotation)"
+    assert reason(split_command, "echo 'a") == "must be a command that a shell can split (no closing quotation)"
 
 
 @pytest.mark.parametrize(
@@ -518,5 +518,5 @@ def test_no_image(text: str) -> None:
 
 def test_the_longest_command() -> None:
     """A command of 1 MiB is split; a longer one is refused before it is looked at."""
-    assert split_words("x" * 1024 * 1024) == ("x" * 1024 * 1024,)
-    assert reason(split_words, "x" * (1024 * 1024 + 1)) == "must be a command of at most 1 MiB"
+    assert split_command("x" * 1024 * 1024) == ("x" * 1024 * 1024,)
+    assert reason(split_command, "x" * (1024 * 1024 + 1)) == "must be a command of at most 1 MiB"

@@ -13,7 +13,9 @@ from composeplat.compose.variables import (
     worth_hiding,
 )
 
-LAYERS = Variables.of({"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"})
+LAYERS = Variables.from_layers(
+    {"A": "shell"}, {"A": "file", "B": "file"}, {"A": "platform", "B": "platform", "C": "platform"}
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,7 @@ def test_precedence(name: str, value: str | None, layer: str | None) -> None:
 
 def test_an_empty_value_hides_too() -> None:
     """A variable that is set to nothing is set."""
-    assert Variables.of({"A": ""}, {"A": "file"}).lookup("A") == ""
+    assert Variables.from_layers({"A": ""}, {"A": "file"}).lookup("A") == ""
 
 
 def test_defaults_stand_above_the_platform() -> None:
@@ -58,7 +60,7 @@ def test_defaults_stand_above_the_platform() -> None:
 )
 def test_flag(text: str | None, default: bool, expected: bool) -> None:  # noqa: FBT001 -- the expected values
     """A flag is a boolean; what is none counts as the default."""
-    variables = Variables.of({} if text is None else {"FLAG": text})
+    variables = Variables.from_layers({} if text is None else {"FLAG": text})
 
     assert expected is variables.flag("FLAG", default=default)
 

@@ -93,7 +93,7 @@ def test_dotenv(case: Case) -> None:
     if "gives" in case:
         assert values == case["gives"]
     if "seen" in case:
-        assert {name: Variables.of(environment, values).lookup(name) for name in case["seen"]} == case["seen"]
+        assert {name: Variables.from_layers(environment, values).lookup(name) for name in case["seen"]} == case["seen"]
 
 
 @pytest.mark.shared

@@ -73,7 +73,7 @@ def test_dotenv(case: dict[str, Any]) -> None:
         return
     assert not report.errors, [d.message for d in report.sorted()]
     if case["test"] == "TestLoadDoesNotOverride":
-        seen = {name: Variables.of(environment, values).lookup(name) for name in case["expected"]}
+        seen = {name: Variables.from_layers(environment, values).lookup(name) for name in case["expected"]}
         assert case["expected"] == seen
     else:
         # The vectors of whole files name a part of what stands in them.

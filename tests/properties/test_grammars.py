@@ -29,7 +29,7 @@ from composeplat.compose.values import (
     parse_user,
     show_cpus,
     show_size,
-    split_words,
+    split_command,
     whole_seconds,
 )
 from tests.properties.trees import texts
@@ -46,7 +46,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "mount": parse_mount,
     "target": clean_target,
     "sub path": clean_sub_path,
-    "words": split_words,
+    "words": split_command,
     "user": parse_user,
     "image": parse_image,
 }
@@ -200,7 +200,7 @@ def test_words_come_back(words: list[str]) -> None:
     """Words that are quoted as a shell wants them are split as they were."""
     quoted = " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in words)
 
-    assert tuple(words) == split_words(quoted)
+    assert tuple(words) == split_command(quoted)
 
 
 ids = st.integers(min_value=0, max_value=2**31 - 1)

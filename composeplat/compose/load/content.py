@@ -86,7 +86,9 @@ class Content(Checker):
         if is_env_name(name):
             return True
         path = env_file_path(service.name, index)
-        self.say("no-effect", path, f"names a file with a variable that Kubernetes does not take: {quoted(name)}")
+        self.say(
+            "no-effect", path, f"names a file with a variable name that Kubernetes does not accept: {quoted(name)}"
+        )
         return False
 
     def _env_file(self, path: str, *, raw: bool) -> EnvLines | files.Unreadable | None:

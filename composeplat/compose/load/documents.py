@@ -79,7 +79,7 @@ class Documents:
     def _include(self, item: Field, variables: Variables) -> Node | None:
         self._included += 1
         if self._included > MAX_INCLUDES:
-            item.say("invalid-value", f"is one include too many: a definition may have {MAX_INCLUDES}")
+            item.say("invalid-value", f"exceeds the limit of {MAX_INCLUDES} includes")
             return None
         include = self._read_include(item, variables)
         if include is None or self._is_circle(include):
@@ -129,7 +129,7 @@ class Documents:
     def _is_circle(self, include: Include) -> bool:
         for place, name in _pairs(include):
             if _identity(name) in self._trail:
-                place.say("include-cycle", "includes a file that is being included already", "remove this include")
+                place.say("include-cycle", "includes a file that is already being included", "remove this include")
                 return True
         return False
 

@@ -57,7 +57,7 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
             try:
                 info = entry.stat()
             except OSError:
-                raise Unreadable(f"holds '{name}', a link that leads nowhere or in a circle") from None
+                raise Unreadable(f"holds '{name}', a broken or cyclic link") from None
             if stat.S_ISDIR(info.st_mode):
                 if not entry.is_symlink():
                     pending.append(Path(entry.path))
@@ -79,7 +79,7 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
 
 def _check_link(path: str, name: str, root: ProjectRoot) -> None:
     if not root.allows(path):
-        raise Outside(root, f"holds '{name}', a link that leads outside the project")
+        raise Outside(root, f"holds '{name}', a link to a file outside the project")
     if is_system_path(Path(os.path.realpath(path))):
         raise Unreadable(f"holds '{name}', a link to a system path")
 

@@ -37,7 +37,7 @@ class BadSetting(ComposeplatError):
 
 def first_variables(request: Request, sources: Sources) -> Variables:
     """What may name the definition's files: the shell, and the env files that are named or lie where we stand."""
-    shell = Variables.of(request.shell, {}, request.platform)
+    shell = Variables.from_layers(request.shell, {}, request.platform)
     named = _named_env_files(request, shell)
     if named:
         return _layered(request, named, sources, None)
@@ -50,7 +50,7 @@ def first_variables(request: Request, sources: Sources) -> Variables:
 
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
     """Add the ``.env`` beside the definition, unless env files were named."""
-    shell = Variables.of(request.shell, {}, request.platform)
+    shell = Variables.from_layers(request.shell, {}, request.platform)
     if _named_env_files(request, shell):
         return first
     own = os.path.join(folder, ".env")
@@ -72,9 +72,9 @@ def _layered(request: Request, paths: list[str], sources: Sources, root: Project
     """Lay env files over one another; what one refers to may stand in those before it."""
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
-        variables = Variables.of_files(request.shell, read, request.platform)
+        variables = Variables.from_files(request.shell, read, request.platform)
         read.append((sources.shown(path), sources.env(path, variables, root)))
-    return Variables.of_files(request.shell, read, request.platform)
+    return Variables.from_files(request.shell, read, request.platform)
 
 
 def _split(text: str | None, separator: str) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def project_root(request: Request, folder: Path) -> ProjectRoot:
 
     Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
     """
-    allowed = SETTINGS["allow_outside"].resolve(request.allow_outside, Variables.of(request.shell))
+    allowed = SETTINGS["allow_outside"].resolve(request.allow_outside, Variables.from_layers(request.shell))
     path = find_project_root(folder, request.shell.get("HOME", ""))
     return ProjectRoot(path, allow_outside=bool(allowed), option=request.outside_option)
 
@@ -145,7 +145,7 @@ def resolve_settings(
 
 def _resolved(request: Request, variables: Variables) -> dict[str, Any]:
     """Each setting: as given, else from its variable, else the default of the cluster."""
-    shell = Variables.of(request.shell)
+    shell = Variables.from_layers(request.shell)
     defaults = {
         "namespace": request.context_namespace or "default",
         "domain": request.default_domain,

@@ -14,11 +14,11 @@ def parse_annotations(section: Section, key: str) -> dict[str, str]:
     for name, place, value in found.pairs() if found else ():
         if is_key(name):
             kept[name] = value or ""
-            place.ctx.origins.name(annotation_path(section.whole.path[:2], name), place.node, place.path)
+            place.ctx.origins.put_alias(annotation_path(section.whole.path[:2], name), place.node, place.path)
         else:
             place.say(
                 "no-effect",
-                "has a name that Kubernetes does not take as an annotation's, and is left out",
+                "has a name that is not valid for a Kubernetes annotation, and is left out",
                 "at most 63 letters, digits, '-', '_' and '.', after an optional DNS name and '/'",
             )
     return kept

@@ -29,7 +29,7 @@ def parse_build(service: Section) -> Build | None:
         return None
     if isinstance(whole.node, Scalar):
         context = whole.text()
-        whole.ctx.origins.name((*whole.path, "context"), whole.node, whole.path)
+        whole.ctx.origins.put_alias((*whole.path, "context"), whole.node, whole.path)
         return Build(context=_context(whole, context or "."))
     section = whole.section("services.*.build")
     return _read_build(section) if section else None
@@ -46,7 +46,7 @@ def _read_build(section: Section) -> Build:
     inline = section.get("dockerfile_inline")
     dockerfile = section.get("dockerfile")
     if inline and dockerfile:
-        dockerfile.say("conflicting-keys", "can't be set along with dockerfile_inline", "keep one of them")
+        dockerfile.say("conflicting-keys", "can't be combined with dockerfile_inline", "keep one of them")
     ssh = section.fields.get("ssh")
     if ssh is not None and ssh.is_null:
         ssh.wrong("a mapping or a list")
@@ -75,7 +75,7 @@ def _network(section: Section) -> str:
     """A network of Compose's own is none that a build can be given: BuildKit knows three words."""
     text = section.text("network")
     if text and text not in _NETWORKS:
-        section.fields["network"].say("no-effect", "is a network that builds here can't join; they use the usual one")
+        section.fields["network"].say("no-effect", "is a network that builds can't join; they use the default network")
         return ""
     return text
 

@@ -50,7 +50,7 @@ def _replicas(service: Section, deploy: Section | None) -> int:
     scaled = scale.value(parse_count) if scale else None
     replicated = replicas.value(parse_count) if replicas else None
     if scale and scaled is not None and replicated is not None and scaled != replicated:
-        scale.say("overridden-key", "differs from deploy.replicas, which holds", "keep one of them")
+        scale.say("overridden-key", "differs from deploy.replicas, which wins", "keep one of them")
     return replicated if replicated is not None else scaled if scaled is not None else 1
 
 
@@ -61,7 +61,7 @@ def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]
     read = restart.value(_parse_restart) if restart else None
     ruled = condition.value(_parse_restart) if condition else None
     if restart and read and ruled and read[0] != ruled[0]:
-        restart.say("overridden-key", "differs from deploy.restart_policy.condition, which holds", "keep one of them")
+        restart.say("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
     kind, attempts = ruled or read or (ALWAYS, None)
     attempts_field = policy.get("max_attempts") if policy else None
     said = attempts_field.value(parse_int) if attempts_field else None
@@ -73,7 +73,7 @@ def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]
     if kind == ON_FAILURE and place:
         place.say(
             "on-failure-job",
-            "makes the service a Job, which runs to its end and is not started again after that",
+            "makes the service a Job, which runs to completion and is not restarted after that",
             "use 'always' for a server",
         )
     return kind, attempts if said is None else said
@@ -151,7 +151,7 @@ def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") ->
             chosen = value
             if request_of:
                 path = request_path(str(found.path[1]), request_of)
-                found.ctx.origins.name(path, found.node, found.path)
+                found.ctx.origins.put_alias(path, found.node, found.path)
         elif value != chosen:
-            found.say("overridden-key", "differs from a more explicit key, which holds", "keep one of them")
+            found.say("overridden-key", "differs from a more explicit key, which wins", "keep one of them")
     return chosen or None

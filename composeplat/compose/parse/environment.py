@@ -39,9 +39,9 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
         if read is not None:
             name = str(service.whole.path[1])
             place = item.node.get("path") if isinstance(item.node, Mapping) else item.node
-            item.ctx.origins.name(env_file_path(name, len(files)), item.node, item.path)
+            item.ctx.origins.put_alias(env_file_path(name, len(files)), item.node, item.path)
             if place is not None:
-                item.ctx.origins.name(env_file_source_path(name, len(files)), place, item.path)
+                item.ctx.origins.put_alias(env_file_source_path(name, len(files)), place, item.path)
             files.append(read)
     return tuple(files)
 

@@ -81,7 +81,7 @@ class Field:
             return None
         return self.node.text
 
-    def value(self, parse: Callable[[str], T], *, unset_means: str = "nothing stands in its place") -> T | None:
+    def value(self, parse: Callable[[str], T], *, unset_means: str = "the value is empty") -> T | None:
         """Read a scalar by one of the small grammars; a variable that is not set may be what makes it wrong."""
         text = self.text()
         if text is None:

@@ -38,13 +38,13 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
         where.say("conflicting-keys", message, "use disable: true")
         return None
     if test is not None and http is not None:
-        http.say("conflicting-keys", "can't be set along with test", "keep one of them")
+        http.say("conflicting-keys", "can't be combined with test", "keep one of them")
         return None
     if http is not None:
         target = _read_http(http)
         return replace(check, http_path=target[0], http_port=target[1]) if target else None
     if test is None:
-        message = "has no 'test' or 'http', and so no effect: what the image checks is not known to Kubernetes"
+        message = "has no 'test' or 'http', and so no effect: Kubernetes does not know the image's own check"
         section.whole.say("no-effect", message, "give a test")
         return None
     command = _read_test(test)

@@ -12,8 +12,8 @@ from composeplat.compose.values import clean_sub_path, clean_target, is_host_pat
 from composeplat.diagnostics import quoted
 
 _PATTERN = "services.*.volumes.*"
-LEFT_OUT = ("image", "cluster", "npipe")
-_TYPES = ("volume", "bind", "tmpfs", *LEFT_OUT)
+OMITTED_TYPES = ("image", "cluster", "npipe")
+_TYPES = ("volume", "bind", "tmpfs", *OMITTED_TYPES)
 
 
 def parse_mounts(service: Section) -> tuple[Mount, ...]:
@@ -23,10 +23,10 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
         mount = _read_short(item) if isinstance(item.node, Scalar) else _read_long(item)
         if mount is not None:
             name = str(service.whole.path[1])
-            item.ctx.origins.name(mount_path(name, len(mounts)), item.node, item.path)
+            item.ctx.origins.put_alias(mount_path(name, len(mounts)), item.node, item.path)
             source = item.node.get("source") if isinstance(item.node, Mapping) else item.node
             if source is not None:
-                item.ctx.origins.name(mount_source_path(name, len(mounts)), source, item.path)
+                item.ctx.origins.put_alias(mount_source_path(name, len(mounts)), source, item.path)
             mounts.append(mount)
     return tuple(mounts)
 
@@ -35,7 +35,7 @@ def _read_short(item: Field) -> Mount | None:
     text = item.value(parse_mount)
     if text is None:
         return None
-    _say_options(item, text.effectless)
+    _report_options(item, text.unsupported)
     if not text.source:
         return Mount(kind=ANONYMOUS, target=text.target, read_only=text.read_only)
     if is_host_path(text.source):
@@ -43,7 +43,7 @@ def _read_short(item: Field) -> Mount | None:
     return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only)
 
 
-def _say_options(item: Field, options: tuple[str, ...]) -> None:
+def _report_options(item: Field, options: tuple[str, ...]) -> None:
     lost = [option for option in options if option not in HARMLESS_OPTIONS]
     if lost:
         item.say("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, lost))}")
@@ -58,7 +58,7 @@ def _read_long(item: Field) -> Mount | None:
         return None
     kind_field = section.get("type")
     kind = kind_field.choice(*_TYPES) if kind_field else "volume"
-    if kind_field and kind in LEFT_OUT:
+    if kind_field and kind in OMITTED_TYPES:
         kind_field.say("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
         return None
     target = section.get("target")

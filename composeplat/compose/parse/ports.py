@@ -28,14 +28,14 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
     for item in ports.items() if ports else ():
         for port in _counted(item, _read_port(item)):
             _keep(kept, port)
-            item.ctx.origins.name(port_path(str(service.whole.path[1]), port), item.node, item.path)
+            item.ctx.origins.put_alias(port_path(str(service.whole.path[1]), port), item.node, item.path)
     mapped = {(port.target, port.protocol) for port in kept.values()}
     expose = service.get("expose")
     for item in expose.items() if expose else ():
         for port in _counted(item, _read_exposed(item)):
             if (port.target, port.protocol) not in mapped:
                 kept.setdefault((None, port.target, port.protocol), port)
-                item.ctx.origins.name(port_path(str(service.whole.path[1]), port), item.node, item.path)
+                item.ctx.origins.put_alias(port_path(str(service.whole.path[1]), port), item.node, item.path)
     return tuple(kept.values())
 
 
@@ -51,7 +51,7 @@ def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:
     for port in ports:
         item.ctx.ports.value += 1
         if item.ctx.ports.value > MAX_PORTS:
-            item.say("invalid-value", f"is one port too many: a definition may have {MAX_PORTS}")
+            item.say("invalid-value", f"exceeds the limit of {MAX_PORTS} ports")
             return
         yield port
 
@@ -60,7 +60,7 @@ def _read_port(item: Field) -> Iterator[Port]:
     if isinstance(item.node, Scalar):
         text = item.value(parse_port)
         if text:
-            _say_effectless(item, text)
+            _report_ignored(item, text)
             loopback = is_loopback(text.host_ip)
             for published, target in text.pairs:
                 yield Port(target=target, published=published, protocol=text.protocol, loopback=loopback)
@@ -70,10 +70,10 @@ def _read_port(item: Field) -> Iterator[Port]:
         yield from _read_long_port(section)
 
 
-def _say_effectless(item: Field, text: PortText) -> None:
+def _report_ignored(item: Field, text: PortText) -> None:
     _say_address(item, text.host_ip)
     if text.from_range:
-        item.say("no-effect", "offers a range of host ports for one port; the first of them is used")
+        item.say("no-effect", "maps a range of host ports to one port; the first is used")
 
 
 def _say_address(place: Field, host_ip: str) -> None:

@@ -120,9 +120,7 @@ def _read_volume(name: str, section: Section) -> Volume:
     classes = [s.optional("class", _parse_class) for s in (options, section) if s]
     for key, values in (("size", sizes), ("class", classes)):
         if len({v for v in values if v is not None}) > 1:
-            section.fields[key].say(
-                "overridden-key", f"differs from driver_opts.{key}, which holds", "keep one of them"
-            )
+            section.fields[key].say("overridden-key", f"differs from driver_opts.{key}, which wins", "keep one of them")
     mode = section.get("x-access-mode")
     return Volume(
         name=name,
@@ -172,7 +170,7 @@ def _routes(name: str, whole: Field) -> tuple[Route, ...]:
     for item in whole.items("a list of routes, each with path, service and port"):
         route = _read_route(item)
         if route is not None:
-            item.ctx.origins.name(route_path(name, len(routes)), item.node, item.path)
+            item.ctx.origins.put_alias(route_path(name, len(routes)), item.node, item.path)
             routes.append(route)
     return tuple(routes)
 

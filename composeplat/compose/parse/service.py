@@ -21,7 +21,7 @@ from composeplat.compose.values import (
     parse_duration,
     parse_image,
     parse_user,
-    split_words,
+    split_command,
     whole_seconds,
 )
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
@@ -72,7 +72,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
 
 def _image(found: Field) -> str:
     ends_in_colon = isinstance(found.node, Scalar) and found.node.text.endswith(":")
-    unset_means = "the tag is empty" if ends_in_colon else "nothing stands in its place"
+    unset_means = "the tag is empty" if ends_in_colon else "the value is empty"
     return found.value(parse_image, unset_means=unset_means) or ""
 
 
@@ -84,7 +84,7 @@ def _words(section: Section, key: str) -> tuple[str, ...] | None:
     if isinstance(found.node, Sequence):
         return tuple(text for item in found.items() if (text := item.text()) is not None)
     if isinstance(found.node, Scalar):
-        return found.value(split_words)
+        return found.value(split_command)
     found.wrong("a text or a list")
     return None
 
@@ -107,12 +107,12 @@ def _depends_on(section: Section) -> tuple[Dependency, ...]:
         if dependency is not None:
             dependencies.append(dependency)
         if key is not None and key.is_substituted:
-            place.ctx.origins.name((*found.path, name), key, place.path)
+            place.ctx.origins.put_alias((*found.path, name), key, place.path)
     return tuple(dependencies)
 
 
 def _named(place: Field, dependency: Dependency) -> Dependency:
-    place.ctx.origins.name(("services", place.path[1], "depends_on", dependency.service), place.node, place.path)
+    place.ctx.origins.put_alias(("services", place.path[1], "depends_on", dependency.service), place.node, place.path)
     return dependency
 
 
@@ -179,10 +179,10 @@ def _user(section: Section) -> User | None:
 
 def _unknown_user(read: UserText) -> str:
     if read.uid is not None:
-        return "names a group that only the image knows; the user's number counts, and the group is the user's own"
+        return "names a group that only the image knows; the user's number is used, with the user's own group"
     if read.gid is not None:
-        return "names a user that only the image knows; the group's number counts, and the user is the image's own"
-    return "names a user that only the image knows, and has no effect; the image's own user holds"
+        return "names a user that only the image knows; the group's number is used, with the image's user"
+    return "names a user that only the image knows, and has no effect; the container runs as the image's user"
 
 
 def _account_name(text: str) -> str:

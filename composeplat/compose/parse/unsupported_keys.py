@@ -64,7 +64,7 @@ def _explain_network_mode(value: Node, _path: PathKey) -> Explanation | None:
         return Explanation(f"it has its own network: reach {reached} by name, not localhost")
     if kind == "host":
         return Explanation("it has its own network: 'ports' says which of its ports are reached")
-    return Explanation("it has a network all the same") if kind == "none" else None
+    return Explanation("it still has a network") if kind == "none" else None
 
 
 def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
@@ -140,25 +140,25 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,
     **{
-        (SERVICE, key): _where_bool("that is so here", value=False)
+        (SERVICE, key): _where_bool("this is the default here", value=False)
         for key in ("init", "oom_kill_disable", "privileged", "read_only", "stdin_open", "tty")
     },
-    ("services.*.volumes.*", "consistency"): _always("it is about files of this machine"),
-    ("services.*.volumes.*.bind", "create_host_path"): _always("it is about files of this machine"),
-    ("services.*.volumes.*.bind", "selinux"): _always("it is about files of this machine"),
+    ("services.*.volumes.*", "consistency"): _always("it applies only to files of this machine"),
+    ("services.*.volumes.*.bind", "create_host_path"): _always("it applies only to files of this machine"),
+    ("services.*.volumes.*.bind", "selinux"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.volume", "nocopy"): _where_bool("nothing is copied", value=True),
     ("", "networks"): _explain_network_block,
     ("networks.*", "driver"): _where("every service reaches every other", "", "default", "bridge", "overlay"),
     ("networks.*", "external"): _where_bool(
-        "that is so here", value=False, otherwise="other projects are reached as SERVICE.NAMESPACE"
+        "this is the default here", value=False, otherwise="other projects are reached as SERVICE.NAMESPACE"
     ),
     ("networks.*", "internal"): _where_bool(
-        "that is so here", value=False, otherwise="services on it reach the outside all the same"
+        "this is the default here", value=False, otherwise="services on it can still reach other networks"
     ),
     **{
         ("networks.*", key): _always("the cluster has one network, which it sees to itself")
         for key in ("attachable", "driver_opts", "enable_ipv4", "enable_ipv6", "ipam", "labels", "name")
     },
-    ("volumes.*", "driver"): _where("the storage class says where it lies", "", "local"),
-    ("volumes.*", "external"): _where_bool("that is so here", value=False),
+    ("volumes.*", "driver"): _where("the storage class decides where data is stored", "", "local"),
+    ("volumes.*", "external"): _where_bool("this is the default here", value=False),
 }
