@@ -1,6 +1,7 @@
 """One service under development: from the deployed service to a session in its container, and back.
 
-Owns the order: see that nobody else is at it, put the dev workload in place, link, keep all of it so, and give it back.
+Owns the order: take the lease, replace the workload, connect, watch the lease while the session lasts, and restore.
+Must not know a terminal, nor how a definition is read: the command line gives it a plan and prints its events.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import secrets
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +20,11 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.watching import Watcher
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
-from composeplat.dev.dev_workload import Object, Wanted, selector
+from composeplat.dev.dev_workload import DevWorkloadInputs, selector
 from composeplat.dev.helper import architectures, helper_image
+from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
-from composeplat.dev.swap import HOLDER_GONE_AFTER, Swap, holder_of
+from composeplat.dev.replacement import Replacement
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.backend import find_data_folder, writing
@@ -34,14 +35,15 @@ from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
 
-_RENEWED_EVERY = 8.0
-_LOOKED_EVERY = 3.0
-_OLD_ENDS_WITHIN = 15.0
+_RENEWAL_INTERVAL_S = 8.0
+_CHECK_INTERVAL_S = 3.0
+_TERMINATION_GRACE_S = 15.0
+_WATCHER_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What a user may choose of a development container."""
+    """The options of a development container that a user may choose."""
 
     session: Session
     helper: str = ""
@@ -49,34 +51,6 @@ class UpOptions:
     size: str = "5Gi"
     timeout: float = DEFAULT_TIMEOUT_S
     take_over: bool = False
-
-
-@dataclass(slots=True)
-class Claim:
-    """When our claim on a service was renewed, and what is told where it can't be."""
-
-    service: str
-    say: Callable[[str], None]
-    now: Callable[[], float] = time.monotonic
-    _renewed: float = 0.0
-    _is_lost: bool = False
-
-    def __post_init__(self) -> None:
-        self._renewed = self.now()
-
-    @property
-    def age(self) -> float:
-        return self.now() - self._renewed
-
-    def renew(self) -> None:
-        if self._is_lost:
-            self.say(f"the claim on {self.service} is renewed again")
-        self._renewed, self._is_lost = self.now(), False
-
-    def fail(self, error: Exception) -> None:
-        if not self._is_lost and self.age > HOLDER_GONE_AFTER:
-            self._is_lost = True
-            self.say(f"the claim on {self.service} can't be renewed, and others may take it over: {error}")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,8 +63,8 @@ class Development:
     say: Callable[[str], None]
     _id: str = field(default_factory=lambda: secrets.token_hex(8))
     _ended: threading.Event = field(default_factory=threading.Event)
-    _over: str = ""
-    """Why there is nothing to develop any more, where someone else has seen to that."""
+    _end_reason: str = ""
+    """Why the session must end, if someone else took the service over or gave it back."""
     _failure: Exception | None = None
 
     @property
@@ -99,10 +73,10 @@ class Development:
 
     def is_deployed(self) -> bool:
         with Api(self.target.access) as api:
-            return self._swap(api).workload() is not None
+            return self._replacement(api).workload() is not None
 
-    def _swap(self, api: Api) -> Swap:
-        return Swap(
+    def _replacement(self, api: Api) -> Replacement:
+        return Replacement(
             api=api,
             namespace=self.plan.namespace,
             environment=self.plan.environment,
@@ -113,55 +87,57 @@ class Development:
     # up
 
     def up(self, options: UpOptions, on_event: Callable[[Event], None]) -> int:
-        """Develop until the session ends; gives the status it ends with."""
+        """Develop until the session ends; returns its exit status."""
         toolchain = Toolchain(self.environment)
-        link = toolchain.need(LINK)
+        program = toolchain.need(LINK)
         with Api(self.target.access) as api:
-            swap = self._swap(api)
-            self._see_to_holder(swap, take_over=options.take_over)
-            wanted = self._wanted(api, toolchain, swap, options)
-            swap.take_place(wanted)
-            swap.hold(self._holder())
-            self._wait(swap, options.timeout)
-        running = Link(link.path, self._place(), self.paths, options.session)
-        keeper = start_thread(
-            "keeper", lambda: self._keep(wanted, running), lambda error: self._give_up(error, running)
-        )
+            replacement = self._replacement(api)
+            self._end_other_session(replacement, take_over=options.take_over)
+            inputs = self._inputs(api, toolchain, replacement, options)
+            replacement.replace(inputs)
+            replacement.renew_lease(self._holder())
+            self._wait_until_ready(replacement, options.timeout)
+        return self._run(Link(program.path, self._place(), self.paths, options.session), inputs, on_event)
+
+    def _run(self, link: Link, inputs: DevWorkloadInputs, on_event: Callable[[Event], None]) -> int:
+        watcher = start_thread("lease", lambda: self._watch(inputs, link), lambda error: self._fail(error, link))
         try:
-            with _interrupts_left_to(running):
-                status = running.run(self.environment, on_event)
+            with _interrupts_left_to(link):
+                status = link.run(self.environment, on_event)
         finally:
             self._ended.set()
-            keeper.join(timeout=5)
-            self._let_go()
+            watcher.join(timeout=_WATCHER_TIMEOUT_S)
+            self._release_lease()
         if self._failure is not None:
             raise self._failure
-        if self._over:
-            raise ComposeplatError(self._over)
+        if self._end_reason:
+            raise ComposeplatError(self._end_reason)
         return status
 
-    def _give_up(self, error: Exception, link: Link) -> None:
+    def _fail(self, error: Exception, link: Link) -> None:
         self._failure = error
         link.end()
 
-    def _wanted(self, api: Api, toolchain: Toolchain, swap: Swap, options: UpOptions) -> Wanted:
+    def _inputs(
+        self, api: Api, toolchain: Toolchain, replacement: Replacement, options: UpOptions
+    ) -> DevWorkloadInputs:
         helper = options.helper or helper_image(
             toolchain, self.target, find_data_folder(self.environment), options.registry, architectures(api)
         )
-        return Wanted(
+        return DevWorkloadInputs(
             identity=self.identity,
             service=self.service.cluster_name,
             paths=self.paths,
             helper=helper,
-            claims=swap.claims(),
+            claims=replacement.claims(),
             size=options.size,
-            keeps_limits=swap.counts_limits(),
+            keeps_limits=replacement.has_limit_policies(),
         )
 
-    def _wait(self, swap: Swap, timeout: float) -> None:
+    def _wait_until_ready(self, replacement: Replacement, timeout: float) -> None:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
         try:
-            swap.until_ready(watcher, timeout, lambda words: self.say(f"{self.service.name}: {words}"))
+            replacement.wait_until_ready(watcher, timeout, lambda message: self.say(f"{self.service.name}: {message}"))
         finally:
             watcher.stop()
 
@@ -180,9 +156,9 @@ class Development:
             kubeconfig=self.target.kubeconfig_for(state),
         )
 
-    # who is at it
+    # the lease
 
-    def _holder(self) -> dict[str, Any]:
+    def _holder(self) -> Holder:
         return {
             "id": self._id,
             "host": socket.gethostname(),
@@ -190,86 +166,80 @@ class Development:
             **ProcessId.from_pid(os.getpid()).to_data(),
         }
 
-    def _see_to_holder(self, swap: Swap, *, take_over: bool) -> None:
-        held = holder_of(swap.dev_workload(), swap.api.server_time)
-        if held is None or not may_be_running(held):
+    def _end_other_session(self, replacement: Replacement, *, take_over: bool) -> None:
+        """End the session that has the lease, if the user asked for that; an error otherwise."""
+        holder = replacement.holder()
+        if holder is None or not may_be_running(holder):
             return
-        who = f"{held.get('user') or 'someone'} on {held.get('host')} (process {held.get('pid')})"
+        who = f"{describe_holder(holder)} (process {holder.get('pid')})"
         if not take_over:
             raise ComposeplatError(
-                f"service '{self.service.name}' is being developed already, by {who}", "--take-over ends that one"
+                f"service '{self.service.name}' is being developed already, by {who}", "--take-over ends that session"
             )
         self.say(f"taking {self.service.name} over from {who}")
-        _end(held)
+        _terminate(holder)
 
-    def _keep(self, wanted: Wanted, link: Link) -> None:
-        """Renew our claim, and put the dev workload in place again where someone has deployed meanwhile."""
-        claim = Claim(self.service.name, self.say)
+    def _watch(self, inputs: DevWorkloadInputs, link: Link) -> None:
+        """Renew the lease until the session ends, and replace the workload again after someone else's deploy."""
+        renewal = LeaseRenewal(self.service.name, self.say)
         with Api(self.target.access) as api:
-            swap = self._swap(api)
-            while not self._ended.wait(_LOOKED_EVERY):
+            replacement = self._replacement(api)
+            while not self._ended.wait(_CHECK_INTERVAL_S):
                 try:
-                    dev_workload = swap.dev_workload()
-                    if dev_workload is None:
-                        self._over = (
-                            f"{self.service.name} is not under development any more: it was given back or destroyed"
-                        )
-                    elif claim.age > _RENEWED_EVERY:
-                        self._over = self._renew(swap, dev_workload)
-                        claim.renew()
-                    if self._over or dev_workload is None:
-                        link.end()
-                        return
-                    if swap.is_behind(dev_workload):
-                        self.say(f"{self.service.name} was deployed anew; its development container follows")
-                        swap.take_place(wanted)
+                    self._end_reason = self._check(replacement, renewal, inputs)
                 except ComposeplatError as error:
-                    # The link says of a cluster that can't be reached; here the next round sees to it.
-                    claim.fail(error)
+                    # The link reports a cluster that can't be reached; the next round tries again.
+                    renewal.fail(error)
+                if self._end_reason:
+                    link.end()
+                    return
 
-    def _renew(self, swap: Swap, dev_workload: Object) -> str:
-        """Say that we are at it still; gives the words where it is someone else now."""
-        held = holder_of(dev_workload, swap.api.server_time)
-        if held is not None and held.get("id") != self._id:
-            return f"{self.service.name} was taken over by {held.get('user') or 'someone'} on {held.get('host')}"
-        swap.hold(self._holder())
+    def _check(self, replacement: Replacement, renewal: LeaseRenewal, inputs: DevWorkloadInputs) -> str:
+        """Do one round; returns why the session must end, empty while it goes on."""
+        dev_workload = replacement.dev_workload()
+        if dev_workload is None:
+            return f"{self.service.name} is not under development any more: it was given back or destroyed"
+        if renewal.age > _RENEWAL_INTERVAL_S:
+            holder = lease_holder(dev_workload, replacement.api.server_time)
+            if holder is not None and holder.get("id") != self._id:
+                return f"{self.service.name} was taken over by {describe_holder(holder)}"
+            replacement.renew_lease(self._holder())
+            renewal.succeed()
+        if replacement.is_outdated(dev_workload):
+            self.say(f"{self.service.name} was deployed again; its development container follows")
+            replacement.replace(inputs)
         return ""
 
-    def _let_go(self) -> None:
+    def _release_lease(self) -> None:
         with contextlib.suppress(ApiError), Api(self.target.access) as api:
-            swap = self._swap(api)
-            held = holder_of(swap.dev_workload(), swap.api.server_time)
-            if held is not None and held.get("id") == self._id:
-                swap.let_go()
+            replacement = self._replacement(api)
+            holder = replacement.holder()
+            if holder is not None and holder.get("id") == self._id:
+                replacement.release_lease()
 
     # down
 
     def down(self, *, volumes: bool) -> bool:
+        """End any session, and restore the service's own workload; returns whether it was under development."""
         with Api(self.target.access) as api:
-            swap = self._swap(api)
-            held = holder_of(swap.dev_workload(), swap.api.server_time)
-            if held is not None:
-                _end(held)
-            return swap.give_back(volumes=volumes)
+            replacement = self._replacement(api)
+            holder = replacement.holder()
+            if holder is not None:
+                _terminate(holder)
+            return replacement.restore(volumes=volumes)
 
 
-def may_be_running(held: Mapping[str, Any]) -> bool:
-    """Say whether a holder may be at it still: only of a process of this machine can it be known that it is not."""
-    process = ProcessId.from_data(held)
-    return process is None or not (process.has_ended or process.is_current)
-
-
-def _end(held: Mapping[str, Any]) -> None:
-    """Ask another run on this machine to end, and wait until it has; one elsewhere sees the new holder by itself."""
-    process = ProcessId.from_data(held)
+def _terminate(holder: Mapping[str, Any]) -> None:
+    """End another session on this machine, and wait for its end; a session elsewhere sees the new holder by itself."""
+    process = ProcessId.from_data(holder)
     if process is None or process.is_current or not process.is_running:
         return
-    process.terminate(grace_s=_OLD_ENDS_WITHIN)
+    process.terminate(grace_s=_TERMINATION_GRACE_S)
 
 
 @contextlib.contextmanager
 def _interrupts_left_to(link: Link) -> Iterator[None]:
-    """Ctrl-C is the program's in the container, once that is there; a wish to end is passed on."""
+    """Leave Ctrl-C to the program in the container once it runs; SIGTERM and SIGHUP end the session."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, lambda *_: link.interrupt())
     for number in (signal.SIGTERM, signal.SIGHUP):

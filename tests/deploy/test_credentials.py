@@ -20,7 +20,8 @@ import pytest
 
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.credentials import Credential, static_credentials
-from composeplat.dev.dev_workload import HELD_BY, dev_workload_name
+from composeplat.dev.dev_workload import dev_workload_name
+from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
@@ -217,4 +218,4 @@ def is_in(text: str, path: Path) -> bool:
 def claimed(environment: Environment) -> float:
     """How many seconds ago `up` has renewed its claim."""
     dev_workload = environment.get("apps/v1", "Deployment", dev_workload_name("web")) or {}
-    return time.time() - float(json.loads(dev_workload["metadata"]["annotations"][HELD_BY])["seen"])
+    return time.time() - float(json.loads(dev_workload["metadata"]["annotations"][LEASE_ANNOTATION])["seen"])

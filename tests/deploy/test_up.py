@@ -224,7 +224,7 @@ def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
     up.prompt()
     refused = shop.platform("up", "web", "--domain", "localhost").expect(1)
     assert "service 'web' is being developed already, by " in refused.stderr
-    assert "--take-over ends that one" in refused.stderr
+    assert "--take-over ends that session" in refused.stderr
     second = Up(shop, "web", "--take-over", *SH)
     second.prompt()
     assert up.status() != 0

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from composeplat.dev.dev_workload import (
-    Wanted,
-    claim_name,
+    DevWorkloadInputs,
     dev_workload_name,
     fingerprint,
-    make_claim,
     make_dev_workload,
-    original_of,
-    template_of,
+    make_sync_volume,
+    recorded_original,
+    recorded_template,
+    sync_volume_name,
 )
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import OriginalWorkload
@@ -57,8 +57,10 @@ def workload(kind: str = "Deployment", **more: Any) -> dict[str, Any]:
 
 
 def dev_workload(of: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    wanted = Wanted(identity=IDENTITY, service="web", helper="r/agent@sha256:2", **{"paths": (FOLDER, FILE), **more})
-    return make_dev_workload(of or workload(), ORIGINAL_ANNOTATION, wanted, replicas=1)
+    inputs = DevWorkloadInputs(
+        identity=IDENTITY, service="web", helper="r/agent@sha256:2", **{"paths": (FOLDER, FILE), **more}
+    )
+    return make_dev_workload(of or workload(), ORIGINAL_ANNOTATION, inputs, replicas=1)
 
 
 def pod(**more: Any) -> dict[str, Any]:
@@ -85,19 +87,19 @@ def test_it_belongs_to_the_environment() -> None:
 
 def test_it_remembers_the_original() -> None:
     """Whoever finds it can give the original back."""
-    assert original_of(dev_workload()) == ORIGINAL_ANNOTATION
+    assert recorded_original(dev_workload()) == ORIGINAL_ANNOTATION
 
 
 def test_what_remembers_nothing_gives_nothing_back() -> None:
     """An object without the memory, or with a broken one, names no original."""
     broken = dev_workload()
     broken["metadata"]["annotations"]["dev.platform.com/up-original"] = "{"
-    assert [original_of(broken), original_of({"metadata": {}})] == [None, None]
+    assert [recorded_original(broken), recorded_original({"metadata": {}})] == [None, None]
 
 
 def test_it_remembers_the_template() -> None:
     """A later deploy can be told from the one it was made after."""
-    assert template_of(dev_workload()) == fingerprint(workload())
+    assert recorded_template(dev_workload()) == fingerprint(workload())
 
 
 def test_the_original_is_left_as_it_was() -> None:
@@ -227,8 +229,8 @@ def test_a_jobs_marks_are_left_out() -> None:
 
 def test_its_volume_is_marked_as_developments() -> None:
     """The claim is ours, and no part of the plan."""
-    claim = make_claim(Wanted(identity=IDENTITY, service="web", paths=(), helper="h", size="1Gi"))
-    assert claim["metadata"]["name"] == claim_name("web")
+    claim = make_sync_volume(DevWorkloadInputs(identity=IDENTITY, service="web", paths=(), helper="h", size="1Gi"))
+    assert claim["metadata"]["name"] == sync_volume_name("web")
     assert claim["metadata"]["labels"]["dev.platform.com/up"] == "web"
     assert claim["spec"]["resources"]["requests"]["storage"] == "1Gi"
 

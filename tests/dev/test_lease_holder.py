@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composeplat.dev.session import may_be_running
+from composeplat.dev.lease import may_be_running
 from composeplat.system.processes import ProcessId
 
 

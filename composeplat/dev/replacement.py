@@ -1,0 +1,215 @@
+"""Replace a service's workload with its dev workload, and restore the original.
+
+Owns the order of the steps. A kill at any moment leaves a state that :meth:`Replacement.restore` can repair: the dev
+workload, which records the original, is created before the original changes, and is deleted last.
+Must not know files, ports or the terminal: those are the session's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from composeplat import progress
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
+from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.watching import Watcher
+from composeplat.codes import CauseCode
+from composeplat.dev.dev_workload import (
+    DevWorkloadInputs,
+    Object,
+    dev_workload_name,
+    fingerprint,
+    make_dev_workload,
+    make_sync_volume,
+    recorded_original,
+    recorded_template,
+    sync_volume_name,
+)
+from composeplat.dev.lease import LEASE_ANNOTATION, Holder, lease_holder, lease_text
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.dev_workloads import OriginalWorkload, is_dev_workload, read_replicas, replicas_patch
+from composeplat.engine.preflight import CLAIM, api_path, belongs_to
+from composeplat.engine.scaling import remove_scaling_owner
+from composeplat.system.deadline import Deadline, poll
+
+_PODS_TIMEOUT_S = 120.0
+_POLL_INTERVAL_S = 0.2
+
+
+class DevWorkloadFailed(ComposeplatError):
+    """The development container does not become ready."""
+
+    def __init__(self, cause: Cause) -> None:
+        super().__init__(cause.sentence("the development container"), cause.hint)
+        self.cause = cause
+
+
+@dataclass(slots=True, kw_only=True)
+class Replacement:
+    """A service of an environment, and the dev workload that replaces its own."""
+
+    api: Api
+    namespace: str
+    environment: str
+    kind: str
+    name: str
+    """The cluster name of the service; its workload has the same."""
+
+    # reading
+
+    def workload(self) -> Object | None:
+        return self._get(self.kind, self.name)
+
+    def dev_workload(self) -> Object | None:
+        name = dev_workload_name(self.name)
+        found = self._get("Deployment", name)
+        if found is not None and not is_dev_workload(found):
+            raise ComposeplatError(
+                f"the Deployment '{name}' exists and is no development container", "rename or delete it"
+            )
+        return found
+
+    def holder(self) -> Holder | None:
+        return lease_holder(self.dev_workload(), self.api.server_time)
+
+    def claims(self) -> set[str]:
+        """Return the names of the namespace's claims."""
+        metadata = self.api.object_metadata(kind_path("v1", CLAIM, self.namespace))
+        return {claim["metadata"]["name"] for claim in metadata}
+
+    def has_limit_policies(self) -> bool:
+        """Say whether the namespace may refuse containers without limits, or set limits of its own."""
+        try:
+            kinds = ("ResourceQuota", "LimitRange")
+            return any(self.api.object_metadata(kind_path("v1", kind, self.namespace)) for kind in kinds)
+        except ApiError:
+            # Not everyone may list them, and no namespace refuses a container because of its limits.
+            return True
+
+    def is_outdated(self, dev_workload: Object) -> bool:
+        """Say whether the service was deployed since: its original has another template now, or pods."""
+        workload = self.workload()
+        if workload is None:
+            return False
+        return read_replicas(workload) > 0 or recorded_template(dev_workload) != fingerprint(workload)
+
+    def _get(self, kind: str, name: str) -> Object | None:
+        return self.api.find(self._path(kind, name))
+
+    def _path(self, kind: str, name: str) -> str:
+        return api_path(kind, self.namespace, name)
+
+    # replacing
+
+    def replace(self, inputs: DevWorkloadInputs) -> None:
+        """Create the dev workload, end the original's pods, and start the dev workload's pod."""
+        workload = self._deployed_workload()
+        dev_workload = self.dev_workload()
+        original = recorded_original(dev_workload) if dev_workload is not None else None
+        if original is None or read_replicas(workload) > 0:
+            original = OriginalWorkload(kind=self.kind, name=self.name, replicas=read_replicas(workload))
+        if self._get(CLAIM, sync_volume_name(self.name)) is None:
+            self.api.apply(make_sync_volume(inputs))
+        is_running = dev_workload is not None and read_replicas(dev_workload) > 0 and read_replicas(workload) == 0
+        self.api.apply(make_dev_workload(workload, original, inputs, replicas=int(is_running)))
+        if read_replicas(workload) > 0:
+            self.api.patch(self._path(self.kind, self.name), replicas_patch(self.kind, 0))
+        self._wait_until_ended(workload["metadata"]["uid"], "its own pods", "have")
+        if not is_running:
+            self.api.apply(make_dev_workload(workload, original, inputs, replicas=1))
+
+    def _deployed_workload(self) -> Object:
+        workload = self.workload()
+        if workload is None or not belongs_to(workload, self.environment):
+            raise ComposeplatError(f"service '{self.name}' is not deployed", "platform deploy")
+        return workload
+
+    def _wait_until_ended(self, uid: str, subject: str, verb: str) -> None:
+        """Wait for the end of a workload's pods: two programs on one volume could corrupt it."""
+        with progress.step(f"{self.name}: waiting for the end of {subject}", is_transient=True):
+            deadline = Deadline(_PODS_TIMEOUT_S)
+            if poll(lambda: not self._pods_of(uid), deadline, interval_s=_POLL_INTERVAL_S):
+                return
+        raise ComposeplatError(
+            f"{subject} of service '{self.name}' {verb} not ended after {_PODS_TIMEOUT_S:.0f} s", "run this again"
+        )
+
+    def _pods_of(self, uid: str) -> list[Object]:
+        owners = {uid, *(_uid(replica_set) for replica_set in self._owned("ReplicaSet", "apps/v1", {uid}))}
+        return self._owned("Pod", "v1", owners)
+
+    def _owned(self, kind: str, version: str, owners: set[str]) -> list[Object]:
+        objects = self.api.object_metadata(kind_path(version, kind, self.namespace))
+        return [
+            metadata
+            for metadata in objects
+            if {owner["uid"] for owner in metadata["metadata"].get("ownerReferences") or []} & owners
+        ]
+
+    def wait_until_ready(self, watcher: Watcher, timeout: float, on_message: Callable[[str], None]) -> None:
+        """Wait until the dev workload's pod is ready; raises as soon as the cluster shows that it won't be."""
+        deadline = Deadline(timeout)
+        message = ""
+        while True:
+            snapshot = watcher.latest
+            status = workload_status("Deployment", dev_workload_name(self.name), snapshot) if snapshot else None
+            if status is not None and _is_ready(status):
+                return
+            if status is not None and status.message != message:
+                message = status.message
+                on_message(message)
+            if deadline.has_passed:
+                message = f"is not ready after {timeout:.0f} s: {message}"
+                raise DevWorkloadFailed(
+                    Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
+                )
+            time.sleep(_POLL_INTERVAL_S)
+
+    # the lease
+
+    def renew_lease(self, holder: Holder) -> None:
+        self._annotate(lease_text(holder, self.api.server_time))
+
+    def release_lease(self) -> None:
+        self._annotate(None)
+
+    def _annotate(self, lease: str | None) -> None:
+        path = self._path("Deployment", dev_workload_name(self.name))
+        self.api.patch(path, {"metadata": {"annotations": {LEASE_ANNOTATION: lease}}})
+
+    # restoring
+
+    def restore(self, *, volumes: bool) -> bool:
+        """Delete the dev workload and start the original's pods; returns whether there was a dev workload."""
+        dev_workload = self.dev_workload()
+        original = recorded_original(dev_workload) if dev_workload is not None else None
+        if dev_workload is not None and original is not None:
+            self._stop(dev_workload)
+            if original.replicas and self._get(original.kind, original.name) is not None:
+                path = self._path(original.kind, original.name)
+                self.api.patch(path, replicas_patch(original.kind, original.replicas))
+                remove_scaling_owner(self.api, path)
+        if dev_workload is not None:
+            self.api.delete(self._path("Deployment", dev_workload_name(self.name)))
+        if volumes:
+            self.api.delete(self._path(CLAIM, sync_volume_name(self.name)))
+        return dev_workload is not None
+
+    def _stop(self, dev_workload: Object) -> None:
+        if read_replicas(dev_workload):
+            path = self._path("Deployment", dev_workload["metadata"]["name"])
+            self.api.patch(path, replicas_patch("Deployment", 0))
+        self._wait_until_ended(dev_workload["metadata"]["uid"], "its development container", "has")
+
+
+def _is_ready(status: ServiceStatus) -> bool:
+    if status.state is WorkloadState.FAILED and status.cause is not None:
+        raise DevWorkloadFailed(status.cause)
+    return status.state is WorkloadState.READY
+
+
+def _uid(metadata: Object) -> str:
+    return str(metadata["metadata"]["uid"])
