@@ -1,5 +1,5 @@
-"""The one reader of clusters outside Pulumi.
+"""Reading and changing a cluster without Pulumi: the kubeconfig, the API, the status of workloads, their failures.
 
-Owns what is asked of a cluster, or of the kubeconfig that names one.
-Must not know Compose: it is given names and labels.
+Owns every request to an API server.
+Must not know the rules of Compose: names and labels come in.
 """

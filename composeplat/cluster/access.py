@@ -1,6 +1,6 @@
-"""How an API server is reached: its address, what is trusted, through which proxy, and who asks.
+"""How to reach an API server, as data: its address, the trusted authority, the proxy and the credentials.
 
-Apart from what connects, as whoever only reads a kubeconfig needs no TLS.
+Apart from the connection, so that reading a kubeconfig loads no TLS.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from composeplat.system.proxies import Proxy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How a server is reached; its authority is named by a file, or given as text."""
+    """How to reach a server; its authority is a file, or text."""
 
     host: str
     port: int
     credentials: CredentialSource = field(default_factory=static_credentials, repr=False, compare=False)
     authority: str = ""
-    """The certificate that signed the server's; none means what the machine trusts."""
+    """The certificate that signed the server's; empty means the authorities that the machine trusts."""
     authority_data: str = ""
     verify: bool = True
     server_name: str = ""
-    """The name in the server's certificate, where that is not the host."""
+    """The name in the server's certificate, if that is not the host."""
     plain: bool = False
     prefix: str = ""
     proxy: Proxy | None = None

@@ -1,9 +1,9 @@
-"""Speak with a Kubernetes API server: get, list, apply, delete, watch.
+"""A client of the Kubernetes API: get, list, apply, patch, delete, watch.
 
-Owns what is asked again: over a new connection, with a renewed credential, or when a busy server has had its time; and
-one exception for every way it can fail.
+Owns which requests are retried: over a new connection, with a renewed credential, or after the pause that a busy
+server asks for; and the one exception for every failure.
 Must not know any kind of object: paths and manifests come in, plain values go out.
-It is written on the standard library: the official client takes half a second and 40 MB to import.
+It uses the standard library only: the official client takes half a second and 40 MB to import.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 from composeplat.cluster.access import Access
-from composeplat.cluster.connection import Connector, keep_alive, unreachable
+from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive
 from composeplat.cluster.credentials import Credential
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
 
 logger = logging.getLogger(__name__)
 
 _FIELD_MANAGER = "composeplat"
-_TIMEOUT = 15.0
-#: So often a request is made that may be made again, where connections break.
-_TRIES = 5
-_FIRST_PAUSE = 0.1
-#: For so long a server is asked again that says it is too busy.
-_PATIENCE = 30.0
-_LONGEST_PAUSE = 10.0
-#: So much of an answer is quoted that is not an API server's.
-_MAX_QUOTED = 60
+_TIMEOUT_S = 15.0
+#: For a request that may be repeated, over connections that break.
+_MAX_ATTEMPTS = 5
+_FIRST_PAUSE_S = 0.1
+#: For how long a request to a busy server is retried.
+_BUSY_TIMEOUT_S = 30.0
+_MAX_PAUSE_S = 10.0
+#: For a response that is not an API server's.
+_MAX_QUOTED_CHARS = 60
 _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
-#: Kind -> its plural, as paths have it.
+#: Kind -> its plural, as in paths.
 PLURALS = {
     "ConfigMap": "configmaps",
     "DaemonSet": "daemonsets",
@@ -66,7 +66,7 @@ PLURALS = {
 
 
 class ApiError(ComposeplatError):
-    """The API server refused, or could not be reached (status 0)."""
+    """The API server refused a request, or could not be reached (status 0)."""
 
     def __init__(self, status: int, message: str, hint: str = "") -> None:
         super().__init__(message, hint)
@@ -76,7 +76,7 @@ class ApiError(ComposeplatError):
 
 
 def object_path(manifest: dict[str, Any]) -> str:
-    """The path of an object by its manifest."""
+    """Return the path of an object, by its manifest."""
     metadata = manifest["metadata"]
     return f"{kind_path(manifest['apiVersion'], manifest['kind'], metadata.get('namespace', ''))}/{metadata['name']}"
 
@@ -88,9 +88,9 @@ def kind_path(api_version: str, kind: str, namespace: str = "") -> str:
 
 
 class Api:
-    """One connection, opened when first used and again after a failure; not to be shared between threads.
+    """A client with one connection, opened on first use and again after a failure; not to be shared between threads.
 
-    To be used in a ``with`` block, or closed.
+    Use it in a ``with`` block, or close it.
     """
 
     def __init__(self, access: Access) -> None:
@@ -98,10 +98,10 @@ class Api:
         self._connector = Connector(access)
         self._connection: http.client.HTTPConnection | None = None
         self._identity: Hashable = None
-        """Whom the connection was made for."""
+        """The identity that the connection was opened with."""
         self._has_answered = False
         self._dated = "", 0.0
-        """The last answer's date, and when it came by the clock of this machine."""
+        """The date of the last response, and when it arrived by the clock of this machine."""
 
     def __enter__(self) -> Self:
         return self
@@ -116,7 +116,7 @@ class Api:
 
     @property
     def server_time(self) -> float:
-        """Seconds since 1970 by the server's clock, as its last answer had it: those of two machines may differ."""
+        """Seconds since 1970 by the server's clock, by its last response: the clocks of two machines may differ."""
         date, received = self._dated
         try:
             return parsedate_to_datetime(date).timestamp() + time.time() - received
@@ -127,7 +127,7 @@ class Api:
         return self._call("GET", path)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """The same; none where there is no such object."""
+        """Get an object; None if there is none."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -139,12 +139,12 @@ class Api:
         return self._items(self.get(path))
 
     def object_metadata(self, path: str) -> list[dict[str, Any]]:
-        """The metadata of every object of a list, without the rest."""
+        """List objects with their metadata only."""
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
         return self._items(self._decoded(self._answer("GET", path, None, "", accept)))
 
     def apply(self, manifest: dict[str, Any], *, force: bool = True, dry_run: bool = False) -> dict[str, Any]:
-        """Server-side apply: make the object what the manifest says, and leave what it does not speak of."""
+        """Apply a manifest on the server: set its fields, and leave all others."""
         path = f"{object_path(manifest)}?fieldManager={_FIELD_MANAGER}&force={str(force).lower()}"
         path += "&dryRun=All" if dry_run else ""
         return self._call("PATCH", path, manifest, "application/apply-patch+yaml")
@@ -165,24 +165,24 @@ class Api:
                 raise
 
     def text(self, path: str) -> str:
-        """A body that is not JSON, such as ``/readyz`` or a log."""
+        """Get a body that is not JSON, such as ``/readyz`` or a log."""
         return self._answer("GET", path, None, "").decode("utf-8", "replace")
 
     def lines(self, path: str) -> Generator[str, None, None]:
-        """The lines of a body that goes on until its other end has no more, such as a log that is followed."""
-        for line in self._stream(path, "*/*", timeout=_TIMEOUT, is_endless=True):
+        """Yield the lines of a body without an end, such as a followed log."""
+        for line in self._stream(path, "*/*", timeout=_TIMEOUT_S, is_endless=True):
             yield line.decode("utf-8", "replace").rstrip("\n")
 
     def watch(self, path: str, version: str, *, seconds: int = 60) -> Iterator[dict[str, Any]]:
-        """Events after a resource version, until the server ends the watch."""
+        """Yield the events after a resource version, until the server ends the watch."""
         query = f"?watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
-        for line in self._stream(path + query, "application/json", timeout=seconds + _TIMEOUT):
+        for line in self._stream(path + query, "application/json", timeout=seconds + _TIMEOUT_S):
             yield self._decoded(line)
 
     def _stream(
         self, path: str, accept: str, *, timeout: float, is_endless: bool = False
     ) -> Generator[bytes, None, None]:
-        """The lines of an answer, over a connection of its own."""
+        """Yield the lines of a response, over a connection of its own."""
         for may_renew in (True, False):
             credential = self._current()
             connection = self._connect(credential, timeout)
@@ -200,7 +200,7 @@ class Api:
                     keep_alive(sock)
                 yield from iter(answer.readline, b"")
             except (OSError, http.client.HTTPException) as error:
-                raise ApiError(0, unreachable(self.access, error, _TIMEOUT), _proxy_hint(error)) from error
+                raise self._unreachable(error) from error
             finally:
                 connection.close()
             return
@@ -214,7 +214,7 @@ class Api:
         self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
     ) -> bytes:
         content = None if body is None else json.dumps(body).encode()
-        patient_until = time.monotonic() + _PATIENCE
+        busy_until = time.monotonic() + _BUSY_TIMEOUT_S
         attempt = 0
         may_renew = True
         while True:
@@ -228,19 +228,19 @@ class Api:
                 logger.debug("%s %s: %s", method, path, error)
                 self.close()
                 attempt += 1
-                # A kept connection may have been closed meanwhile: then nothing was done, and one try is owed.
-                if not (kept and attempt == 1) and (attempt == _TRIES or not self._may_ask_again(method, error)):
-                    raise ApiError(0, unreachable(self.access, error, _TIMEOUT), _proxy_hint(error)) from error
+                # A reused connection may have been closed by the server, which has not processed the request then.
+                if not (kept and attempt == 1) and (attempt == _MAX_ATTEMPTS or not self._may_repeat(method, error)):
+                    raise self._unreachable(error) from error
                 if not kept:
-                    time.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
+                    time.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1))
                 continue
             logger.debug("%s %s: %d", method, path, answer.status)
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
-            pause = _pause(answer)
-            if pause and time.monotonic() + pause < patient_until:
+            pause = _requested_pause(answer)
+            if pause and time.monotonic() + pause < busy_until:
                 time.sleep(pause)
-            elif may_renew and _is_own(path, read) and self._may_renew(answer, credential):
+            elif may_renew and _is_from_api_server(path, read) and self._may_renew(answer, credential):
                 may_renew = False
             elif answer.status >= http.client.BAD_REQUEST:
                 raise _refusal(answer.status, read, self.access)
@@ -248,17 +248,17 @@ class Api:
                 return read
 
     def _connection_for(self, credential: Credential) -> tuple[http.client.HTTPConnection, bool]:
-        """Give a connection, and whether it was kept: one that another certificate was shown on is not."""
+        """Return a connection, and whether it was reused: a connection with another client certificate is not."""
         if self._connection is not None and self._identity == credential.identity:
             return self._connection, True
         self.close()
-        self._connection, self._identity = self._connect(credential, _TIMEOUT), credential.identity
+        self._connection, self._identity = self._connect(credential, _TIMEOUT_S), credential.identity
         return self._connection, False
 
-    def _may_ask_again(self, method: str, error: Exception) -> bool:
-        """Say whether a request whose answer was lost may be made again: then it changes nothing the second time."""
+    def _may_repeat(self, method: str, error: Exception) -> bool:
+        """Say whether a request without a response may be repeated: only one that changes nothing the second time."""
         if isinstance(error, ConnectionRefusedError):
-            # A server that was there a moment ago is starting again; another was never there.
+            # A server that has answered before is restarting; another does not exist.
             return self._has_answered
         is_broken = isinstance(error, ConnectionError | http.client.HTTPException | ssl.SSLEOFError)
         return is_broken and method != "POST"
@@ -270,7 +270,7 @@ class Api:
             raise ApiError(http.client.UNAUTHORIZED, str(error), error.hint) from error
 
     def _may_renew(self, answer: http.client.HTTPResponse, credential: Credential) -> bool:
-        """Say whether a credential was refused, and there is another one now."""
+        """Say whether the server refused a credential, and there is another now."""
         return answer.status == http.client.UNAUTHORIZED and self.access.credentials.replace(credential)
 
     def _connect(self, credential: Credential, timeout: float) -> http.client.HTTPConnection:
@@ -280,32 +280,35 @@ class Api:
             raise ApiError(0, str(error), error.hint) from error
 
     def _decoded(self, body: bytes) -> dict[str, Any]:
-        """Read an object; what is none comes from something that stands before the API server, or in its place."""
+        """Decode an object; any other body is from something in front of the API server, or in its place."""
         try:
             answer = json.loads(body)
         except ValueError as error:
-            raise self._is_no_api(body) from error
+            raise self._not_an_api_server(body) from error
         if not isinstance(answer, dict):
-            raise self._is_no_api(body)
+            raise self._not_an_api_server(body)
         return answer
 
     def _items(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
         items = answer.get("items") or []
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise self._is_no_api(json.dumps(answer).encode())
+            raise self._not_an_api_server(json.dumps(answer).encode())
         return items
 
-    def _is_no_api(self, body: bytes) -> ApiError:
-        begin = " ".join(body[:_MAX_QUOTED].decode("utf-8", "replace").split())
+    def _unreachable(self, error: Exception) -> ApiError:
+        return ApiError(0, describe_connection_error(self.access, error, _TIMEOUT_S), _proxy_hint(error))
+
+    def _not_an_api_server(self, body: bytes) -> ApiError:
+        start = " ".join(body[:_MAX_QUOTED_CHARS].decode("utf-8", "replace").split())
         return ApiError(
             0,
-            f"what answers at {self.access.address} is not an API server: it answered '{printable(begin)}…'",
-            "look at the server in the kubeconfig; a proxy or a login page may stand before it",
+            f"the server at {self.access.address} is not an API server: it answered '{printable(start)}…'",
+            "check the server in the kubeconfig; a proxy or a login page may be in front of it",
         )
 
 
-def _is_own(path: str, body: bytes) -> bool:
-    """Say whether an answer is the API server's, and not that of a service which it was asked to speak with."""
+def _is_from_api_server(path: str, body: bytes) -> bool:
+    """Say whether a response is the API server's own, and not proxied from a service."""
     return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
 
 
@@ -327,15 +330,15 @@ def _refusal(status: int, body: bytes, access: Access) -> ApiError:
     return ApiError(status, message or f"the API server answered {status}")
 
 
-def _pause(answer: http.client.HTTPResponse) -> float:
-    """For how long a busy server wants to be left alone; 0 where it does not say so."""
+def _requested_pause(answer: http.client.HTTPResponse) -> float:
+    """Return the pause that a busy server asks for, in seconds; 0 without one."""
     wanted = answer.headers.get("Retry-After", "")
     if answer.status not in _BUSY or not wanted.isdigit():
         return 0.0
-    return min(max(float(wanted), _FIRST_PAUSE), _LONGEST_PAUSE)
+    return min(max(float(wanted), _FIRST_PAUSE_S), _MAX_PAUSE_S)
 
 
 def _proxy_hint(error: Exception) -> str:
-    """What to do where a proxy wants to know who asks: the library has its answer in words alone."""
+    """Return the fix if a proxy requires a login; the library gives its response as text only."""
     wants_login = f"{http.client.PROXY_AUTHENTICATION_REQUIRED:d}" in str(error) and "Tunnel" in str(error)
     return "put user and password into the proxy's URL: http://user:password@host:port" if wants_login else ""

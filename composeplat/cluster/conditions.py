@@ -1,10 +1,10 @@
-"""Judge how a workload stands: absent, waiting, started, ready, completed or failed.
+"""The status of a workload: absent, waiting, started, ready, completed or failed.
 
-Pure: a snapshot of the cluster comes in, a standing goes out.
-Owns what counts as ready, and when a condition of ``depends_on`` is met.
+Owns when a workload counts as ready.
+Must not know the API: a snapshot comes in, a status goes out, so that every state of a cluster can be tested as data.
 
-Only pods of a workload's present revision are judged: those of the one before may crash as they like.
-A StatefulSet with ``OnDelete`` keeps its pods whatever their revision, so it is judged by all that it has.
+Only pods of the current revision count; a pod of an old revision may crash.
+A StatefulSet with ``OnDelete`` keeps pods of any revision, so all its pods count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class WorkloadState(IntEnum):
     ABSENT = 0
     WAITING = 1
     STARTED = 2
-    """A pod of it runs."""
+    """A pod runs, and is not ready yet."""
     READY = 3
     COMPLETED = 4
     FAILED = 5
@@ -55,31 +55,31 @@ class ServiceStatus:
     cause: Cause | None = None
     pods: tuple[str, ...] = ()
     retry: Cause | None = None
-    """Why the last try failed of a Job that tries again."""
+    """Why the last try of a Job failed that tries again."""
     outdated: tuple[str, ...] = ()
-    """The pods that keep the revision before until someone deletes them."""
+    """The pods that keep an old revision until someone deletes them."""
     waits_for_outdated: bool = False
-    """Only such pods are not ready: no deploy can change that."""
+    """Only outdated pods are not ready, which no deploy can change."""
 
     @property
     def is_done(self) -> bool:
-        """Say whether a deploy has nothing to wait for any more."""
+        """Say whether a deploy can stop waiting."""
         return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
 
 
 def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
-        return ServiceStatus(state=WorkloadState.ABSENT, message="is not there yet")
+        return ServiceStatus(state=WorkloadState.ABSENT, message="does not exist yet")
     status = workload.get("status", {})
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0) and kind != "Job":
-        return ServiceStatus(state=WorkloadState.WAITING, message="is being taken up")
+        return ServiceStatus(state=WorkloadState.WAITING, message="is being updated")
     if kind == "Job":
         return _job(workload, snapshot)
-    present = _present_pods(kind, workload, snapshot)
+    present = _current_pods(kind, workload, snapshot)
     held = _held_pods(workload, present, snapshot)
-    standing = _steady(kind, workload, [*present, *held], len(held), snapshot)
-    return _with_outdated(standing, present, held) if held else standing
+    found = _long_running(kind, workload, [*present, *held], len(held), snapshot)
+    return _with_outdated(found, present, held) if held else found
 
 
 def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
@@ -103,11 +103,11 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     if any(is_running(pod) for pod in pods):
         message = f"is running; {retry.message}" if retry else "is running"
         return ServiceStatus(state=WorkloadState.STARTED, message=message, wanted=1, pods=names, retry=retry)
-    message = _waiting(alive, snapshot) or (retry.message if retry else "")
+    message = _waiting_reason(alive, snapshot) or (retry.message if retry else "")
     return ServiceStatus(state=WorkloadState.WAITING, message=message, wanted=1, pods=names, retry=retry)
 
 
-def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
+def _long_running(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
     wanted = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
     ready = sum(is_ready(pod) for pod in pods)
@@ -115,7 +115,7 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
     updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
     if wanted == 0:
-        return ServiceStatus(state=WorkloadState.READY, message="is scaled to nothing", pods=names)
+        return ServiceStatus(state=WorkloadState.READY, message="is scaled to 0", pods=names)
     if ready >= wanted and updated >= wanted and (others <= 0 or kind == "StatefulSet"):
         return ServiceStatus(
             state=WorkloadState.READY, message=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names
@@ -126,8 +126,8 @@ def _steady(kind: str, workload: Object, pods: list[Object], held: int, snapshot
         return _failed(cause, ready, wanted, names)
     message = f"{ready}/{wanted} ready"
     if others > 0 and ready >= wanted:
-        message = f"{message}, {others} of before still ending"
-    elif waiting := _waiting(pods, snapshot):
+        message = f"{message}, {others} old pods still ending"
+    elif waiting := _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
     return ServiceStatus(state=state, message=message, ready=ready, wanted=wanted, pods=names)
@@ -139,15 +139,15 @@ def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> Ser
     )
 
 
-def _with_outdated(standing: ServiceStatus, present: list[Object], held: list[Object]) -> ServiceStatus:
-    """How a workload stands that has pods of the revision before, which stay until someone deletes them."""
+def _with_outdated(found: ServiceStatus, present: list[Object], held: list[Object]) -> ServiceStatus:
+    """Add the pods of old revisions, which stay until someone deletes them, to a status."""
     names = pod_names(held)
-    message = f"{standing.message}, {describe_outdated_pods(names)}"
-    cause = standing.cause
+    message = f"{found.message}, {describe_outdated_pods(names)}"
+    cause = found.cause
     if cause is not None and cause.pod in names:
         cause = replace(cause, hint=f"it runs the old revision: kubectl delete pod {cause.pod}")
-    rest = len(present) + len(held) >= standing.wanted and all(is_ready(pod) for pod in present)
-    return replace(standing, message=message, cause=cause, outdated=names, waits_for_outdated=rest)
+    rest = len(present) + len(held) >= found.wanted and all(is_ready(pod) for pod in present)
+    return replace(found, message=message, cause=cause, outdated=names, waits_for_outdated=rest)
 
 
 def describe_outdated_pods(names: Sequence[str]) -> str:
@@ -159,7 +159,7 @@ def describe_outdated_pods(names: Sequence[str]) -> str:
 
 
 def _held_pods(workload: Object, present: list[Object], snapshot: Snapshot) -> list[Object]:
-    """The pods of older revisions that count: those that nothing but their deletion would replace."""
+    """Return the pods of old revisions that nothing replaces until they are deleted."""
     if workload["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
         return []
     return [
@@ -171,8 +171,8 @@ def _alive_pods(snapshot: Snapshot) -> list[Object]:
     return [pod for pod in snapshot.pods if "deletionTimestamp" not in pod["metadata"]]
 
 
-def _present_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:
-    """The pods of the revision that is wanted now; those that are going away don't count."""
+def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Object]:
+    """Return the pods of the current revision, without those that are being deleted."""
     uid = workload["metadata"]["uid"]
     alive = _alive_pods(snapshot)
     if kind == "StatefulSet":
@@ -181,9 +181,9 @@ def _present_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
         return [p for p in alive if owner_uid(p) == uid and p["metadata"].get("labels", {}).get(label) == revision]
     revision = workload["metadata"].get("annotations", {}).get(_REVISION)
     present = {
-        one["metadata"]["uid"]
-        for one in snapshot.replica_sets
-        if owner_uid(one) == uid and one["metadata"].get("annotations", {}).get(_REVISION) == revision
+        replica_set["metadata"]["uid"]
+        for replica_set in snapshot.replica_sets
+        if owner_uid(replica_set) == uid and replica_set["metadata"].get("annotations", {}).get(_REVISION) == revision
     }
     return [pod for pod in alive if owner_uid(pod) in present]
 
@@ -191,8 +191,8 @@ def _present_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
 _REVISION = "deployment.kubernetes.io/revision"
 
 
-def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
-    """What the first pod that is not ready is waiting for, in a few message."""
+def _waiting_reason(pods: list[Object], snapshot: Snapshot) -> str:
+    """Return what the first pod that is not ready waits for, as a short phrase."""
     for pod in pods:
         if is_ready(pod):
             continue
@@ -202,13 +202,15 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
                 pulling = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Pulling"]
                 return "pulling its image" if pulling else "creating its container"
             if reason:
-                return _WORDS.get(reason, str(reason))
+                return _REASONS.get(reason, str(reason))
         unhealthy = probe_failures(pod, snapshot)
         if unhealthy:
             return f"health check failed {format_times(event_count(unhealthy))}"
         refusal = scheduling_failure(pod)
         if refusal is not None:
-            coming = "room is being made for it" if is_node_coming(pod, snapshot) else shorten(refusal, _SHORT)
+            coming = (
+                "a node is being prepared" if is_node_coming(pod, snapshot) else shorten(refusal, _MAX_REFUSAL_CHARS)
+            )
             return f"no node can run it yet: {coming}"
         if any("running" in c.get("state", {}) for c in container_statuses(pod)):
             return "started, not ready yet"
@@ -216,10 +218,10 @@ def _waiting(pods: list[Object], snapshot: Snapshot) -> str:
     return ""
 
 
-_SHORT = 160
-_WORDS = {
+_MAX_REFUSAL_CHARS = 160
+_REASONS = {
     "ErrImagePull": "its image could not be pulled yet",
     "ImagePullBackOff": "its image could not be pulled yet",
-    "CrashLoopBackOff": "it crashed, and is started again",
+    "CrashLoopBackOff": "it crashed, and is being restarted",
     "PodInitializing": "creating its pod",
 }

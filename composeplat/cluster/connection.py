@@ -1,7 +1,7 @@
 """Connections to an API server: TLS, the client's certificate, and the tunnel through a proxy.
 
-Owns how a connection is made, and what is said where that fails.
-Must not know what is asked over it.
+Owns how a connection is opened, and the message if that fails.
+Must not know the requests that use it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from composeplat.diagnostics import MissingPiece
 
 
 class Connector:
-    """Makes connections to one server; what TLS needs is read again when the client's certificate has changed."""
+    """Opens connections to one server; certificates are read again when the client's has changed."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -28,7 +28,7 @@ class Connector:
         self._identity: Hashable = None
 
     def connect(self, credential: Credential, *, timeout: float) -> http.client.HTTPConnection:
-        """Give a connection that opens when it is first used."""
+        """Return a connection that opens on first use."""
         access, proxy = self.access, self.access.proxy
         host, port = (proxy.host, proxy.port) if proxy else (access.host, access.port)
         connection: http.client.HTTPConnection
@@ -36,7 +36,7 @@ class Connector:
             connection = http.client.HTTPConnection(host, port, timeout=timeout)
         else:
             name = access.server_name or access.host
-            connection = _Secure(host, port, name, self._tls(credential), timeout)
+            connection = _TlsConnection(host, port, name, self._tls(credential), timeout)
         if proxy:
             headers = {"Host": f"{access.host}:{access.port}"}
             if proxy.authorization:
@@ -49,7 +49,7 @@ class Connector:
             try:
                 self._context = _make_tls(self.access, credential)
             except MissingPiece:
-                # Certificate and key are two files: one may have been renewed, and the other be about to be.
+                # Certificate and key are two files: one may be renewed already, and the other not yet.
                 if self._context is None:
                     raise
             else:
@@ -57,8 +57,8 @@ class Connector:
         return self._context
 
 
-class _Secure(http.client.HTTPSConnection):
-    """A connection to a server whose certificate may be for another name than its address, or behind a proxy."""
+class _TlsConnection(http.client.HTTPSConnection):
+    """A connection to a server that may be behind a proxy, with a certificate for another name than its address."""
 
     def __init__(self, host: str, port: int, name: str, context: ssl.SSLContext, timeout: float) -> None:
         super().__init__(host, port, timeout=timeout, context=context)
@@ -86,7 +86,7 @@ def _make_tls(access: Access, credential: Credential) -> ssl.SSLContext:
 
 @contextlib.contextmanager
 def _certificate_files(credential: Credential) -> Iterator[tuple[str, str]]:
-    """The paths of the client's certificate and key: the library reads them from files alone."""
+    """Yield the paths of the client's certificate and key: the library reads them from files only."""
     if not credential.certificate_data:
         yield credential.certificate, credential.key
         return
@@ -99,7 +99,7 @@ def _certificate_files(credential: Credential) -> Iterator[tuple[str, str]]:
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """Let the system find out that a connection is dead: nothing may be said on it for hours."""
+    """Let the system detect a dead connection: it may be silent for hours."""
     sock.settimeout(None)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
@@ -107,10 +107,10 @@ def keep_alive(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def unreachable(access: Access, error: Exception, timeout: float) -> str:
-    """Say why a server can't be reached, and through which proxy that was tried."""
+def describe_connection_error(access: Access, error: Exception, timeout: float) -> str:
+    """Return the message for a server that can't be reached, with the proxy if there is one."""
     through = f" through the proxy {access.proxy.address}" if access.proxy else ""
     if isinstance(error, TimeoutError):
-        return f"the API server at {access.address} does not answer{through}: nothing came within {timeout:.0f} s"
+        return f"the API server at {access.address} does not answer{through}: no data within {timeout:.0f} s"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"the API server at {access.address} can't be reached{through}: {reason.lower()}"

@@ -1,6 +1,6 @@
 """Credentials for an API server: cached until shortly before they end, and renewed after the server refused them.
 
-Owns when a credential is renewed. All threads and connections of a process share one source, so that a plugin is run
+Owns when a credential is renewed. All threads and connections of a process share one source, so that a plugin runs
 once for all of them.
 Must not know where a credential comes from, nor open a connection.
 """
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 
-#: A credential is renewed before its end by this part of its life, and by so many seconds at most.
+#: A credential is renewed before it expires: by this part of its lifetime, and by so many seconds at most.
 _MARGIN = 0.2
 _MAX_MARGIN_S = 30.0
-#: A credential that ends as soon as it comes, by this machine's clock, is used for so long all the same.
+#: For a credential that has expired already, by this machine's clock.
 _MIN_CACHED_S = 1.0
-#: A source that has failed is not asked again for so long: many threads ask at once.
+#: A source that failed is left alone for so long, as many threads ask it at the same time.
 _RETRY_AFTER_S = 2.0
 
 
@@ -36,7 +36,7 @@ class Credential:
     certificate_data: str = field(default="", repr=False)
     key_data: str = field(default="", repr=False)
     version: Hashable = None
-    """Differs when the files that are named have changed."""
+    """Changes with the files that are named."""
     expires: float = field(default=math.inf, compare=False)
     """Seconds since 1970."""
 
@@ -49,14 +49,14 @@ class Credential:
 
     @property
     def identity(self) -> Hashable:
-        """What a TLS connection is made with: another one needs another connection."""
+        """The part that a TLS connection is opened with: another identity needs another connection."""
         return self.certificate, self.key, self.certificate_data, self.key_data, self.version
 
 
 class CredentialSource:
     """One user's credentials, for all threads of a process.
 
-    ``load`` gives a new credential; ``version`` tells cheaply whether what it reads has changed.
+    ``load`` returns a new credential; ``version`` shows cheaply whether its files have changed.
     """
 
     def __init__(self, load: Callable[[], Credential], version: Callable[[], Hashable] = lambda: None) -> None:
@@ -70,7 +70,7 @@ class CredentialSource:
         self._failure: ComposeplatError | None = None
 
     def current(self) -> Credential:
-        """Give a credential that has not ended; raises where none can be had."""
+        """Return a credential that has not expired; raises if there is none."""
         with self._lock:
             if self._cached is None or time.monotonic() >= self._renew_at or self._version() != self._read:
                 self._renew()
@@ -79,7 +79,7 @@ class CredentialSource:
             return self._cached
 
     def replace(self, refused: Credential) -> bool:
-        """Renew a credential that the server refused; says whether :meth:`current` is worth another try."""
+        """Renew a credential that the server refused; returns whether there is another now."""
         with self._lock:
             if self._cached is refused:
                 self._cached, self._failed_at = None, -math.inf
@@ -87,7 +87,7 @@ class CredentialSource:
             return self._cached != refused
 
     def _renew(self) -> None:
-        """Ask the source; one that fails leaves the cached credential until that ends."""
+        """Load a new credential; if that fails, the cached one is kept until it expires."""
         if time.monotonic() - self._failed_at < _RETRY_AFTER_S:
             return
         self._read = self._version()
@@ -104,11 +104,11 @@ class CredentialSource:
 
 def _checked(credential: Credential) -> Credential:
     if not (credential.token.isascii() and credential.token.isprintable()):
-        raise MissingPiece("the token that the kubeconfig leads to has characters that no HTTP header takes")
+        raise MissingPiece("the token that the kubeconfig leads to has characters that are invalid in an HTTP header")
     return credential
 
 
 def static_credentials(credential: Credential | None = None) -> CredentialSource:
-    """Give the source of a credential that never changes; without one, nobody in particular asks."""
+    """Return the source of a credential that never changes; anonymous without one."""
     unchanging = credential or Credential()
     return CredentialSource(lambda: unchanging)

@@ -1,6 +1,7 @@
-"""Where an environment answers, as the cluster has it: what was deployed counts, not what would be now.
+"""The addresses of an environment, as deployed.
 
-Owns reading addresses out of Ingresses and HTTPRoutes.
+Owns how addresses are read from Ingresses and HTTPRoutes.
+Must not know the definition: it may have changed since the deploy.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Address:
     endpoint: str
     url: str
     service: str
-    """The name of the cluster service that is led to."""
+    """The name of the cluster service that it routes to."""
     port: int
 
 
@@ -32,19 +33,19 @@ def find_addresses(api: Api, namespace: str, environment: str) -> list[Address]:
     try:
         found += api.items(kind_path(*ROUTE, namespace) + selector)
     except ApiError as error:
-        # A cluster without the Gateway API has none, nor has one whose user may not see them.
+        # A cluster without the Gateway API has no routes, and not every user may list them.
         if error.status not in (http.client.NOT_FOUND, http.client.FORBIDDEN):
             raise
     return read_addresses(found)
 
 
 def read_addresses(objects: Iterable[Object]) -> list[Address]:
-    """The addresses of Ingresses and HTTPRoutes, by name, shorter paths first."""
-    found = [one for item in objects for one in _of(item)]
-    return sorted(dict.fromkeys(found), key=lambda one: (one.endpoint, one.url, one.service, one.port))
+    """Read the addresses of Ingresses and HTTPRoutes, sorted by name and path."""
+    found = dict.fromkeys(address for item in objects for address in _addresses_of(item))
+    return sorted(found, key=lambda address: (address.endpoint, address.url, address.service, address.port))
 
 
-def _of(item: Object) -> Iterable[Address]:
+def _addresses_of(item: Object) -> Iterable[Address]:
     name, spec = str(item["metadata"]["name"]), item.get("spec") or {}
     for rule in spec.get("rules") or []:
         if "host" in rule:

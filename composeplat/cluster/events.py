@@ -1,6 +1,7 @@
-"""What a cluster has said of an environment's objects, oldest first. Pure: events come in.
+"""The events of an environment, oldest first.
 
-Owns which events are an environment's: the objects that they are about may be gone, and only their names are left.
+Owns which events belong to an environment: their objects may be gone, so that only their names are left.
+Must not know the API: events come in.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ def read_events(
     """The events of these services, oldest first; ``others`` has further objects and whose they are."""
     patterns = [(service.name, _pattern(service)) for service in services]
     found = [
-        _happening(event, owner) for event in events if (owner := _owner(_about(event), patterns, others)) is not None
+        _environment_event(event, owner)
+        for event in events
+        if (owner := _owner(_about(event), patterns, others)) is not None
     ]
-    return sorted(found, key=lambda one: one.moment)
+    return sorted(found, key=lambda event: event.moment)
 
 
 def _pattern(service: ServiceQuery) -> re.Pattern[str]:
@@ -68,7 +71,7 @@ def _about(event: Object) -> str:
     return f"{involved.get('kind', '')}/{involved.get('name', '')}"
 
 
-def _happening(event: Object, service: str) -> EnvironmentEvent:
+def _environment_event(event: Object, service: str) -> EnvironmentEvent:
     series = event.get("series") or {}
     return EnvironmentEvent(
         moment=event_time(event),

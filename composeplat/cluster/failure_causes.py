@@ -1,8 +1,8 @@
-"""Why a workload fails where waiting does not help, and the message for it.
+"""Why a workload fails in a way that waiting does not cure, and the message for it.
 
-Pure: objects of a snapshot come in, a cause goes out, or none.
-Must not know Compose files; a cause names the part of a service that it originates in, and others find its place.
-What the tries of a Job say is :mod:`~composeplat.cluster.jobs`'.
+Owns which conditions of pods are failures, and after how long.
+Must not know Compose files: a cause names the part of the service that it originates in, and others find its place.
+The tries of Jobs are apart, in :mod:`~composeplat.cluster.jobs`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from composeplat.cluster.snapshot import (
 )
 from composeplat.codes import CauseCode
 
-#: How long a container's making may fail before it is one: a Secret may come a moment after the pod.
+#: For how long a container may not be created: its Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
-#: So long a namespace may be without its service account: a controller makes it, which may just be starting again.
+#: For how long a namespace may have no service account: the controller that creates it may be restarting.
 UNSERVED_FOR = 30.0
-#: How long a claim may fail to be provisioned.
+#: For how long a claim may not be provisioned.
 UNBOUND_FOR = 8.0
 _KILLED = 137
 _NOT_FOUND = 127
@@ -43,27 +43,27 @@ class Cause:
     code: CauseCode
     message: str
     origin: tuple[str, ...] = ()
-    """The part of the service to look at, such as ``("image",)``."""
+    """The key of the service that is responsible, such as ``("image",)``."""
     hint: str = ""
     pod: str = ""
     container: str = ""
     previous: bool = False
-    """The lines to show are those of the container that ended, not of the one that runs now."""
+    """The log lines are those of the container's previous run."""
     logs: bool = False
-    """There may be lines to show: those of the container named."""
+    """The log of the container may show why."""
     lines: tuple[str, ...] = ()
-    """The lines to show, where they are known already."""
+    """The log lines, if they are known already."""
     exit_status: int | None = None
     has_subject: bool = False
-    """The message is a sentence of its own, as "its health check failed" is; else the service is its subject."""
+    """The message has a subject of its own, as "its health check failed" has; else the service is its subject."""
 
     @property
     def clause(self) -> str:
-        """The cause behind a service's name: ``db, which crashes with exit status 1``."""
+        """The cause as a clause after a service's name: ``db, which crashes with exit status 1``."""
         return f"which {self._predicate}"
 
     def sentence(self, subject: str) -> str:
-        """The cause as a sentence about something else than a service."""
+        """Return the cause as a sentence about another subject than the service."""
         return f"{subject} {self._predicate}"
 
     @property
@@ -114,13 +114,13 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
 def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> Cause:
     low = text.lower()
     if reason == "InvalidImageName":
-        why, hint = "that is no image's name", "correct the name"
+        why, hint = "the name is invalid", "correct the name"
     elif re.search(r"not found|manifest unknown|does not exist|name unknown|name_unknown", low):
         why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
     elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
         why, hint = "the registry denied access", "give the cluster the registry's credentials"
     elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
-        why, hint = "its registry can't be reached from the cluster", "see whether the registry runs, and its name"
+        why, hint = "its registry can't be reached from the cluster", "check that the registry runs, and its name"
     else:
         why, hint = shorten(text), ""
     return Cause(
@@ -135,7 +135,7 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
 
 
 def _pull_message(pod: Object, snapshot: Snapshot) -> str:
-    """The kubelet's own words, which are in an event: the pod says only that it is backing off."""
+    """Return the kubelet's message, which is in an event: the pod only says that it is backing off."""
     failed = [e for e in snapshot.events_of(pod["metadata"]["uid"]) if e.get("reason") == "Failed"]
     pulled = [str(e.get("message", "")) for e in failed if "pull" in str(e.get("message", "")).lower()]
     return max(pulled, key=len, default="")
@@ -166,9 +166,9 @@ def describe_termination(end: Object, verb: str, code: CauseCode) -> Cause:
         message, origin, hint = "was killed: out of memory", ("mem_limit",), "raise its memory limit"
     elif end.get("reason") == "StartError":
         message = f"can't be started: {shorten(str(end.get('message', '')))}"
-        hint = "see whether the image has that program"
+        hint = "check that the image has that program"
     elif status == _NOT_FOUND:
-        hint = "the program it is to run was not found"
+        hint = "the program to run was not found"
     elif status == _KILLED:
         hint = "killed, by its liveness check or probably out of memory"
     return Cause(
@@ -180,14 +180,14 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
     origin: tuple[str, ...] = ()
     hint = ""
     if re.search(r"node affinity|node selector", message):
-        origin, hint = ("x-node-selector",), "label a node so, or change the selector"
+        origin, hint = ("x-node-selector",), "label a node accordingly, or change the selector"
     elif "pod affinity" in message:
-        origin, hint = ("volumes",), "services that share a volume run on one node, and that one has no room"
+        origin, hint = ("volumes",), "services that share a volume run on one node, and that node is full"
     elif re.search(r"Insufficient (cpu|memory)", message):
-        origin, hint = ("resources",), "ask for less, or make room in the cluster"
+        origin, hint = ("resources",), "request less, or add capacity to the cluster"
     elif "persistentvolumeclaim" in message.lower() or "volume" in message.lower():
         origin = ("volumes",)
-    more = f"; the autoscaler adds none: {shorten(refusal)}" if refusal else ""
+    more = f"; the autoscaler adds no node: {shorten(refusal)}" if refusal else ""
     return Cause(
         code=CauseCode.UNSCHEDULABLE,
         message=f"no node can run it: {message}{more}",
@@ -217,9 +217,9 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
         why = str(events[-1].get("message", "")) if events else "the cluster has no default storage class"
         return Cause(
             code=CauseCode.VOLUME_NOT_BOUND,
-            message=f"volume '{metadata['name']}' gets no storage: {shorten(why)}",
+            message=f"volume '{metadata['name']}' is not provisioned: {shorten(why)}",
             origin=("volumes",),
-            hint="name a storage class of the cluster under driver_opts.class",
+            hint="set driver_opts.class to a storage class of the cluster",
             pod=pod["metadata"]["name"],
             has_subject=True,
         )
@@ -227,7 +227,7 @@ def _unbound(pod: Object, snapshot: Snapshot) -> Cause | None:
 
 
 def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
-    """A health check that failed as often in a row as it may: for as long as that takes the pod was never ready."""
+    """Return the cause of a pod whose health check failed as often as it may, and that was never ready."""
     if is_ready(pod):
         return None
     probe = pod["spec"]["containers"][0].get("readinessProbe")
@@ -240,7 +240,7 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
         return None
     text = str(failures[-1].get("message", "")).partition("Readiness probe failed:")[2].strip()
     http = probe.get("httpGet")
-    hint = f"it is asked for on port {http['port']}: is that the one it listens on?" if http else ""
+    hint = f"the check requests port {http['port']}: does the program listen there?" if http else ""
     return Cause(
         code=CauseCode.UNHEALTHY,
         message=f"its health check failed {format_times(event_count(failures))}: {shorten(text) or 'no answer'}",
@@ -253,13 +253,14 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     )
 
 
-# pods that are not made
+# pods that are not created
 
 
 def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | None:
-    """Pods that the API server does not take: a quota, a policy, a webhook."""
+    """Return the cause of pods that the API server refuses: a quota, a policy, a webhook."""
     uid = workload["metadata"]["uid"]
-    owners = {uid, *(one["metadata"]["uid"] for one in snapshot.replica_sets if owner_uid(one) == uid)}
+    replica_sets = (item for item in snapshot.replica_sets if owner_uid(item) == uid)
+    owners = {uid, *(replica_set["metadata"]["uid"] for replica_set in replica_sets)}
     refused = [
         str(event.get("message", ""))
         for event in snapshot.events
@@ -279,13 +280,13 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
         return Cause(
             code=CauseCode.OVER_QUOTA,
             origin=("resources",),
-            hint="ask for less, or raise the quota",
-            message=f"goes beyond the quota '{quota[1]}': asks for {quota[2]}, {quota[3]} of {quota[4]} used",
+            hint="request less, or raise the quota",
+            message=f"exceeds the quota '{quota[1]}': requests {quota[2]}, {quota[3]} of {quota[4]} used",
         )
     return Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {shorten(text)}", has_subject=True)
 
 
-# words
+# texts
 
 
 def format_times(count: int) -> str:

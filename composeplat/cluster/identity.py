@@ -1,24 +1,24 @@
-"""What tells a cluster from every other, and from itself made anew."""
+"""The identity of a cluster: it differs from every other cluster's, and from that of its successor at one address."""
 
 from __future__ import annotations
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError
 
-_NOT_REACHED = (0, 401)
+_UNREACHABLE = (0, 401)
 
 
 def cluster_identity(access: Access) -> str:
-    """Give the number that the cluster's oldest namespace was born with, else the server's address."""
+    """Return the UID of the cluster's namespace kube-system; the server's address if that may not be read."""
     with Api(access) as api:
         try:
             return str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
         except ApiError as error:
-            if error.status in _NOT_REACHED:
+            if error.status in _UNREACHABLE:
                 raise
     return address_identity(access)
 
 
 def address_identity(access: Access) -> str:
-    """What a cluster goes by for those who may not read that namespace."""
+    """Return the identity for a user who may not read that namespace."""
     return access.address.replace("/", "-").replace(":", "-")

@@ -1,6 +1,7 @@
-"""What the tries of a Job say: how the last one ended, how many there were, and whether there is another.
+"""Why a Job failed: how its last try ended, how many tries there were, and whether another follows.
 
-Pure. Apart from :mod:`~composeplat.cluster.failure_causes`, as a Job's failed pods stay, each with its own end and log.
+Must not know the API: objects of a snapshot come in, a cause goes out.
+Apart from :mod:`~composeplat.cluster.failure_causes`, as a Job's failed pods stay, each with its own end and log.
 """
 
 from __future__ import annotations

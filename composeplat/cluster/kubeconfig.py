@@ -1,7 +1,7 @@
-"""Find the cluster that is meant and how it is reached, from the kubeconfig, as kubectl does.
+"""Find the cluster and how to reach it, from the kubeconfig, as kubectl does.
 
-Owns the reading of kubeconfig files: several are laid over one another, the first to say something wins.
-Must not open a connection, nor run a credential plugin: that is done when a connection is wanted.
+Owns how kubeconfig files are read and merged: the first file that sets a value wins.
+Must not open a connection, nor run a credential plugin: both wait until a request is made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or po
 
 @dataclass(slots=True)
 class KubeConfig:
-    """All files as one."""
+    """All kubeconfig files, merged."""
 
     paths: list[Path]
     current: str = ""
@@ -46,7 +46,7 @@ class KubeConfig:
 
 
 def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConfig:
-    """Read ``--kubeconfig``, else ``KUBECONFIG``, else the home folder's; what can't be read is passed over."""
+    """Read ``--kubeconfig``, else ``KUBECONFIG``, else the home folder's; an unreadable file is skipped."""
     config = KubeConfig(paths=[Path(named)] if named else _paths(environment))
     for path in config.paths:
         read = _read(path)
@@ -61,23 +61,23 @@ def read_kubeconfig(environment: Mapping[str, str], named: str = "") -> KubeConf
 
 
 def context_namespace(environment: Mapping[str, str], named: str = "", context: str = "") -> str:
-    """Give the namespace of a context; empty where there is no kubeconfig, context or namespace."""
+    """Return the namespace of a context; empty without a kubeconfig, context or namespace."""
     return read_kubeconfig(environment, named).namespace(context)
 
 
 def find_access(environment: Mapping[str, str], named: str = "", context: str = "") -> Access:
-    """Say how the cluster of a context is reached."""
+    """Return how to reach the cluster of a context."""
     config = read_kubeconfig(environment, named)
     if not config.contexts and _IN_CLUSTER.exists() and environment.get("KUBERNETES_SERVICE_HOST"):
-        return _from_within(environment)
+        return _in_cluster_access(environment)
     chosen = context or config.current
     if not config.contexts:
         places = " or ".join(f"'{path}'" for path in config.paths) or "a kubeconfig"
-        raise MissingPiece(f"no cluster is known: {places} names none", NO_CLUSTER)
+        raise MissingPiece(f"no cluster is configured: {places} names none", NO_CLUSTER)
     if chosen not in config.contexts:
         known = ", ".join(sorted(config.contexts)[:8])
-        what = f"there is no context '{chosen}'" if chosen else "no context is chosen"
-        raise MissingPiece(f"{what} in the kubeconfig; contexts are: {known}", "choose one with --context")
+        problem = f"there is no context '{chosen}'" if chosen else "no context is chosen"
+        raise MissingPiece(f"{problem} in the kubeconfig; contexts are: {known}", "choose one with --context")
     entry = config.contexts[chosen]
     cluster, folder = config.clusters.get(str(entry.get("cluster")), ({}, Path()))
     user, user_folder = config.users.get(str(entry.get("user")), ({}, Path()))
@@ -120,17 +120,17 @@ def _split(server: str, context: str) -> SplitResult:
         _ = parts.port
     except ValueError as error:
         raise MissingPiece(
-            f"the server of the kubeconfig's context '{context}' is no URL: '{server}'", NO_CLUSTER
+            f"the server of the kubeconfig's context '{context}' is not a URL: '{server}'", NO_CLUSTER
         ) from error
     return parts
 
 
-def _from_within(environment: Mapping[str, str]) -> Access:
-    """A pod's own service account, whose token the kubelet renews."""
+def _in_cluster_access(environment: Mapping[str, str]) -> Access:
+    """Return the access of a pod's service account, whose token the kubelet renews."""
     return Access(
         host=environment["KUBERNETES_SERVICE_HOST"],
         port=int(environment.get("KUBERNETES_SERVICE_PORT") or 443),
-        credentials=_of_files(Credential(), str(_IN_CLUSTER / "token")),
+        credentials=_file_source(Credential(), str(_IN_CLUSTER / "token")),
         authority=str(_IN_CLUSTER / "ca.crt"),
     )
 
@@ -148,30 +148,30 @@ def _credentials(
     )
     program = user.get("exec")
     if isinstance(program, dict) and program.get("command"):
-        return _of_plugin(written, program, folder, environment, cluster)
-    return _of_files(written, _placed(user.get("tokenFile"), folder) if not written.token else "")
+        return _plugin_source(written, program, folder, environment, cluster)
+    return _file_source(written, _placed(user.get("tokenFile"), folder) if not written.token else "")
 
 
-def _of_plugin(
+def _plugin_source(
     written: Credential, program: dict[str, Any], folder: Path, environment: Mapping[str, str], cluster: dict[str, Any]
 ) -> CredentialSource:
-    """What a plugin gives goes before what is written beside it."""
-    # Running programs, and reading dates: most users have no plugin.
+    """A plugin's credential takes precedence over those beside it in the kubeconfig."""
+    # Loads subprocess and datetime, and most users have no plugin.
     from composeplat.cluster.plugins import read_plugin  # noqa: PLC0415
 
     plugin = read_plugin(program, folder, environment, cluster)
 
     def load() -> Credential:
-        given = plugin.load()
-        if given.certificate_data or not (written.certificate or written.certificate_data):
-            return given
-        return replace(written, token=given.token, expires=given.expires)
+        credential = plugin.load()
+        if credential.certificate_data or not (written.certificate or written.certificate_data):
+            return credential
+        return replace(written, token=credential.token, expires=credential.expires)
 
     return CredentialSource(load)
 
 
-def _of_files(written: Credential, token_file: str) -> CredentialSource:
-    """Credentials that others may renew on disk: they are read again when their files have changed."""
+def _file_source(written: Credential, token_file: str) -> CredentialSource:
+    """Return a source that reads its files again when they have changed."""
     paths = [path for path in (token_file, written.certificate, written.key) if path]
 
     def version() -> Hashable:

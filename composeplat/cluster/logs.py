@@ -1,6 +1,6 @@
-"""The logs of an environment: all pods, followed through restarts and broken connections.
+"""The logs of an environment: of all pods, followed through restarts and broken connections.
 
-Owns which lines are new: a server can be asked for lines since a second only, so that some come twice.
+Owns which lines are new: the API selects lines by the second, so that some come twice.
 Must not know how lines look.
 """
 
@@ -22,16 +22,16 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.system.threads import start_thread
 
-_LOOKED_EVERY = 0.5
-_AGAIN_AFTER = 0.5
-#: Streams of a container note their lines each for itself, so that a line may be a little older than the one before it.
-_SLACK = 1
+_POLL_INTERVAL_S = 0.5
+_RETRY_AFTER_S = 0.5
+#: A container's two streams are timestamped apart, so that a line may be older than the line before it.
+_MAX_DISORDER_S = 1
 _NANOSECONDS = 9
-#: Whoever reads slowly is waited for with so many lines.
-_MOST_WAITING = 10000
+#: For a slow reader.
+_MAX_BUFFERED_LINES = 10000
 
 Moment = tuple[int, str]
-"""Seconds since 1970, and nine digits of a second's parts."""
+"""Seconds since 1970, and nine digits of the fraction."""
 _NEVER: Moment = (0, "")
 
 
@@ -40,13 +40,13 @@ class LogLine:
     service: str
     pod: str
     moment: str
-    """When it was written, as the kubelet noted it."""
+    """When it was written, by the kubelet."""
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """Which of the lines that are there already are wanted of each container."""
+    """Which of the existing lines of each container are requested."""
 
     since: str = ""
     """A moment, in UTC, such as ``2025-06-01T12:00:00Z``."""
@@ -66,7 +66,7 @@ class LogQuery:
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Read a moment with parts of a second that may be finer than Python's; nothing where it is none."""
+    """Parse a timestamp whose fraction may be finer than Python's; None if it is invalid."""
     head, _, rest = text.partition(".")
     digits = rest.rstrip("Z").partition("+")[0].partition("-")[0] if rest else ""
     try:
@@ -80,36 +80,36 @@ def parse_moment(text: str) -> Moment | None:
 
 @dataclass(slots=True)
 class Cursor:
-    """How far one container's log has been read: lines that come again are left out, each as often as it was there."""
+    """How far a container's log has been read: lines that come again are dropped, each as often as it was read."""
 
     latest: Moment | None = None
     _floor: Moment | None = None
-    """What is older was not asked for."""
+    """Older lines were not requested."""
     _seen: dict[int, Counter[str]] = field(default_factory=dict)
     """The lines of the last seconds, by second."""
     _again: dict[int, Counter[str]] = field(default_factory=dict)
 
     @property
     def since(self) -> str:
-        """What to ask for to miss nothing; empty before the first line."""
+        """The start of the next read, so that no line is missed; empty before the first line."""
         if self.latest is None:
             return ""
-        return f"{datetime.fromtimestamp(self.latest[0] - _SLACK, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"{datetime.fromtimestamp(self.latest[0] - _MAX_DISORDER_S, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def begin(self) -> None:
-        """A log is read from :attr:`since` on: it may begin with lines that are known."""
+        """Start a read from :attr:`since`: its first lines may be known."""
         self._again = {second: counter.copy() for second, counter in self._seen.items()}
 
     def leave_out_before(self, moment: Moment) -> None:
-        """Lines before a moment were not asked for, and shall not come in by a second reading."""
+        """Drop lines before a moment, which were not requested, in later reads."""
         self._floor = moment
 
     def take(self, line: str) -> tuple[str, str] | None:
-        """The moment and the text of a line; nothing where it was there before, or is none of the container's."""
+        """Return the timestamp and the text of a line; None if it was read before, or is not the container's."""
         moment, _, text = line.partition(" ")
         parsed = parse_moment(moment)
         if parsed is None:
-            # The kubelet's own words, of a log that it has not.
+            # The kubelet's own message, for a log that it does not have.
             return None
         if self._again:
             known = self._again.get(parsed[0])
@@ -124,14 +124,14 @@ class Cursor:
     def _note(self, moment: Moment, line: str) -> None:
         if self.latest is None or moment > self.latest:
             if self.latest is None or moment[0] != self.latest[0]:
-                self._seen = {s: lines for s, lines in self._seen.items() if s >= moment[0] - _SLACK}
+                self._seen = {s: lines for s, lines in self._seen.items() if s >= moment[0] - _MAX_DISORDER_S}
             self.latest = moment
-        if moment[0] >= self.latest[0] - _SLACK:
+        if moment[0] >= self.latest[0] - _MAX_DISORDER_S:
             self._seen.setdefault(moment[0], Counter())[line] += 1
 
 
 def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery) -> list[LogLine]:
-    """The lines that there are, of all pods, in the order of time."""
+    """Read the existing lines of all pods, sorted by time."""
     return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda one: one[0])]
 
 
@@ -154,7 +154,7 @@ def _all_lines(
 
 
 def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, cursor: Cursor) -> list[tuple[str, str]]:
-    """The lines that are asked for; the cursor then stands at the end of the log, whatever was asked for."""
+    """Read the requested lines, and move the cursor to the end of the log."""
     last = ""
     if asked.query:
         last = api.text(_path(namespace, pod, container, LogQuery(tail=1).query))
@@ -163,7 +163,7 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
         lines = api.text(_path(namespace, pod, container, asked.query)).split("\n")
         taken = [one for one in map(cursor.take, lines) if one]
     if asked.since:
-        # The server counts in whole seconds.
+        # The API selects by whole seconds.
         earliest = parse_moment(asked.since) or _NEVER
         taken = [one for one in taken if (parse_moment(one[0]) or _NEVER) >= earliest]
     if cursor.latest is None and last:
@@ -175,7 +175,7 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
 
 
 Key = tuple[str, str]
-"""A pod's identity, and its container's name."""
+"""A pod's UID, and its container's name."""
 
 
 def _key(pod: Object, container: str) -> Key:
@@ -187,7 +187,7 @@ def _line(pod: Object, moment: str, text: str) -> LogLine:
 
 
 def _started(pod: Object) -> list[Object]:
-    """How the containers stand that have been started once."""
+    """Return the status of the containers that have been started once."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
     return [one for one in statuses if one.get("containerID")]
 
@@ -203,7 +203,7 @@ def _path(namespace: str, pod: str, container: str, query: dict[str, str]) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """Which run of a container there is, and whether it goes on."""
+    """The latest run of a container, and whether it still runs."""
 
     container_id: str
     is_running: bool
@@ -215,26 +215,26 @@ def _instance(status: Object) -> _Instance:
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """Follows all pods that :attr:`pods` gives, those that come later too; lines come out of :meth:`lines`."""
+    """Follows all pods that :attr:`pods` lists, later ones too; :meth:`lines` yields their lines."""
 
     access: Access
     namespace: str
     pods: Callable[[Api], list[Object]]
     asked: LogQuery
     note: Callable[[str], None] = field(default=lambda _: None)
-    _queue: queue.Queue[LogLine | BaseException] = field(default_factory=lambda: queue.Queue(_MOST_WAITING))
+    _queue: queue.Queue[LogLine | BaseException] = field(default_factory=lambda: queue.Queue(_MAX_BUFFERED_LINES))
     _ended: threading.Event = field(default_factory=threading.Event)
     _instances: dict[Key, _Instance] = field(default_factory=dict)
     _followed: set[Key] = field(default_factory=set)
 
     def lines(self) -> Iterator[LogLine]:
-        """What there is, in the order of time, then lines as they come, without end."""
+        """Yield the existing lines, sorted by time, then new lines as they come, without end."""
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
             pods = self.pods(api)
             for _, line in sorted(_all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda one: one[0]):
                 yield line
-        self._start("logs", lambda: self._look(pods, cursors))
+        self._start("logs", lambda: self._watch_pods(pods, cursors))
         while True:
             found = self._queue.get()
             if isinstance(found, BaseException):
@@ -247,20 +247,20 @@ class Follower:
     def _start(self, name: str, work: Callable[[], None]) -> None:
         start_thread(name, work, self._queue.put)
 
-    def _look(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
-        """Note how containers stand, and find those that are not followed yet."""
+    def _watch_pods(self, pods: list[Object], cursors: dict[Key, Cursor]) -> None:
+        """Record the runs of containers, and follow new ones."""
         silent = False
         with Api(self.access) as api:
             while not self._ended.is_set():
                 self._instances = {_key(pod, str(one["name"])): _instance(one) for pod in pods for one in _started(pod)}
                 for pod in pods:
                     self._begin(pod, cursors)
-                self._ended.wait(_LOOKED_EVERY)
+                self._ended.wait(_POLL_INTERVAL_S)
                 try:
                     pods = self.pods(api)
                     silent = False
                 except ApiError as error:
-                    if error.status not in _PASSING:
+                    if error.status not in _TRANSIENT:
                         raise
                     if not silent:
                         self.note(f"{error}; trying again")
@@ -275,39 +275,39 @@ class Follower:
                 self._start(f"logs-{pod['metadata']['name']}", follow)
 
     def _follow(self, pod: Object, key: Key, cursor: Cursor) -> None:
-        told = False
+        has_reported = False
         with Api(self.access) as api:
             while not self._ended.is_set() and key in self._instances:
                 before = self._instances.get(key)
                 try:
                     self._follow_once(api, pod, key[1], cursor)
-                    told = False
+                    has_reported = False
                 except ApiError as error:
-                    if error.status not in (*_PASSING, http.client.BAD_REQUEST, http.client.NOT_FOUND):
+                    if error.status not in (*_TRANSIENT, http.client.BAD_REQUEST, http.client.NOT_FOUND):
                         raise
-                    # Whoever looks for pods tells of a server that is not there; a pod may be going away.
-                    if not told and error.status not in (0, http.client.NOT_FOUND, http.client.BAD_REQUEST):
+                    # A missing server is reported by the thread that lists pods; a missing pod may be being deleted.
+                    if not has_reported and error.status not in (0, http.client.NOT_FOUND, http.client.BAD_REQUEST):
                         self.note(f"the log of {pod['metadata']['name']} can't be read: {error}; trying again")
-                        told = True
-                    self._ended.wait(_AGAIN_AFTER)
+                        has_reported = True
+                    self._ended.wait(_RETRY_AFTER_S)
                     continue
-                self._ended.wait(_AGAIN_AFTER)
-                # All that a run has said has been read if it had ended before; nothing comes until there is another.
+                self._ended.wait(_RETRY_AFTER_S)
+                # The log of a run that had ended before is read completely; nothing comes until the next run.
                 while (
                     before and not before.is_running and self._instances.get(key) == before and not self._ended.is_set()
                 ):
-                    self._ended.wait(_AGAIN_AFTER)
+                    self._ended.wait(_RETRY_AFTER_S)
         self._followed.discard(key)
 
     def _follow_once(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
-        """Read until a container ends; what an earlier run said that nobody has heard comes first."""
+        """Read until a container ends; unread lines of its previous run come first."""
         self._take_previous(api, pod, container, cursor)
         since = LogQuery(since=cursor.since).query
         path = _path(self.namespace, str(pod["metadata"]["name"]), container, {"follow": "true", **since})
         with contextlib.closing(api.lines(path)) as lines:
             for number, line in enumerate(lines):
                 if number == 0:
-                    # Between the two questions there may have been another run.
+                    # Between the two requests there may have been another run.
                     self._take_previous(api, pod, container, cursor)
                     cursor.begin()
                 self._take(pod, cursor, line)
@@ -332,8 +332,8 @@ class Follower:
             self._queue.put(_line(pod, *taken))
 
 
-#: Answers of a server that is not there, starting or busy.
-_PASSING = (
+#: Statuses of a server that is missing, starting or busy.
+_TRANSIENT = (
     0,
     http.client.TOO_MANY_REQUESTS,
     http.client.INTERNAL_SERVER_ERROR,

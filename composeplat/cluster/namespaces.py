@@ -1,6 +1,6 @@
-"""Namespaces: made where they are missing, and fit for pods.
+"""Namespaces: creating one, and waiting until it accepts pods.
 
-Must not know whose they are: none is ever deleted.
+Must not know who uses a namespace, so it never deletes one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _POLL_INTERVAL_S = 0.1
 
 
 def make_namespace(api: Api, name: str) -> None:
-    """Make a namespace, and wait for its service account: pods are refused until it is there."""
+    """Create a namespace, and wait for its service account: without it pods are refused."""
     labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 

@@ -1,7 +1,7 @@
 """Credential plugins: the programs that a kubeconfig's ``exec`` names, run as client-go runs them.
 
-Owns the protocol, ``client.authentication.k8s.io``: what a plugin is told, and what its answer must be.
-Must not know when a credential is needed anew: that is :mod:`composeplat.cluster.credentials`'.
+Owns the protocol ``client.authentication.k8s.io``: the input of a plugin, and how its output is checked.
+Must not know when a credential is renewed: :mod:`composeplat.cluster.credentials` decides that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_REASON = 200
 
 @dataclass(slots=True, kw_only=True)
 class Plugin:
-    """One plugin, as the kubeconfig's entry has it."""
+    """A plugin, as configured in the kubeconfig."""
 
     command: str
     arguments: tuple[str, ...] = ()
@@ -40,19 +40,19 @@ class Plugin:
     mode: str = ""
     """Whether it may ask the user: ``Never``, ``IfAvailable`` or ``Always``."""
     cluster: Mapping[str, Any] | None = None
-    """What it is told of the cluster, where it asks for that."""
+    """The cluster's entry, if the plugin requests it."""
     install_hint: str = ""
     _has_run: bool = False
 
     def load(self) -> Credential:
-        """Run the plugin, and read the credential that it gives."""
+        """Run the plugin, and read its credential."""
         interactive = self._is_interactive()
         output = self._run(interactive=interactive)
         self._has_run = True
         return self._read(output)
 
     def _is_interactive(self) -> bool:
-        """Say whether it may ask the user: later on the terminal belongs to what is shown there."""
+        """Say whether the plugin may ask the user: on its first run only, as progress uses the terminal later."""
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
         if self.mode == "Always" and not has_terminal:
             raise self._failed("needs a terminal to ask for your login, and there is none")
@@ -63,7 +63,7 @@ class Plugin:
         info = {"apiVersion": self.api_version, "kind": "ExecCredential", "spec": spec}
         limit = _INTERACTIVE_TIMEOUT_S if interactive else _TIMEOUT_S
         try:
-            done = subprocess.run(
+            ended = subprocess.run(
                 [self.command, *self.arguments],
                 env={**self.environment, "KUBERNETES_EXEC_INFO": json.dumps(info)},
                 stdin=None if interactive else subprocess.DEVNULL,
@@ -79,9 +79,9 @@ class Plugin:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise self._failed(f"can't be run: {reason.lower()}") from error
-        if done.returncode:
-            raise self._failed(f"failed with exit status {done.returncode}{_last_line(done.stderr)}")
-        return done.stdout
+        if ended.returncode:
+            raise self._failed(f"failed with exit status {ended.returncode}{_last_line(ended.stderr)}")
+        return ended.stdout
 
     def _read(self, output: str) -> Credential:
         try:
@@ -112,13 +112,13 @@ class Plugin:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError as error:
-            raise self._failed(f"gave an expirationTimestamp that is no moment: '{text}'") from error
+            raise self._failed(f"gave an invalid expirationTimestamp: '{text}'") from error
         return moment.timestamp()
 
     def _failed(self, reason: str) -> MissingPiece:
-        words = " ".join([self.command, *self.arguments])
+        command_line = " ".join([self.command, *self.arguments])
         return MissingPiece(
-            f"the kubeconfig's credential plugin '{self.command}' {reason}", self.install_hint or f"try: {words}"
+            f"the kubeconfig's credential plugin '{self.command}' {reason}", self.install_hint or f"try: {command_line}"
         )
 
 
@@ -134,8 +134,8 @@ def read_plugin(
     command = str(entry["command"])
     if "/" in command and not os.path.isabs(command):
         command = str(folder / command)
-    pairs = [one for one in entry.get("env") or [] if isinstance(one, dict)]
-    own = {str(one.get("name")): str(one.get("value") or "") for one in pairs}
+    pairs = [pair for pair in entry.get("env") or [] if isinstance(pair, dict)]
+    own = {str(pair.get("name")): str(pair.get("value") or "") for pair in pairs}
     return Plugin(
         command=command,
         arguments=tuple(map(str, entry.get("args") or [])),
@@ -157,7 +157,7 @@ def _version(entry: Mapping[str, Any], command: str) -> str:
         raise MissingPiece(
             f"the kubeconfig's credential plugin '{command}' has apiVersion '{version}',"
             f" which is not supported: it must be {' or '.join(_VERSIONS)}",
-            "write the kubeconfig anew with a current version of your cloud's command line",
+            "write the kubeconfig again with a current version of your cloud's command line",
         )
     return version
 
@@ -173,10 +173,10 @@ def _mode(entry: Mapping[str, Any], command: str) -> str:
 
 
 def _cluster_info(cluster: Mapping[str, Any]) -> dict[str, Any]:
-    """What a plugin is told of a cluster that asks for it (``provideClusterInfo``)."""
+    """Return the cluster's entry as a plugin gets it that sets ``provideClusterInfo``."""
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url")
     info = {name: cluster[name] for name in names if cluster.get(name)}
-    for one in cluster.get("extensions") or []:
-        if isinstance(one, dict) and one.get("name") == f"{_GROUP}/exec":
-            info["config"] = one.get("extension")
+    for extension in cluster.get("extensions") or []:
+        if isinstance(extension, dict) and extension.get("name") == f"{_GROUP}/exec":
+            info["config"] = extension.get("extension")
     return info

@@ -1,6 +1,7 @@
-"""How long a pod may be without a node before that is a failure: an autoscaler may be adding one.
+"""For how long a pod may be without a node before that is a failure: an autoscaler may be adding a node.
 
-Pure. Apart from :mod:`~composeplat.cluster.failure_causes`, as each autoscaler has its own events and its own pace.
+Must not know the API: a pod and a snapshot come in, seconds go out.
+Apart from :mod:`~composeplat.cluster.failure_causes`, as each autoscaler has its own events and its own pace.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import math
 
 from composeplat.cluster.snapshot import Object, Snapshot, event_time
 
-#: Claims are bound and images moved meanwhile.
+#: In this time claims are bound and other pods are rescheduled.
 LIMIT_S = 8.0
-#: An autoscaler looks at pods every ten seconds or more; what it refuses now, it may do after its next back-off.
+#: An autoscaler checks pods every ten seconds or more, and may add a node after its next back-off.
 AUTOSCALER_LIMIT_S = 60.0
 #: cluster-autoscaler, Karpenter.
 _ADDING = ("TriggeredScaleUp", "Nominated")
@@ -19,7 +20,7 @@ _REFUSING = ("NotTriggerScaleUp",)
 
 
 def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
-    """The seconds after which a pod without a node has failed; without end while a node is on its way."""
+    """Return the seconds after which a pod without a node has failed; infinite while a node is being added."""
     if is_node_coming(pod, snapshot):
         return math.inf
     if autoscaler_refusal(pod, snapshot) or snapshot.has_autoscaler is not False:
@@ -28,13 +29,13 @@ def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
 
 
 def is_node_coming(pod: Object, snapshot: Snapshot) -> bool:
-    """Say whether room is being made for a pod: by an autoscaler, or by the scheduler, which ends lesser pods."""
+    """Say whether a pod will get a node: from an autoscaler, or from the scheduler, which preempts other pods."""
     last = _last_decision(pod, snapshot)
     return bool(pod.get("status", {}).get("nominatedNodeName")) or (last is not None and last.get("reason") in _ADDING)
 
 
 def autoscaler_refusal(pod: Object, snapshot: Snapshot) -> str:
-    """Why an autoscaler adds no node for a pod, in its own words; empty where it has not refused."""
+    """Return an autoscaler's message why it adds no node for a pod; empty without a refusal."""
     last = _last_decision(pod, snapshot)
     return str(last.get("message", "")) if last is not None and last.get("reason") not in _ADDING else ""
 
@@ -50,6 +51,6 @@ def _is_decision(event: Object) -> bool:
 
 
 def _is_of_autoscaler(event: Object) -> bool:
-    """Karpenter's own verdict has the reason that the scheduler's has."""
+    """Karpenter's events have the same reason as the scheduler's."""
     component = str(event.get("reportingComponent") or event.get("source", {}).get("component") or "")
     return component != "" and "scheduler" not in component

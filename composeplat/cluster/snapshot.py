@@ -1,8 +1,7 @@
-"""What a namespace held at one moment, and how its objects are read.
+"""The objects of a namespace at one moment, and how their fields are read.
 
-Pure. Owns how pods, their containers and their owners are found in what the API server gives.
-Must not judge what it reads: that is :mod:`~composeplat.cluster.failure_causes` and
-:mod:`~composeplat.cluster.conditions` do.
+Owns how pods, their containers and their owners are found in the objects of the API.
+Must not judge them: :mod:`~composeplat.cluster.conditions` and :mod:`~composeplat.cluster.failure_causes` do.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Object = dict[str, Any]
 
 @dataclass(slots=True)
 class Snapshot:
-    """What a namespace held at one moment, as far as one environment goes."""
+    """The objects of one environment in its namespace."""
 
     workloads: Mapping[tuple[str, str], Object] = field(default_factory=dict)
     """By kind and name."""
@@ -28,9 +27,9 @@ class Snapshot:
     claims: list[Object] = field(default_factory=list)
     events: list[Object] = field(default_factory=list)
     age: Callable[[str], float] = field(default=lambda _: 0.0)
-    """For how many seconds something has been seen to be so; asking begins the count."""
+    """For how many seconds a condition has been seen, by a key; the first call starts the count."""
     has_autoscaler: bool | None = False
-    """The cluster has an autoscaler; None where that can't be found out."""
+    """Whether the cluster has an autoscaler; None if that can't be read."""
 
     def events_of(self, uid: str) -> list[Object]:
         return [event for event in self.events if event.get("involvedObject", {}).get("uid") == uid]
@@ -54,13 +53,13 @@ def container_statuses(pod: Object) -> list[Object]:
 
 
 def init_container_statuses(pod: Object) -> list[Object]:
-    """The containers that run before the others."""
+    """The status of the containers that run before the others."""
     found: list[Object] = pod.get("status", {}).get("initContainerStatuses") or []
     return found
 
 
 def service_of(pod: Object) -> str:
-    """The cluster name of the service that a pod is of."""
+    """The cluster name of a pod's service."""
     return str((pod["metadata"].get("labels") or {}).get(SERVICE_LABEL, ""))
 
 
@@ -85,7 +84,7 @@ def last_termination(pod: Object) -> Object | None:
 
 
 def scheduling_failure(pod: Object) -> str | None:
-    """The scheduler's words where no node takes a pod; none where one does or it was not tried."""
+    """Return the scheduler's message if no node can run a pod; None otherwise, and before it was tried."""
     for condition in pod.get("status", {}).get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message") or "")
@@ -98,7 +97,7 @@ def probe_failures(pod: Object, snapshot: Snapshot) -> list[Object]:
 
 
 def event_time(event: Object) -> str:
-    """When an event happened last, as a text that sorts: some have parts of a second and some have not."""
+    """Return when an event happened last, as text that sorts; only some have fractions of a second."""
     series = event.get("series") or {}
     moments = (
         series.get("lastObservedTime"),

@@ -1,6 +1,7 @@
-"""How each service of an environment stands, as rows for people and programs. Pure: a view comes in.
+"""The status of each service of an environment, as rows for people and programs.
 
-Owns what is worth a column, and how the last problem is put into words.
+Owns the columns, and the message for the last problem.
+Must not know the API, nor how a table looks: a snapshot comes in, rows go out.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_SHORT = 12
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_SHORT_DIGEST_CHARS = 12
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
-#: What a state is called in a column.
-WORDS = {
+#: The names of states in a column.
+STATE_NAMES = {
     WorkloadState.ABSENT: "absent",
     WorkloadState.WAITING: "starting",
     WorkloadState.STARTED: "started",
@@ -32,7 +33,7 @@ ASLEEP, IN_DEVELOPMENT = "asleep", "in-development"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceQuery:
-    """A service that is asked about."""
+    """A service whose status is requested."""
 
     name: str
     cluster_name: str
@@ -51,36 +52,36 @@ class StatusRow:
     wanted: int
     restarts: int
     image: str
-    """The digest that runs; several where pods differ."""
+    """The digest of the running image; several if pods differ."""
     created: str
-    """When its workload was made, as the cluster writes it."""
+    """When its workload was created, as the cluster writes it."""
     urls: tuple[str, ...]
     problem: str
     hint: str
     pods: tuple[str, ...]
     cause: Cause | None = None
-    """Why it fails, or why its last try did."""
+    """Why it fails, or why its last try failed."""
     lines: tuple[str, ...] = ()
-    """The last lines that show why, where they have been asked for."""
+    """The last log lines that show why, if they were requested."""
     left_out: tuple[Mapping[str, object], ...] = ()
     """What its container lacks of the definition, each with its place."""
 
 
 def status_rows(services: Iterable[ServiceQuery], snapshot: Snapshot, now: datetime) -> list[StatusRow]:
-    shown = replace(snapshot, pods=[_settled(pod) for pod in snapshot.pods])
+    shown = replace(snapshot, pods=[_as_crash_loop(pod) for pod in snapshot.pods])
     return [_row(service, shown, now) for service in services]
 
 
-def _settled(pod: Object) -> Object:
-    """A pod as it soon will be: the kubelet takes its time to say that it waits before it starts a container again."""
+def _as_crash_loop(pod: Object) -> Object:
+    """Return a pod as it will be in a moment: the kubelet reports late that it waits before a restart."""
     owners = pod["metadata"].get("ownerReferences") or []
     if any(owner.get("kind") == "Job" for owner in owners) or not any(map(_ended_again, container_statuses(pod))):
         return pod
     statuses = [
-        {**one, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": one["state"]}
-        if _ended_again(one)
-        else one
-        for one in container_statuses(pod)
+        {**status, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": status["state"]}
+        if _ended_again(status)
+        else status
+        for status in container_statuses(pod)
     ]
     return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
 
@@ -91,63 +92,63 @@ def _ended_again(status: Object) -> bool:
 
 def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
     kind, name = ("Deployment", service.dev_workload) if service.dev_workload else (service.kind, service.cluster_name)
-    standing = workload_status(kind, name, snapshot)
+    found = workload_status(kind, name, snapshot)
     workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
-    pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in standing.pods]
-    state = WORDS[standing.state]
+    pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in found.pods]
+    state = STATE_NAMES[found.state]
     if service.dev_workload:
         state = IN_DEVELOPMENT
-    elif _sleeps(workload) and standing.state not in (WorkloadState.COMPLETED, WorkloadState.FAILED):
+    elif _sleeps(workload) and found.state not in (WorkloadState.COMPLETED, WorkloadState.FAILED):
         state = ASLEEP
-    cause = standing.cause or standing.retry
-    waits = standing.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
-    problem = standing.message if waits else _last_end(pods, now)
-    if standing.outdated and not waits:
-        problem = describe_outdated_pods(standing.outdated)
+    cause = found.cause or found.retry
+    waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
+    problem = found.message if waits else _last_end(pods, now)
+    if found.outdated and not waits:
+        problem = describe_outdated_pods(found.outdated)
     return StatusRow(
         service=service.name,
         kind=service.kind,
         state=state,
-        ready=standing.ready,
-        wanted=standing.wanted,
+        ready=found.ready,
+        wanted=found.wanted,
         restarts=sum(one.get("restartCount", 0) for pod in pods for one in container_statuses(pod)),
         image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")),
         urls=service.urls,
         problem=problem,
         hint=cause.hint if cause else "",
-        pods=standing.pods,
+        pods=found.pods,
         cause=cause,
     )
 
 
 def _sleeps(workload: Object) -> bool:
-    """Say whether a workload is to have no pods."""
+    """Say whether a workload is scaled to 0 or suspended."""
     return workload["spec"].get("replicas") == 0 or bool(workload["spec"].get("suspend"))
 
 
 def _images(pods: Iterable[Object]) -> str:
-    """The digests of what runs; the kubelet knows them, a tag says nothing."""
+    """Return the digests of the running images, as the kubelet reports them."""
     found: dict[str, None] = {}
     for pod in pods:
-        for one in container_statuses(pod)[:1]:
-            digest = _DIGEST.search(str(one.get("imageID", "")))
-            found[digest[0] if digest else str(one.get("image", ""))] = None
+        for status in container_statuses(pod)[:1]:
+            digest = _DIGEST.search(str(status.get("imageID", "")))
+            found[digest[0] if digest else str(status.get("image", ""))] = None
     return ", ".join(found)
 
 
 def short_image(image: str) -> str:
-    """Digests cut to what tells them apart."""
-    return _DIGEST.sub(lambda match: match[0][: len("sha256:") + _SHORT], image)
+    """Cut digests to the length that Docker shows."""
+    return _DIGEST.sub(lambda match: match[0][: len("sha256:") + _SHORT_DIGEST_CHARS], image)
 
 
 def _last_end(pods: Iterable[Object], now: datetime) -> str:
-    """How a container that runs again ended the last time, in words."""
+    """Return how a restarted container ended the last time."""
     ends = [
-        one["lastState"]["terminated"]
+        status["lastState"]["terminated"]
         for pod in pods
-        for one in container_statuses(pod)
-        if (one.get("lastState") or {}).get("terminated")
+        for status in container_statuses(pod)
+        if (status.get("lastState") or {}).get("terminated")
     ]
     last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)
     if last is None:
@@ -161,13 +162,13 @@ def _status(end: Mapping[str, object]) -> str:
 
 
 def age(moment: str, now: datetime) -> str:
-    """How long ago something was, in one unit: ``40s``, ``5m``, ``3h``, ``2d``."""
+    """Return how long ago a moment was, in one unit: ``40s``, ``5m``, ``3h``, ``2d``."""
     try:
         then = datetime.fromisoformat(moment)
     except ValueError:
         return "?"
     seconds = max(0, int((now - then.astimezone(UTC)).total_seconds()))
-    for unit, letter in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
-        if seconds >= unit * 2 or (unit == _MINUTE and seconds >= unit):
+    for unit, letter in ((_DAY_S, "d"), (_HOUR_S, "h"), (_MINUTE_S, "m")):
+        if seconds >= unit * 2 or (unit == _MINUTE_S and seconds >= unit):
             return f"{seconds // unit}{letter}"
     return f"{seconds}s"

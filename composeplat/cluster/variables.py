@@ -1,8 +1,7 @@
-"""Variables that are kept in a namespace, for everyone who deploys there: one Secret.
+"""The variables of a namespace, stored in a Secret for everyone who deploys there.
 
-Owns the Secret's form: a key for each variable, and an annotation that names those that may be shown.
-Must not know what variables mean; a name that stands in no annotation, as one that was put there by hand, is
-confidential.
+Owns the form of the Secret: a key for each variable, and an annotation with the names of those that may be shown.
+Must not know what variables mean: a variable without the annotation, such as one added by hand, is confidential.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from composeplat.names import MANAGED_BY, OURS
 
 SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
 SHOWN = f"{OURS}/shown-variables"
-_TRIES = 10
+_MAX_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +28,19 @@ class StoredVariables:
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
     shown: frozenset[str] = frozenset()
-    """The names of those that are not confidential."""
+    """The names of the variables that are not confidential."""
 
     @property
     def confidential(self) -> tuple[str, ...]:
-        """The values that must not be shown, the longest first."""
+        """The confidential values, the longest first."""
         hidden = {value for name, value in self.values.items() if name not in self.shown}
         return tuple(sorted(hidden, key=lambda value: (-len(value), value)))
 
 
 def read_variables(api: Api, namespace: str) -> StoredVariables:
-    """The variables of a namespace: none where nobody has set any, or where the Secret may not be read."""
+    """Read the variables of a namespace: none if there are none, or if the Secret may not be read."""
     try:
-        return _stored(api.get(_path(namespace)))
+        return _read(api.get(_path(namespace)))
     except ApiError as error:
         if error.status in (http.client.NOT_FOUND, http.client.FORBIDDEN):
             return StoredVariables()
@@ -49,13 +48,13 @@ def read_variables(api: Api, namespace: str) -> StoredVariables:
 
 
 def list_variables(api: Api, namespace: str) -> StoredVariables:
-    """The same for someone who asks for them: not to be allowed to see them is an error."""
+    """Read the variables for a user who asks for them; an error if the Secret may not be read."""
     found = api.find(_path(namespace))
-    return StoredVariables() if found is None else _stored(found)
+    return StoredVariables() if found is None else _read(found)
 
 
 def set_variable(api: Api, namespace: str, name: str, value: str, *, confidential: bool) -> None:
-    """Keep a variable; the namespace is made where it is missing."""
+    """Store a variable; a missing namespace is created."""
     data = {name: base64.b64encode(value.encode()).decode()}
 
     def change(shown: frozenset[str]) -> tuple[dict[str, Any], frozenset[str]]:
@@ -71,26 +70,26 @@ def unset_variables(api: Api, namespace: str, names: Collection[str]) -> None:
 def _change(
     api: Api, namespace: str, change: Callable[[frozenset[str]], tuple[dict[str, Any], frozenset[str]]]
 ) -> None:
-    """Change the Secret as it is at that moment: of two that change it at once, one begins anew."""
-    for attempt in range(_TRIES):
+    """Change the Secret in its current version: of two concurrent changes, one is repeated."""
+    for attempt in range(_MAX_ATTEMPTS):
         found = api.find(_path(namespace))
-        data, shown = change(_stored(found).shown if found is not None else frozenset())
+        data, shown = change(_read(found).shown if found is not None else frozenset())
         annotations = {SHOWN: ",".join(sorted(shown))}
         try:
             if found is None:
-                _make(api, namespace, data, annotations)
+                _create(api, namespace, data, annotations)
             else:
                 version = found["metadata"]["resourceVersion"]
                 metadata = {"resourceVersion": version, "annotations": annotations}
                 api.patch(_path(namespace), {"metadata": metadata, "data": data})
         except ApiError as error:
-            if error.status != http.client.CONFLICT or attempt == _TRIES - 1:
+            if error.status != http.client.CONFLICT or attempt == _MAX_ATTEMPTS - 1:
                 raise
         else:
             return
 
 
-def _make(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str, str]) -> None:
+def _create(api: Api, namespace: str, data: dict[str, Any], annotations: dict[str, str]) -> None:
     labels = {"app.kubernetes.io/managed-by": MANAGED_BY}
     try:
         api.get(f"/api/v1/namespaces/{namespace}")
@@ -107,14 +106,14 @@ def _path(namespace: str) -> str:
     return f"{kind_path('v1', 'Secret', namespace)}/{SECRET_NAME}"
 
 
-def _stored(found: Mapping[str, Any]) -> StoredVariables:
+def _read(found: Mapping[str, Any]) -> StoredVariables:
     shown = str(((found.get("metadata") or {}).get("annotations") or {}).get(SHOWN, ""))
     values = {name: text for name, coded in (found.get("data") or {}).items() if (text := _text(coded)) is not None}
     return StoredVariables(values, frozenset(filter(None, shown.split(","))) & values.keys())
 
 
 def _text(coded: str) -> str | None:
-    """What was put there by hand may be no text, and no variable then."""
+    """Decode a value; None if it is not text, which a value added by hand may be."""
     try:
         return base64.b64decode(coded).decode()
     except (binascii.Error, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Look at one environment in a cluster, again and again, and keep the last view; and see whether it answers at all.
+"""Poll an environment and keep the latest snapshot; monitor whether the cluster answers; probe logs and ports.
 
-Owns the one reader that everything waiting shares: however many services wait, the cluster is asked once a round.
-Must not judge: what a view means is :mod:`composeplat.cluster.conditions`' to say.
+Owns the one watcher that every wait shares: however many services wait, each object is listed once a round.
+Must not judge a snapshot: :mod:`composeplat.cluster.conditions` does.
 """
 
 from __future__ import annotations
@@ -20,33 +20,35 @@ from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
-_EVERY = 0.4
-#: A slow cluster is asked less often, but no less than that.
-_SELDOM = 3.0
-#: Whoever stops a reader does not wait for an answer that may never come.
-_LAST_WORD = 0.3
-_LOG_LINES = 20
+_MIN_POLL_INTERVAL_S = 0.4
+#: A slow cluster is polled less often.
+_MAX_POLL_INTERVAL_S = 3.0
+#: A stopped watcher may be waiting for a response that never comes.
+_STOP_TIMEOUT_S = 0.3
+_MAX_LOG_LINES = 20
+#: Ages are kept for a few rounds, as their readers run at their own pace.
+_ROUNDS_PER_CLEANUP = 4
 #: The API of Karpenter, and the status of cluster-autoscaler.
 _AUTOSCALERS = ("/apis/karpenter.sh", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
-_PULSE = 2.0
-_TOLD_AFTER = 5.0
-_LONGEST_SILENCE = 60.0
+_PING_INTERVAL_S = 2.0
+_WARN_AFTER_S = 5.0
+_MAX_SILENCE_S = 60.0
 
 
 def environment_selector(environment: str) -> str:
-    """What is put behind the path of a list to get only what belongs to an environment."""
+    """Return the query of a list that selects the objects of an environment."""
     return f"?labelSelector={quote(f'{ENVIRONMENT_LABEL}={environment}')}"
 
 
 class Watcher:
-    """Views of an environment; started with the first wish for one, and ended with :meth:`stop`."""
+    """Takes snapshots of an environment, from the first use of :attr:`latest` until :meth:`stop`."""
 
     def __init__(self, access: Access, namespace: str, environment: str) -> None:
         self.access = access
         self.namespace = namespace
         self._selector = environment_selector(environment)
         self._first_seen: dict[str, float] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -54,14 +56,14 @@ class Watcher:
         self._failure: Exception | None = None
         self._rounds = 0
         self._autoscaler: bool | None = None
-        self._looked_for_autoscaler = False
+        self._knows_autoscaler = False
         self.unreachable = ""
-        """Why the cluster could not be asked the last time; empty where it could."""
+        """Why the last snapshot failed; empty if it did not."""
         self.unreachable_since = 0.0
 
     @property
     def latest(self) -> Snapshot | None:
-        """The last view, begun now if none was; nothing until the first has come."""
+        """The latest snapshot; None before the first. The first use starts the watcher."""
         with self._lock:
             if self._thread is None and not self._ended.is_set():
                 self._thread = start_thread("watcher", self._run, self._fail)
@@ -74,13 +76,13 @@ class Watcher:
 
     @property
     def rounds(self) -> int:
-        """How many views there have been: who changed something waits for a later one."""
+        """The number of snapshots so far: a change shows in a later one only."""
         return self._rounds
 
     def stop(self) -> None:
         self._ended.set()
         if self._thread is not None:
-            self._thread.join(timeout=_LAST_WORD)
+            self._thread.join(timeout=_STOP_TIMEOUT_S)
 
     def _run(self) -> None:
         with Api(self.access) as api:
@@ -94,7 +96,7 @@ class Watcher:
                     if not self.unreachable:
                         self.unreachable_since = began
                     self.unreachable = str(error)
-                self._ended.wait(min(max(_EVERY, 2 * (time.monotonic() - began)), _SELDOM))
+                self._ended.wait(min(max(_MIN_POLL_INTERVAL_S, 2 * (time.monotonic() - began)), _MAX_POLL_INTERVAL_S))
 
     def take_snapshot(self, api: Api) -> Snapshot:
         workloads: dict[tuple[str, str], Any] = {}
@@ -103,57 +105,57 @@ class Watcher:
                 workloads[kind, item["metadata"]["name"]] = item
         replica_sets = self._items(api, "apps/v1", "ReplicaSet")
         pods = self._items(api, "v1", "Pod")
-        troubled = not workloads or any(not _is_fine(pod) for pod in pods) or _is_short(workloads)
+        troubled = not workloads or any(not _is_ready_or_done(pod) for pod in pods) or _lacks_pods(workloads)
         snapshot = Snapshot(workloads=workloads, replica_sets=replica_sets, pods=pods, age=self._age)
         if troubled:
             snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
             snapshot.events = api.items(kind_path("v1", "Event", self.namespace))
         if any(scheduling_failure(pod) is not None for pod in pods):
             snapshot.has_autoscaler = self._has_autoscaler(api)
-        self._forget()
+        self._drop_ages()
         return snapshot
 
     def _items(self, api: Api, version: str, kind: str) -> list[dict[str, Any]]:
         return api.items(kind_path(version, kind, self.namespace) + self._selector)
 
     def _has_autoscaler(self, api: Api) -> bool | None:
-        """Say whether the cluster has an autoscaler, as far as it is known by then: it is asked once."""
-        if not self._looked_for_autoscaler:
+        """Say whether the cluster has an autoscaler; it is looked up once."""
+        if not self._knows_autoscaler:
             self._autoscaler = find_autoscaler(api)
-            self._looked_for_autoscaler = True
+            self._knows_autoscaler = True
         return self._autoscaler
 
-    def _age(self, what: str) -> float:
-        self._asked.add(what)
-        return time.monotonic() - self._first_seen.setdefault(what, time.monotonic())
+    def _age(self, condition: str) -> float:
+        self._requested.add(condition)
+        return time.monotonic() - self._first_seen.setdefault(condition, time.monotonic())
 
-    def _forget(self) -> None:
-        """A count that nobody asked for in a round has ended: what it counted is not so any more."""
-        if self._rounds % 4 == 3:  # noqa: PLR2004 -- every few rounds, as askers come at their own pace
-            self._first_seen = {key: at for key, at in self._first_seen.items() if key in self._asked}
-            self._asked = set()
+    def _drop_ages(self) -> None:
+        """Drop the ages that nobody requested lately: their conditions have ended."""
+        if self._rounds % _ROUNDS_PER_CLEANUP == _ROUNDS_PER_CLEANUP - 1:
+            self._first_seen = {key: at for key, at in self._first_seen.items() if key in self._requested}
+            self._requested = set()
 
 
 class HealthMonitor:
-    """Whether a cluster answers, asked all the time beside what would wait for its answer without end.
+    """Monitors whether a cluster answers, beside work that would wait for its answer without end.
 
-    To be used in a ``with`` block, in which :meth:`check` is called now and then.
+    Use it in a ``with`` block, and call :meth:`check` now and then.
     """
 
     def __init__(self, access: Access, namespace: str, say: Callable[[str], None]) -> None:
         self.access = access
-        # Reading an object needs the server's storage too; whether there is one is no matter.
+        # Reading an object needs the server's storage too; it need not exist.
         self._path = f"/api/v1/namespaces/{namespace}"
         self._say = say
         self._asked: float | None = None
-        """When the first question was asked that has no answer yet."""
-        self._told = False
+        """When the first ping was sent that has no answer yet."""
+        self._has_warned = False
         self._failure: Exception | None = None
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         self._ended.clear()
-        self._asked, self._told = None, False
+        self._asked, self._has_warned = None, False
         start_thread("health-monitor", self._run, self._fail)
         return self
 
@@ -165,36 +167,36 @@ class HealthMonitor:
 
     @property
     def silence(self) -> float:
-        """For how many seconds an answer has been owed."""
+        """For how many seconds the cluster has not answered."""
         asked = self._asked
         return 0.0 if asked is None else time.monotonic() - asked
 
     def mark_silent(self) -> None:
-        """Take the cluster for silent until it has answered once more: someone else got no answer from it."""
+        """Count the cluster as silent until its next answer: another request got none."""
         self._asked = self._asked or time.monotonic()
 
     def check(self) -> None:
-        """Tell of a cluster that does not answer, and raise where it has been silent for too long."""
+        """Report a cluster that does not answer, and raise if it has been silent for too long."""
         if self._failure is not None:
             raise self._failure
         silence = self.silence
-        if silence > _LONGEST_SILENCE:
+        if silence > _MAX_SILENCE_S:
             raise ApiError(
                 0,
-                f"the API server at {self.access.address} has not answered for {_LONGEST_SILENCE:.0f} s",
-                "see to the cluster, then run this again: what was done is noted",
+                f"the API server at {self.access.address} has not answered for {_MAX_SILENCE_S:.0f} s",
+                "repair the cluster, then run this again: finished work is recorded",
             )
-        if silence > _TOLD_AFTER and not self._told:
-            self._told = True
-            most = f"{_LONGEST_SILENCE:.0f} s at most"
+        if silence > _WARN_AFTER_S and not self._has_warned:
+            self._has_warned = True
+            most = f"{_MAX_SILENCE_S:.0f} s at most"
             self._say(f"the API server at {self.access.address} does not answer; waiting for it, {most}")
-        elif self._told and not silence:
-            self._told = False
+        elif self._has_warned and not silence:
+            self._has_warned = False
             self._say("the API server answers again")
 
     def _run(self) -> None:
         with Api(self.access) as api:
-            while not self._ended.wait(_PULSE):
+            while not self._ended.wait(_PING_INTERVAL_S):
                 self.mark_silent()
                 if _answers(api, self._path):
                     self._asked = None
@@ -209,7 +211,7 @@ def _answers(api: Api, path: str) -> bool:
 
 
 def find_autoscaler(api: Api) -> bool | None:
-    """Say whether a cluster has an autoscaler, by what each leaves there; None where that may not be read."""
+    """Say whether a cluster has an autoscaler, by the objects of each kind; None if they may not be read."""
     known = True
     for path in _AUTOSCALERS:
         try:
@@ -221,13 +223,13 @@ def find_autoscaler(api: Api) -> bool | None:
     return False if known else None
 
 
-def _is_fine(pod: Mapping[str, Any]) -> bool:
+def _is_ready_or_done(pod: Mapping[str, Any]) -> bool:
     status = pod.get("status", {})
     conditions = {c["type"]: c["status"] for c in status.get("conditions") or []}
     return conditions.get("Ready") == "True" or status.get("phase") == "Succeeded"
 
 
-def _is_short(workloads: Mapping[tuple[str, str], Any]) -> bool:
+def _lacks_pods(workloads: Mapping[tuple[str, str], Any]) -> bool:
     return any(
         item["spec"].get("replicas", 1) > item.get("status", {}).get("readyReplicas", 0)
         for (kind, _), item in workloads.items()
@@ -236,23 +238,23 @@ def _is_short(workloads: Mapping[tuple[str, str], Any]) -> bool:
 
 
 def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:
-    """The end of a container's log; nothing where there is none."""
-    path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_LOG_LINES}"
+    """Read the last lines of a container's log; empty without a log."""
+    path = f"{kind_path('v1', 'Pod', namespace)}/{pod}/log?container={container}&tailLines={_MAX_LOG_LINES}"
     for query in ([f"{path}&previous=true"] if previous else []) + [path]:
         try:
             lines = api.text(query).splitlines()
         except ApiError:
             continue
-        # So says the kubelet of a container that it has forgotten, as if it were the log.
+        # The kubelet's message for a container that it has removed comes in place of the log.
         if lines and not lines[0].startswith("unable to retrieve container logs"):
             return lines
     return []
 
 
 def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
-    """Say whether something listens on a pod's port; None where that can't be found out.
+    """Say whether something listens on a pod's port; None if that can't be found out.
 
-    The API server is asked to speak HTTP with it: any answer, or one that is no HTTP, means that something listens.
+    The API server proxies an HTTP request to it: any response, even of another protocol, means that something listens.
     """
     try:
         api.text(f"{kind_path('v1', 'Pod', namespace)}/{pod}:{port}/proxy/")

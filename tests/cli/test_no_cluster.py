@@ -1,4 +1,4 @@
-"""Where no cluster is known: what is wrong with the file is told first, since that can be mended without one."""
+"""Where no cluster is configured: what is wrong with the file is told first, since that can be mended without one."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_a_sound_file(project: Project) -> None:
 
     assert outcome.status == 4
     assert outcome.stderr == (
-        "error: no cluster is known: '/nowhere/config' names none\n"
+        "error: no cluster is configured: '/nowhere/config' names none\n"
         "  hint: give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours\n"
     )

@@ -295,7 +295,7 @@ VERSION = "client.authentication.k8s.io/v1beta1"
         ),
         pytest.param(
             """echo '{"status": {"token": "given", "expirationTimestamp": "soon"}}'""",
-            "gave an expirationTimestamp that is no moment: 'soon'",
+            "gave an invalid expirationTimestamp: 'soon'",
             id="no-moment",
         ),
     ],
@@ -416,13 +416,13 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
     with pytest.raises(MissingPiece) as caught:
         find_access({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
 
-    said = f"no cluster is known: '{tmp_path}/a' or '{tmp_path}/b' names none"
+    said = f"no cluster is configured: '{tmp_path}/a' or '{tmp_path}/b' names none"
     assert (said, NO_CLUSTER, 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
 
 
 def test_no_home() -> None:
     """Where there is no place for a kubeconfig either, it is named in general."""
-    with pytest.raises(MissingPiece, match=r"^no cluster is known: a kubeconfig names none$"):
+    with pytest.raises(MissingPiece, match=r"^no cluster is configured: a kubeconfig names none$"):
         find_access({})
 
 
@@ -690,7 +690,7 @@ def test_kept_connection_was_closed(server: Server) -> None:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take no time between one try and the next."""
-    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
 
 
 @pytest.mark.usefixtures("soon")
@@ -760,13 +760,13 @@ def test_server_that_starts_again(server: Server) -> None:
 
 def test_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that takes a connection and does not answer is told as that, after a time, and not asked again."""
-    monkeypatch.setattr("composeplat.cluster.api._TIMEOUT", 0.1)
+    monkeypatch.setattr("composeplat.cluster.api._TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         access = Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
         with Api(access) as api, pytest.raises(ApiError) as caught:
             api.get("/version")
 
-    assert f"{access.address} does not answer: nothing came within 0 s" in str(caught.value)
+    assert f"{access.address} does not answer: no data within 0 s" in str(caught.value)
     assert (caught.value.status, caught.value.exit_code) == (0, 4)
 
 
@@ -959,7 +959,7 @@ def test_certificate_that_is_rotated(secure: Server, keys: Path, rotating: tuple
 
 
 def test_certificate_that_is_half_rotated(secure: Server, keys: Path, rotating: tuple[Access, Path]) -> None:
-    """A certificate whose key is not there yet leaves the one before."""
+    """A certificate whose key does not exist yet leaves the one before."""
     access, folder = rotating
     with Api(access) as api:
         api.get("/version")

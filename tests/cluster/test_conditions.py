@@ -69,7 +69,7 @@ def test_absent(kind: str, name: str) -> None:
     """A workload that is not there is absent, whatever has its name or kind."""
     ready = pod(SET, state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.ABSENT, message="is not there yet") == workload_status(
+    assert ServiceStatus(state=WorkloadState.ABSENT, message="does not exist yet") == workload_status(
         kind, name, snapshot(WEB, SET, ready)
     )
 
@@ -86,7 +86,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
     """Until a controller has seen the last change, the pods that are there say nothing."""
     ready = pod(owner, state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, message="is being taken up") == stands(workload, SET, ready)
+    assert ServiceStatus(state=WorkloadState.WAITING, message="is being updated") == stands(workload, SET, ready)
 
 
 # steady workloads that get there --------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_some_of_several_ready() -> None:
         pytest.param(
             pod(SET, state=waiting("CrashLoopBackOff")),
             WorkloadState.WAITING,
-            "it crashed, and is started again",
+            "it crashed, and is being restarted",
             id="first-crash",
         ),
         pytest.param(pod(SET, state=waiting("Dreaming")), WorkloadState.WAITING, "Dreaming", id="unknown-reason"),
@@ -197,7 +197,7 @@ def test_pulling_of_another_pod() -> None:
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
 def test_scaled_to_nothing(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
-    assert ServiceStatus(state=WorkloadState.READY, message="is scaled to nothing") == stands(workload)
+    assert ServiceStatus(state=WorkloadState.READY, message="is scaled to 0") == stands(workload)
 
 
 # only the present revision --------------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_old_pods_still_ending() -> None:
     """A Deployment is not ready before the pods of the revision before are gone."""
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
-    message = "1/1 ready, 1 of before still ending"
+    message = "1/1 ready, 1 old pods still ending"
     expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, wanted=1, pods=(POD,))
 
     assert expected == stands(workload, SET, old, *pods)
@@ -356,7 +356,7 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
             [pod(MIGRATE, **CRASHING, last=ended(1))],
             ServiceStatus(
                 state=WorkloadState.WAITING,
-                message="it crashed, and is started again",
+                message="it crashed, and is being restarted",
                 wanted=1,
                 pods=("migrate-x7k2p",),
             ),
@@ -545,7 +545,7 @@ NOT_REACHED = "its registry can't be reached from the cluster"
 CORRECT, CREDENTIALS, SEE = (
     "correct the name or the tag, or push the image",
     "give the cluster the registry's credentials",
-    "see whether the registry runs, and its name",
+    "check that the registry runs, and its name",
 )
 RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve reference "{IMAGE}": '
 
@@ -617,7 +617,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
         pytest.param(
             "InvalidImageName",
             "couldn't parse image name: not found",
-            "that is no image's name",
+            "the name is invalid",
             "correct the name",
             id="no-name",
         ),
@@ -682,9 +682,7 @@ def test_long_words_are_shortened() -> None:
     ("last", "message", "hint"),
     [
         pytest.param(ended(1), "crashes with exit status 1", "", id="exit-status"),
-        pytest.param(
-            ended(127), "crashes with exit status 127", "the program it is to run was not found", id="not-found"
-        ),
+        pytest.param(ended(127), "crashes with exit status 127", "the program to run was not found", id="not-found"),
         pytest.param(
             ended(137),
             "crashes with exit status 137",
@@ -740,7 +738,7 @@ def test_start_error() -> None:
         code=CauseCode.CRASH_LOOP,
         message=f"can't be started: {text} (3 times)",
         origin=("command",),
-        hint="see whether the image has that program",
+        hint="check that the image has that program",
         pod=POD,
         container="web",
         exit_status=128,
@@ -810,26 +808,26 @@ ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are a
         pytest.param(
             "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
             ("x-node-selector",),
-            "label a node so, or change the selector",
+            "label a node accordingly, or change the selector",
             id="node-selector",
         ),
         pytest.param(
             "0/3 nodes are available: 3 node(s) didn't match node selector.",
             ("x-node-selector",),
-            "label a node so, or change the selector",
+            "label a node accordingly, or change the selector",
             id="node-selector-in-older-words",
         ),
         pytest.param(
             "0/3 nodes are available: 1 Insufficient memory, 2 node(s) didn't match pod affinity rules.",
             ("volumes",),
-            "services that share a volume run on one node, and that one has no room",
+            "services that share a volume run on one node, and that node is full",
             id="pod-affinity",
         ),
-        pytest.param(ROOM, ("resources",), "ask for less, or make room in the cluster", id="cpu"),
+        pytest.param(ROOM, ("resources",), "request less, or add capacity to the cluster", id="cpu"),
         pytest.param(
             "0/1 nodes are available: 1 Insufficient memory.",
             ("resources",),
-            "ask for less, or make room in the cluster",
+            "request less, or add capacity to the cluster",
             id="memory",
         ),
         pytest.param('persistentvolumeclaim "data" not found', ("volumes",), "", id="no-claim"),
@@ -916,7 +914,7 @@ def test_an_autoscaler_that_refuses() -> None:
     made = pod(SET, scheduling_failure=ROOM)
     standing = web(made, event(made, "NotTriggerScaleUp", NOT_ADDED, kind="Normal"), age={"unscheduled": 60.0})
 
-    assert standing.message == f"no node can run it: {ROOM}; the autoscaler adds none: {NOT_ADDED}"
+    assert standing.message == f"no node can run it: {ROOM}; the autoscaler adds no node: {NOT_ADDED}"
 
 
 def test_room_that_is_being_made() -> None:
@@ -928,7 +926,7 @@ def test_room_that_is_being_made() -> None:
         standing = web(*held, age={"unscheduled": 10_000.0})
         assert (standing.state, standing.message) == (
             WorkloadState.WAITING,
-            f"0/1 ready, {WAITS}: room is being made for it",
+            f"0/1 ready, {WAITS}: a node is being prepared",
         )
 
 
@@ -982,9 +980,9 @@ def test_volume_not_bound(held: list[Object], why: str) -> None:
     cause = Cause(
         code=CauseCode.VOLUME_NOT_BOUND,
         has_subject=True,
-        message=f"volume 'data' gets no storage: {why}",
+        message=f"volume 'data' is not provisioned: {why}",
         origin=("volumes",),
-        hint="name a storage class of the cluster under driver_opts.class",
+        hint="set driver_opts.class to a storage class of the cluster",
         pod="db-0",
     )
 
@@ -1019,9 +1017,9 @@ def test_claims_that_are_not_to_blame(held: list[Object]) -> None:
 OVER = "exceeded quota: small, requested: cpu=2,memory=1Gi, used: cpu=1,memory=1Gi, limited: cpu=2,memory=2Gi"
 OVER_QUOTA = Cause(
     code=CauseCode.OVER_QUOTA,
-    message="goes beyond the quota 'small': asks for cpu=2,memory=1Gi, cpu=1,memory=1Gi of cpu=2,memory=2Gi used",
+    message="exceeds the quota 'small': requests cpu=2,memory=1Gi, cpu=1,memory=1Gi of cpu=2,memory=2Gi used",
     origin=("resources",),
-    hint="ask for less, or raise the quota",
+    hint="request less, or raise the quota",
 )
 HOOK = 'admission webhook "policy.example.com" denied the request: no root, please'
 
@@ -1168,7 +1166,7 @@ def test_unhealthy_over_http() -> None:
     standing = checked(unhealthy(count=4), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
 
     assert standing.cause is not None
-    assert standing.cause.hint == "it is asked for on port 8080: is that the one it listens on?"
+    assert standing.cause.hint == "the check requests port 8080: does the program listen there?"
 
 
 def test_unhealthy_without_words() -> None:

@@ -197,7 +197,7 @@ def test_a_token_that_is_no_header(tmp_path: Path, strict: Server) -> None:
     """What no header takes is told, and does not end in a traceback."""
     (tmp_path / "token").write_text("one\ntwo")
 
-    with pytest.raises(MissingPiece, match="has characters that no HTTP header takes"):
+    with pytest.raises(MissingPiece, match="has characters that are invalid in an HTTP header"):
         token_file(tmp_path, strict).current()
 
 
@@ -276,7 +276,7 @@ def test_a_watcher_of_what_is_no_api_server() -> None:
             time.sleep(0.02)
         watcher.stop()
 
-    expected = f"what answers at {server.access.address} is not an API server"
+    expected = f"the server at {server.access.address} is not an API server"
     assert said == f"{expected}: it answered '<html>please log in</html>…'"
     assert watcher.latest is not None
 

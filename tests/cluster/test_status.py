@@ -79,7 +79,7 @@ def test_the_last_of_several_ends() -> None:
 
 
 def test_a_service_that_sleeps() -> None:
-    """One that is scaled to nothing is not called ready."""
+    """One that is scaled to 0 is not called ready."""
     (row,) = status_rows([WEB], snapshot(deployment(replicas=0)), NOW)
     assert row.state == "asleep"
 

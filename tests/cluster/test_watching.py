@@ -53,7 +53,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def watcher(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
     """A watcher that takes little time between its views."""
-    monkeypatch.setattr("composeplat.cluster.watching._EVERY", 0.01)
+    monkeypatch.setattr("composeplat.cluster.watching._MIN_POLL_INTERVAL_S", 0.01)
     one = Watcher(server.access, NAMESPACE, "shop")
     yield one
     one.stop()
@@ -259,7 +259,7 @@ def test_never_reached() -> None:
 
 def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a view took, as over an outage, the next one is not much later."""
-    monkeypatch.setattr("composeplat.cluster.watching._SELDOM", 0.01)
+    monkeypatch.setattr("composeplat.cluster.watching._MAX_POLL_INTERVAL_S", 0.01)
     looked: list[float] = []
     take = watcher.take_snapshot
 
@@ -276,15 +276,15 @@ def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> N
     assert looked[1] - looked[0] < 2.9
 
 
-# the pulse ------------------------------------------------------------------------------------------------------------
+# the health monitor ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask often, and let silence be long soon."""
-    for name, seconds in (("_PULSE", 0.01), ("_TOLD_AFTER", 0.2), ("_LONGEST_SILENCE", 1.0)):
+    for name, seconds in (("_PING_INTERVAL_S", 0.01), ("_WARN_AFTER_S", 0.2), ("_MAX_SILENCE_S", 1.0)):
         monkeypatch.setattr(f"composeplat.cluster.watching.{name}", seconds)
-    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def check_until(health: HealthMonitor, what: Callable[[], bool]) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", [Answer(), refusal(404, "none"), refusal(403, "no"), refusal(401, "who")])
-def test_pulse(server: Server, answer: Answer) -> None:
+def test_health(server: Server, answer: Answer) -> None:
     """A cluster that answers is not silent, whatever it says; nothing is said of it."""
     said: list[str] = []
     server.otherwise = answer
@@ -317,7 +317,7 @@ def test_pulse(server: Server, answer: Answer) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_pulse_of_a_mute_cluster(mute: Access) -> None:
+def test_health_of_a_mute_cluster(mute: Access) -> None:
     """A cluster that does not answer is told once, and given up after a time, with a way out."""
     said: list[str] = []
 
@@ -326,13 +326,13 @@ def test_pulse_of_a_mute_cluster(mute: Access) -> None:
 
     assert said == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
     assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"
-    assert caught.value.hint == "see to the cluster, then run this again: what was done is noted"
+    assert caught.value.hint == "repair the cluster, then run this again: finished work is recorded"
     assert caught.value.exit_code == 4
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", [ILL, Answer(silent=True)], ids=["server-error", "broken"])
-def test_pulse_that_comes_back(server: Server, answer: Answer) -> None:
+def test_health_that_comes_back(server: Server, answer: Answer) -> None:
     """A cluster that answers again is told as well, and silence is counted anew."""
     said: list[str] = []
     server.otherwise = answer
@@ -347,9 +347,9 @@ def test_pulse_that_comes_back(server: Server, answer: Answer) -> None:
     assert silence < 0.2
 
 
-def test_pulse_in_doubt(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_in_doubt(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where someone else got no answer, the cluster counts as silent until it has given one more."""
-    monkeypatch.setattr("composeplat.cluster.watching._PULSE", 0.3)
+    monkeypatch.setattr("composeplat.cluster.watching._PING_INTERVAL_S", 0.3)
 
     with HealthMonitor(server.access, NAMESPACE, print) as health:
         before = health.silence
@@ -469,7 +469,7 @@ def test_port_answers(
     """Whatever answers on a port listens; what nobody may ask is not known."""
     server.otherwise = answer
 
-    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE", 0.0)
+    monkeypatch.setattr("composeplat.cluster.api._FIRST_PAUSE_S", 0.0)
 
     with Api(server.access) as api:
         assert expected is probe_port(api, NAMESPACE, "web-x7k2p", 8080)

@@ -547,7 +547,7 @@ def test_deploy_without_a_cluster(folder: Folder) -> None:
     """Where we are to wait and no cluster is known, the program ends and says so."""
     place = folder.path / ".kube" / "config"
 
-    with pytest.raises(pulumi.RunError, match=f"^no cluster is known: '{place}' names none"):
+    with pytest.raises(pulumi.RunError, match=f"^no cluster is configured: '{place}' names none"):
         run(lambda: stack(folder, waits=None))
 
 

@@ -24,7 +24,7 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
         pytest.param(
             "{<<: *app, image: 'localhost:28599/nothing:1'}", r"3:\d+",
             "image 'localhost:28599/nothing:1' can't be pulled: its registry can't be reached from the cluster",
-            "hint: see whether the registry runs, and its name", id="no-registry",
+            "hint: check that the registry runs, and its name", id="no-registry",
         ),
         pytest.param(
             "{<<: *app, command: /no/such/program}", r"3:\d+",
@@ -32,17 +32,17 @@ HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_p
         ),
         pytest.param(
             "{<<: *app, x-node-selector: {disk: fast}}", r"3:\d+",
-            "no node can run it: 0/1 nodes are available", "hint: label a node so, or change the selector",
+            "no node can run it: 0/1 nodes are available", "hint: label a node accordingly, or change the selector",
             id="node-selector",
         ),
         pytest.param(
             "{<<: *app, resources: {requests: {memory: 1000Gi}}}", r"3:\d+",
-            "no node can run it: .*Insufficient memory", "hint: ask for less, or make room in the cluster",
+            "no node can run it: .*Insufficient memory", "hint: request less, or add capacity to the cluster",
             id="too-much-memory",
         ),
         pytest.param(
             "{<<: *app, healthcheck: {http: {path: /, port: 81}, interval: 1s, timeout: 1s, retries: 2}}", r"3:\d+",
-            "its health check failed [0-9]+ times: .*connection refused", "is that the one it listens on?",
+            "its health check failed [0-9]+ times: .*connection refused", "does the program listen there?",
             id="unhealthy",
         ),
         pytest.param(
@@ -90,7 +90,7 @@ def test_quota(environment: Environment) -> None:
         })  # fmt: skip
     ran = environment.deploy(f"{HEAD}  app: *app\n").expect(1)
 
-    assert "services.app: goes beyond the quota 'small': asks for pods=1, pods=0 of pods=0 used" in ran.stderr
+    assert "services.app: exceeds the quota 'small': requests pods=1, pods=0 of pods=0 used" in ran.stderr
     assert ran.seconds < 20
 
 
@@ -158,7 +158,7 @@ def test_no_cluster(environment: Environment) -> None:
     silent = environment.platform("deploy", KUBECONFIG=str(config))
 
     none.expect(4)
-    assert "error: no cluster is known: '/nowhere' names none" in none.stderr
+    assert "error: no cluster is configured: '/nowhere' names none" in none.stderr
     assert "hint: give --local for a cluster on this machine" in none.stderr
     silent.expect(4)
     assert "error: the API server at https://127.0.0.1:9 can't be reached: connection refused" in silent.stderr

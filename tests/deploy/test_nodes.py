@@ -196,7 +196,7 @@ def test_a_node_that_an_autoscaler_adds(nodes: LocalCluster, environment: Enviro
             api.patch(path, {"metadata": {"labels": {"pool": None}}})
 
     assert process.returncode == 0, said
-    assert "no node can run it yet: room is being made for it" in said
+    assert "no node can run it yet: a node is being prepared" in said
 
 
 def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Environment) -> None:

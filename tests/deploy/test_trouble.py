@@ -255,7 +255,7 @@ def test_silent_from_the_start(environment: Environment, server: ApiServer) -> N
 
     assert [ran.status for ran in ended] == [4, 4, 4, 4]
     for ran in ended:
-        assert f"error: {ADDRESS} does not answer: nothing came within 15 s\n" in ran.stderr
+        assert f"error: {ADDRESS} does not answer: no data within 15 s\n" in ran.stderr
         assert ran.seconds < 30
 
 
@@ -275,7 +275,7 @@ def test_away_for_good(environment: Environment, server: ApiServer, how: str, mo
 
     assert 55 < away < 90
     assert f"error: {ADDRESS} has not answered for 60 s\n" in ran.stderr
-    assert "  hint: see to the cluster, then run this again: what was done is noted\n" in ran.stderr
+    assert "  hint: repair the cluster, then run this again: finished work is recorded\n" in ran.stderr
     assert "Traceback" not in ran.stderr
     before = identities(environment)
     environment.deploy().expect()

@@ -307,7 +307,7 @@ def test_one_is_asked_for(shop: Environment) -> None:
 
 
 def test_it_is_deployed_first(environment: Environment) -> None:
-    """Where the environment is not there yet, it is deployed before; ``--down-on-exit`` gives the service back."""
+    """Where the environment does not exist yet, it is deployed before; ``--down-on-exit`` gives the service back."""
     write_sources(environment)
     environment.write(SHOP)
     ran = plainly(environment, "--down-on-exit", "web", "--", "cat", "/app/app.py").expect()

@@ -113,7 +113,7 @@ def test_a_job_between_tries() -> None:
             message=f"has not completed after 0 s: {words}",
             origin=("command",),
             logs=True,
-            hint="the program it is to run was not found",
+            hint="the program to run was not found",
             pod="migrate-x7k2p",
             container="migrate",
             exit_status=127,
