@@ -24,7 +24,7 @@ class BuildNetwork(StrEnum):
     HOST = "host"
 
 
-app = App(cls=Guided, no_args_is_help=True, help="Start, stop and look at the local cluster.")
+app = App(cls=Guided, no_args_is_help=True, help="Start, stop and inspect the local cluster.")
 
 ApiPort = Annotated[
     int,
@@ -47,7 +47,7 @@ HttpsPort = Annotated[
 HttpPort = Annotated[
     int,
     typer.Option(
-        "--http-port", metavar="PORT", show_default=False, help="Port that leads HTTP to the endpoints, else 80."
+        "--http-port", metavar="PORT", show_default=False, help="HTTP port of the endpoints on this machine, else 80."
     ),
 ]
 Simulated = Annotated[
@@ -56,7 +56,7 @@ Simulated = Annotated[
         "--simulated",
         metavar="N",
         show_default=False,
-        help="A control plane with N nodes that only pretend; needs no root.",
+        help="Simulate a cluster of N nodes; needs no root.",
     ),
 ]
 BuildNetworkOption = Annotated[
@@ -102,7 +102,7 @@ def start(
 def stop(
     simulated: IsSimulated = False,
     delete_data: Annotated[
-        bool, typer.Option("--delete-data", help="Remove volumes, images and all else too.")
+        bool, typer.Option("--delete-data", help="Delete volumes, images and all other data too.")
     ] = False,
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
@@ -121,7 +121,7 @@ def stop(
 
 @app.command()
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
-    """Say whether the local cluster runs, and how its parts are."""
+    """Show whether the local cluster runs, and the state of its parts."""
     from composeplat.local.cluster_kind import local_cluster
 
     with funnel():

@@ -78,7 +78,7 @@ def config(
         bool, typer.Option("--variables", help="Print each variable, its value and where that came from.")
     ] = False,
 ) -> int:
-    """Check a Compose file and print it resolved: files merged, variables in."""
+    """Check a Compose file, and print it with files merged and variables substituted."""
     from composeplat.cli.config import View, run
 
     if form not in ("yaml", "json"):
@@ -124,22 +124,24 @@ def deploy(
     services: opt.Services = None,
     build: Annotated[
         bool | None,
-        typer.Option("--build/--no-build", show_default=False, help="Build all images, or none; else what changed."),
+        typer.Option(
+            "--build/--no-build", show_default=False, help="Build all images, or none; default: those that changed."
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
     rerun_jobs: opt.RerunJobs = False,
     refresh_first: Annotated[
-        bool, typer.Option("--refresh", help="First read what was changed in the cluster by others.")
+        bool, typer.Option("--refresh", help="First update the state with the changes of others.")
     ] = False,
     replace_volume: opt.ReplaceVolumes = None,
     take_over: opt.TakeOver = False,
     safe_checkpoints: Annotated[
-        bool, typer.Option("--safe-checkpoints", help="Write the state after each step, however many there are.")
+        bool, typer.Option("--safe-checkpoints", help="Write the state after every step.")
     ] = False,
     as_json: opt.Json = False,
 ) -> int:
-    """Make the cluster what the Compose file says, and print the addresses."""
+    """Deploy the Compose file to the cluster, and print the addresses."""
     if dry_run:
         from composeplat.cli.render import run as render_run
 
@@ -176,18 +178,20 @@ def up(
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND]...", help="What to run; else its own command, or a shell."),
+        typer.Argument(metavar="[-- COMMAND]...", help="Command to run; default: the service's own, else a shell."),
     ] = None,
     deploy_first: Annotated[
-        bool, typer.Option("--deploy", help="Deploy first, even if the environment is there.")
+        bool, typer.Option("--deploy", help="Deploy first, even if the environment is deployed.")
     ] = False,
     forward: Annotated[
         list[str] | None,
-        typer.Option("--forward", metavar="[HERE:]PORT", help="Lead a port here to one of the container; may repeat."),
+        typer.Option("--forward", metavar="[HERE:]PORT", help="Forward a local port to the container; may repeat."),
     ] = None,
     reverse: Annotated[
         list[str] | None,
-        typer.Option("--reverse", metavar="[THERE:]PORT", help="Lead a port of the container to one here; may repeat."),
+        typer.Option(
+            "--reverse", metavar="[THERE:]PORT", help="Forward a port of the container to this machine; may repeat."
+        ),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -195,17 +199,15 @@ def up(
     ] = None,
     helper_image: Annotated[
         str,
-        typer.Option("--helper-image", metavar="IMAGE", help="An image with the agent, instead of building one."),
+        typer.Option("--helper-image", metavar="IMAGE", help="Image with the agent; default: one that is built."),
     ] = "",
-    volume_size: Annotated[
-        str, typer.Option("--volume-size", metavar="SIZE", help="Room for what is synced, when it is made.")
-    ] = "5Gi",
+    volume_size: Annotated[str, typer.Option("--volume-size", metavar="SIZE", help="Size of the sync volume.")] = "5Gi",
     take_over: Annotated[bool, typer.Option("--take-over", help="End another 'platform up' of this service.")] = False,
     down_on_exit: Annotated[
-        bool, typer.Option("--down-on-exit", help="Give the service back when the session ends.")
+        bool, typer.Option("--down-on-exit", help="Run the deployed service again when the session ends.")
     ] = False,
 ) -> int:
-    """Develop a service inside the cluster: its files are synced, its ports led here, its terminal is yours."""
+    """Develop a service inside the cluster: sync its files, forward its ports, attach to its terminal."""
     from composeplat.cli.up import UpArguments, run
 
     service, words = _split_at_dashes(service, command or [])
@@ -237,10 +239,12 @@ def _behind_dashes(command: list[str]) -> tuple[str, ...]:
 def execute(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
-    command: Annotated[list[str], typer.Argument(metavar="[--] COMMAND...", help="What to run in its container.")],
-    no_terminal: Annotated[bool, typer.Option("--no-tty", "-T", help="Plain streams, on a terminal too.")] = False,
+    command: Annotated[list[str], typer.Argument(metavar="[--] COMMAND...", help="Command to run in its container.")],
+    no_terminal: Annotated[
+        bool, typer.Option("--no-tty", "-T", help="Don't attach the terminal: plain streams.")
+    ] = False,
 ) -> int:
-    """Run a command in the container of a service, with this terminal; ends with the command's status."""
+    """Run a command in the container of a service, and exit with its status."""
     from composeplat.cli.exec import run
 
     return run(choice, service, _behind_dashes(command), no_terminal=no_terminal)
@@ -250,10 +254,10 @@ def execute(
 @choosing(*WORKING)
 def down(
     choice: Choice,
-    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to give back.")] = "",
-    volumes: Annotated[bool, typer.Option("--volumes", help="Delete what was synced, too.")] = False,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service under development.")] = "",
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete the sync volume too.")] = False,
 ) -> int:
-    """End the development of a service: what was deployed runs again, as it was."""
+    """End the development of a service, and run the deployed one again."""
     from composeplat.cli.up import down as run
 
     return run(choice, service, volumes=volumes)
@@ -265,10 +269,10 @@ def down(
 def status(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again whenever it changes.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Print it again whenever it changes.")] = False,
     as_json: opt.Json = False,
 ) -> int:
-    """Show how each service stands."""
+    """Show the status of each service."""
     from composeplat.cli.status import run
 
     if watch and as_json:
@@ -281,15 +285,15 @@ def status(
 def logs(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with lines as they come.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
     since: Annotated[
-        str, typer.Option("--since", metavar="10m|TIME", help="Only lines of so long, or since a moment (RFC 3339).")
+        str, typer.Option("--since", metavar="10m|TIME", help="Only lines since a duration or a time (RFC 3339).")
     ] = "",
     tail: Annotated[
         int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines of each pod.")
     ] = None,
-    timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Say when each line was written.")] = False,
-    no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print the lines alone.")] = False,
+    timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Print the time of each line.")] = False,
+    no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print no service before a line.")] = False,
 ) -> int:
     """Print the logs of all pods."""
     from composeplat.cli.logs import LogOptions, parse_since, run
@@ -309,7 +313,7 @@ def events(
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
     as_json: opt.Json = False,
 ) -> int:
-    """Show what the cluster said of the environment, oldest first."""
+    """Show the Kubernetes events of the environment, oldest first."""
     from composeplat.cli.events import run
 
     return run(choice, tuple(services or ()), as_json=as_json)
@@ -331,7 +335,7 @@ def endpoints(
 @choosing()
 def open_(
     choice: Choice,
-    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address is meant.")] = "",
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address to open.")] = "",
 ) -> int:
     """Open the first address in a browser; print it where there is no display."""
     from composeplat.cli.endpoints import run_open as run
@@ -344,10 +348,10 @@ def open_(
 def build(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Build what did not change, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build unchanged images too.")] = False,
     as_json: opt.Json = False,
 ) -> int:
-    """Build and push images that changed, and print the names of all. Touches nothing that runs."""
+    """Build and push the images that changed, and print the names of all. Changes nothing that runs."""
     from composeplat.cli.build import run
 
     return run(choice, tuple(services or ()), force=force, as_json=as_json)
@@ -362,7 +366,7 @@ def destroy(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
     as_json: opt.Json = False,
 ) -> int:
-    """Take an environment down. Volumes and their data stay, unless asked otherwise."""
+    """Delete an environment. Volumes and their data stay unless --volumes is given."""
     from composeplat.cli.destroy import run
 
     return run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)
@@ -372,10 +376,10 @@ def destroy(
 @choosing(*WORKING)
 def refresh(
     choice: Choice,
-    only_show: Annotated[bool, typer.Option("--preview", help="Only show it; leave the state as it is.")] = False,
+    only_show: Annotated[bool, typer.Option("--preview", help="Only show the changes; keep the state.")] = False,
     as_json: opt.Json = False,
 ) -> int:
-    """Find what was changed in the cluster by others, and note it in the state."""
+    """Update the state with the changes that others made in the cluster."""
     from composeplat.cli.refresh import run
 
     return run(choice, preview=only_show, as_json=as_json)
@@ -388,7 +392,7 @@ def sleep(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
     as_json: opt.Json = False,
 ) -> int:
-    """Scale an environment to nothing, and remember what it was."""
+    """Scale an environment to zero, and remember its replicas."""
     from composeplat.cli.sleep import sleep as run
 
     return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
@@ -401,7 +405,7 @@ def wake(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
     as_json: opt.Json = False,
 ) -> int:
-    """Give an environment that sleeps its pods back."""
+    """Wake a sleeping environment."""
     from composeplat.cli.sleep import wake as run
 
     return run(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
@@ -411,9 +415,9 @@ def wake(
 @choosing(*PLANNING, *WORKING)
 def eject(
     choice: Choice,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="The folder to make.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")],
 ) -> int:
-    """Write a folder with which plain Pulumi goes on where deploy left."""
+    """Write a folder with which plain Pulumi continues where deploy stopped."""
     from composeplat.cli.eject import run
 
     return run(choice, folder=output)
@@ -422,7 +426,7 @@ def eject(
 @app.command()
 def setup(
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what is there, where from, and what is missing.")
+        bool, typer.Option("--check", help="Only list the programs, their sources and what is missing.")
     ] = False,
     for_cluster: Annotated[bool, typer.Option("--cluster", help="The local cluster's programs too.")] = False,
     install: Annotated[
@@ -432,7 +436,7 @@ def setup(
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
 ) -> None:
-    """Find the programs that deploying needs, or make them. Takes long once, and no time after that."""
+    """Find, download or build the programs that deploying needs. Slow the first time only."""
     from composeplat.cli.setup import run
 
     if install and not for_cluster:

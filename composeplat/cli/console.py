@@ -60,7 +60,7 @@ def diagnostics_text(shown: Iterable[Diagnostic], *, strict: bool = False) -> st
 
 
 def _sum_line(line: str) -> str:
-    return f"{_severity(Severity.NOTE, color=wants_color(sys.stderr))}: {line} (-v tells more)\n"
+    return f"{_severity(Severity.NOTE, color=wants_color(sys.stderr))}: {line} (-v shows them)\n"
 
 
 _raw: list[bool] = []

@@ -1,4 +1,4 @@
-"""``platform deploy``: make the cluster what the Compose file says."""
+"""``platform deploy``: deploy the Compose file to the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
     show_document(_result(outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
-        progress.conclude(f"{failed_words(outcome)}; what else was done is noted")
+        progress.conclude(f"{failed_words(outcome)}; the state has the other changes")
         return Exit.FAILED
     progress.conclude(_summary(outcome, planned.where))
     if not as_json:

@@ -34,7 +34,7 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     else:
         progress.conclude(f"there is nothing of {where} to delete")
     for name in outcome.kept:
-        progress.conclude(f"volume {name} and its data stay; the next deploy takes them up, --volumes deletes them")
+        progress.conclude(f"volume {name} and its data stay; the next deploy uses them, --volumes deletes them")
     return Exit.DONE
 
 
@@ -44,6 +44,6 @@ def _confirm(name: str, where: str) -> None:
         raise ComposeplatError(
             f"--volumes deletes all data of {where}, and there is no terminal to confirm that on", "give --yes too"
         )
-    typed = typer.prompt(f"This deletes all data of {where}. Type the environment's name to go on", err=True)
+    typed = typer.prompt(f"This deletes all data of {where}. Type the environment's name to continue", err=True)
     if typed.strip() != name:
         raise ComposeplatError("that is not the environment's name: nothing was changed")

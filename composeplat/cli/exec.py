@@ -22,9 +22,7 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
     plan.select_services((service,))
     notice = stack_for(planned).notice_of_other_project()
     if notice:
-        raise ComposeplatError(
-            notice, f"if it is meant all the same: platform exec --name {plan.environment} {service} …"
-        )
+        raise ComposeplatError(notice, f"to run it anyway: platform exec --name {plan.environment} {service} …")
     found = next(one for one in plan.services if one.name == service)
     with Api(planned.target.access) as api:
         pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 #: In this order the commands are listed.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Deploy": ("deploy", "preview", "build", "render", "config", "refresh", "sleep", "wake", "destroy", "eject"),
-    "Look at what is deployed": ("status", "logs", "events", "endpoints", "open"),
+    "Inspect": ("status", "logs", "events", "endpoints", "open"),
     "Develop in the cluster": ("up", "exec", "down"),
     "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }
@@ -33,7 +33,7 @@ class Guide:
 GUIDES: Mapping[str, Guide] = {
     "platform": Guide(
         {
-            "What the Compose file here would become": "platform render",
+            "Print the Kubernetes objects of the Compose file in this folder": "platform render",
             "Run it on a cluster of this machine (Linux, as root)": "platform deploy --local",
             "Run it on the cluster that kubectl uses": "platform deploy --domain apps.example.com",
         },
@@ -43,7 +43,7 @@ GUIDES: Mapping[str, Guide] = {
         {
             "To the cluster that kubectl uses": "platform deploy --domain apps.example.com",
             "To a cluster of this machine, started if need be": "platform deploy --local",
-            "One service and what it depends on, built anew": "platform deploy web --build",
+            "One service and its dependencies, with a new build": "platform deploy web --build",
         },
         "deploying.md",
     ),
@@ -70,19 +70,17 @@ GUIDES: Mapping[str, Guide] = {
     ),
     "config": Guide(
         {
-            "Only check the file, and take warnings as errors": "platform config --quiet --strict",
+            "Only check the file, and treat warnings as errors": "platform config --quiet --strict",
             "Where each variable's value comes from": "platform config --variables",
         },
         "compose-file.md",
     ),
-    "refresh": Guide(
-        {"See what others changed, and leave the state as it is": "platform refresh --preview"}, "deploying.md"
-    ),
+    "refresh": Guide({"Show what others changed, and keep the state": "platform refresh --preview"}, "deploying.md"),
     "sleep": Guide({"Overnight, in a namespace of the team": "platform sleep --namespace team-a"}, "commands.md"),
     "wake": Guide({"In the morning": "platform wake --namespace team-a --timeout 600"}, "commands.md"),
     "destroy": Guide(
         {
-            "Take it down, and keep the volumes": "platform destroy",
+            "Delete it, and keep the volumes": "platform destroy",
             "Delete the data too, without being asked": "platform destroy --volumes --yes",
         },
         "deploying.md",
@@ -102,14 +100,14 @@ GUIDES: Mapping[str, Guide] = {
         },
         "living.md",
     ),
-    "events": Guide({"What the cluster said of one service": "platform events web"}, "living.md"),
+    "events": Guide({"The Kubernetes events of one service": "platform events web"}, "living.md"),
     "endpoints": Guide({"Addresses, for a program": "platform endpoints --json"}, "living.md"),
     "open": Guide({"The page of one service": "platform open web"}, "living.md"),
     "up": Guide(
         {
-            "Files synced, ports led here, a shell or the service's command": "platform up web",
-            "Another command, and the service given back in the end": "platform up web --down-on-exit -- npm run dev",
-            "A debugger's port led here too": "platform up api --forward 5678",
+            "Sync files, forward ports, run a shell or the service's command": "platform up web",
+            "Another command, then the deployed service again": "platform up web --down-on-exit -- npm run dev",
+            "Forward a debugger's port too": "platform up api --forward 5678",
         },
         "developing.md",
     ),
@@ -122,23 +120,23 @@ GUIDES: Mapping[str, Guide] = {
     ),
     "down": Guide(
         {
-            "Give a service back, and keep what was synced": "platform down web",
+            "Run the deployed service again, and keep the sync volume": "platform down web",
             "Delete that too": "platform down web --volumes",
         },
         "developing.md",
     ),
     "setup": Guide(
         {
-            "What is there, and what is missing": "platform setup --check",
+            "List the programs, and what is missing": "platform setup --check",
             "All that the local cluster needs": "platform setup --cluster --install",
         },
         "local-cluster.md",
     ),
-    "cluster": Guide({"Start it, and see how its parts are": "platform cluster start"}, "local-cluster.md"),
+    "cluster": Guide({"Start it": "platform cluster start"}, "local-cluster.md"),
     "cluster start": Guide(
         {
             "Beside another web server": "platform cluster start --https-port 8443 --http-port 8080",
-            "Five nodes that only pretend": "platform cluster start --simulated 5",
+            "Five simulated nodes": "platform cluster start --simulated 5",
         },
         "local-cluster.md",
     ),

@@ -83,7 +83,7 @@ def plan_for(
     request = _for_target(request, target)
     if (looking or not needs_domain) and not request.default_domain:
         request = replace(request, default_domain="domain.invalid")
-    with progress.step("reading the definition and what the namespace keeps", is_transient=True):
+    with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         stored, unreachable = _stored_variables(request, target)
         loaded, plan = _plan(replace(request, platform=storable(stored.values)))
         if not looking:

@@ -38,7 +38,7 @@ Files = Annotated[
         "--file",
         "-f",
         metavar="FILE",
-        help="Compose file; repeat to lay one over another; - is standard input.",
+        help="Compose file; repeat to merge several; - is standard input.",
     ),
 ]
 #: For a command that has another use for ``-f``.
@@ -73,17 +73,15 @@ ReplaceVolumes = Annotated[
 TakeOver = Annotated[bool, typer.Option("--take-over", help="Take an environment that was made from another project.")]
 Progress = Annotated[
     ProgressMode,
-    typer.Option("--progress", help="How to show what goes on; auto: a live table on a terminal, else lines."),
+    typer.Option("--progress", help="How to show progress; auto: a live table on a terminal, else lines."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress: --progress quiet.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print the log of this run to standard error.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Take warnings and unknown keys as errors.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Treat warnings and unknown keys as errors.")]
 JsonDiagnostics = Annotated[
     bool, typer.Option("--json-diagnostics", help="Write messages as JSON, one a line, on standard error.")
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show notes too: unknown and ignored keys, what is left out.")
-]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show notes too, such as unknown and ignored keys.")]
 
 
 def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = False) -> ProgressMode:

@@ -123,7 +123,7 @@ def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
 def _line(change: Change, *, color: bool) -> str:
     sign, word = _SIGNS[change.operation], _WORDS[change.operation]
     if change.kept:
-        word = "leave out, and keep in the cluster"
+        word = "keep in the cluster, out of the state"
     if color:
         sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
     why = "; ".join(describe_differences(change))
@@ -145,7 +145,7 @@ def _differences(change: Change) -> list[str]:
 
 
 def _end(changes: list[Change], outcome: Outcome) -> str:
-    lines = [f"volume {name} leaves the file; it and its data stay in the cluster" for name in outcome.kept]
+    lines = [f"volume {name} is removed from the file; it and its data stay in the cluster" for name in outcome.kept]
     lines += outcome.notes
     counts: Mapping[str, int] = {
         word: sum(c.operation == key and not c.kept for c in changes) for key, word in _WORDS.items()

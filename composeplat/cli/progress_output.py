@@ -17,12 +17,12 @@ from typing import Protocol, Self
 from composeplat import progress
 from composeplat.cli.console import is_raw, is_unicode, wants_color, write_message
 from composeplat.cli.options import ProgressMode
-from composeplat.progress import Conclusion, Event, Finished, Note, ServiceProgress, SessionEvent, Step
+from composeplat.progress import Conclusion, Event, Finished, Note, Phase, ServiceProgress, SessionEvent, Step
 
-_REDRAW = 0.1
-_STILL_EVERY = 15.0
-#: A transient step that is done sooner is not worth a line.
-_WORTH_A_LINE = 2.0
+_REDRAW_INTERVAL_S = 0.1
+_STILL_INTERVAL_S = 15.0
+#: A transient step that takes less has no line.
+_MIN_STEP_S = 2.0
 _MARKS = {"ready": "✓", "built": "✓", "unchanged": "✓", "done": "✓", "failed": "✗", "pending": "·"}
 _PLAIN_MARKS = {"ready": "+", "built": "+", "unchanged": "+", "done": "+", "failed": "!", "pending": "."}
 _COLORS = {
@@ -75,7 +75,7 @@ class Screen:
             self._renderer.handle(event)
 
     def _tick(self) -> None:
-        while not self._ended.wait(_REDRAW):
+        while not self._ended.wait(_REDRAW_INTERVAL_S):
             with self._lock:
                 self._renderer.tick()
 
@@ -142,7 +142,7 @@ class Lines:
         match event:
             case ServiceProgress():
                 self._latest[event.service] = event
-                self._say(f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else ""))
+                self._say(_service_line(event))
             case Step():
                 self._handle_step(event)
             case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
@@ -167,18 +167,25 @@ class Lines:
     def tick(self) -> None:
         now = time.monotonic()
         for step, since in self._steps.values():
-            if step.is_transient and step.name not in self._told and now - since > _WORTH_A_LINE:
+            if step.is_transient and step.name not in self._told and now - since > _MIN_STEP_S:
                 self._told.add(step.name)
                 self._say(progress.event_message(step))
-        if now - self._last_word > _STILL_EVERY:
+        if now - self._last_word > _STILL_INTERVAL_S:
             self._say(self._still(now))
 
     def _still(self, now: float) -> str:
-        waiting = [what for what, _ in self._steps.items()]
-        waiting += [f"{one.service} ({one.message or one.phase})" for one in self._latest.values() if one.is_running]
-        return f"still at it after {now - self._started:.0f} s" + (f": {', '.join(waiting)}" if waiting else "")
+        services = [f"{one.service} ({one.message or one.phase})" for one in self._latest.values() if one.is_running]
+        work = [*self._steps, *([f"waiting for {', '.join(services)}"] if services else [])]
+        return f"still {', '.join(work) or 'running'}, {now - self._started:.0f} s"
 
     def end(self) -> None: ...
+
+
+def _service_line(event: ServiceProgress) -> str:
+    """A line for a phase; the message of a service that waits or is ready says so itself."""
+    if event.message and event.phase in (Phase.WAITING, Phase.READY):
+        return f"{event.service}: {event.message}"
+    return f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else "")
 
 
 @dataclass(slots=True)
@@ -264,7 +271,7 @@ def _row(phase: str, text: str, clock: str, columns: int) -> str:
     """A mark, a text and a time; of what does not fit the end of the text is left out."""
     unicode = is_unicode(sys.stderr)
     marks = _MARKS if unicode else _PLAIN_MARKS
-    spinner = _FRAMES[int(time.monotonic() / _REDRAW) % len(_FRAMES)] if unicode else "-"
+    spinner = _FRAMES[int(time.monotonic() / _REDRAW_INTERVAL_S) % len(_FRAMES)] if unicode else "-"
     mark = marks.get(phase, spinner)
     room = columns - len(clock) - 4
     shown = text if len(text) <= room else text[: max(1, room - 1)] + ("…" if unicode else ">")

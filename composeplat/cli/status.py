@@ -1,4 +1,4 @@
-"""``platform status``: how each service stands, for people and programs."""
+"""``platform status``: the status of each service, for people and programs."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def run(choice: Choice, options: UpArguments) -> int:
         if options.down_on_exit:
             give_back(development, planned, volumes=False, say=progress.note)
     if not options.down_on_exit:
-        progress.note(f"{service.name} stays under development; 'platform down {service.name}' gives it back")
+        progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
     return status
 
 
@@ -107,7 +107,7 @@ def give_back(development: Development, planned: Planned, *, volumes: bool, say:
     there = development.down(volumes=volumes)
     if there:
         refresh_replicas(stack_for(planned), development.service.cluster_name)
-        say(f"{development.service.name} is as it was deployed again")
+        say(f"{development.service.name} runs as it was deployed again")
     return there
 
 

@@ -16,7 +16,7 @@ from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
-app = App(cls=Guided, no_args_is_help=True, help="Keep variables in a namespace, for all who deploy there.")
+app = App(cls=Guided, no_args_is_help=True, help="Store variables in a namespace, for everyone who deploys there.")
 
 _MASKED = "********"
 
@@ -51,7 +51,7 @@ def set_one(
             if "\0" in value:
                 raise ComposeplatError(f"the value of {name} has a NUL in it, which no variable can hold")
             set_variable(place.api, place.namespace, name, value, confidential=confidential)
-        write_message(f"set {name} in namespace {place.namespace}; the next deploy takes it up\n")
+        write_message(f"set {name} in namespace {place.namespace}; the next deploy uses it\n")
 
 
 @app.command()

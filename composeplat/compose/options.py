@@ -85,7 +85,7 @@ class Options:
 
     allow_outside: bool = _setting(
         default=False,
-        help="Let the Compose file name files outside the project.",
+        help="Allow files outside the project in the Compose file.",
         variable="PLATFORM_ALLOW_OUTSIDE",
         is_shell_only=True,
         config_key="allowOutside",
@@ -124,7 +124,7 @@ class Options:
     )
     gateway: str = _setting(
         default="",
-        help="Make HTTPRoutes of this Gateway instead of Ingresses.",
+        help="Create HTTPRoutes for this Gateway instead of Ingresses.",
         metavar="[NAMESPACE/]NAME",
         is_rendered=True,
         variable="PLATFORM_GATEWAY",
@@ -154,7 +154,7 @@ class Options:
     )
     pod_security: str = _setting(
         default="",
-        help="Make pods that a restricted namespace admits.",
+        help="Create pods that a restricted namespace admits.",
         metavar="restricted",
         is_rendered=True,
         variable="PLATFORM_POD_SECURITY",

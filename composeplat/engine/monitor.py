@@ -85,7 +85,9 @@ class Monitor:
         elif kind is ResourceKind.WORKLOAD:
             # Any snapshot shows the state of an unchanged workload.
             self.applied[service] = _BEFORE_ALL_SNAPSHOTS if is_unchanged else rounds
-            self.emit(service, *((Phase.UNCHANGED, "") if is_unchanged else (Phase.WAITING, "applied")))
+            self.emit(
+                service, *((Phase.UNCHANGED, "") if is_unchanged else (Phase.WAITING, "applied, waiting to be ready"))
+            )
         elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged and urn not in self._built:
             # Pulumi reports a replacement once more when the image before it is gone.
             self._built.add(urn)

@@ -157,7 +157,7 @@ def test_script_in_a_file(name: str, folder: Path, tmp_path: Path) -> None:
 
 MEANINGS = {
     "start": "Start the local cluster, and wait until it can be used.",
-    "status": "Say whether the local cluster runs, and how its parts are.",
+    "status": "Show whether the local cluster runs, and the state of its parts.",
     "stop": "Stop the local cluster; its data stays.",
 }
 

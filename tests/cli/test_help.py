@@ -120,7 +120,7 @@ def test_help_in_no_width(tmp_path: Path) -> None:
     shown = help_of("cluster", tmp_path, columns=1)
 
     assert help_of("cluster", tmp_path, columns=32) == shown
-    assert "\n  Start, stop and look at the\n  local cluster.\n" in shown
+    assert "\n  Start, stop and inspect the\n  local cluster.\n" in shown
 
 
 @pytest.mark.parametrize("line", EXAMPLES)

@@ -33,8 +33,8 @@ def test_a_usual_file_prints_no_warning(usual: Folder, command: list[str]) -> No
     """One line tells the keys that have no effect, another that ports are private; neither is an error when strict."""
     keys = "volumes (40), networks (22), container_name (20), driver (20)"
     expected = [
-        f"note: 102 settings have no effect here, and need none: {keys} (-v tells more)",
-        "note: 20 ports are bound to loopback, and so have no URL (-v tells more)",
+        f"note: 102 settings have no effect here, and need none: {keys} (-v shows them)",
+        "note: 20 ports are bound to loopback, and so have no URL (-v shows them)",
     ]
 
     assert expected == usual.run(*command).assert_success().stderr.splitlines()

@@ -75,7 +75,7 @@ def test_text(plan: Plan) -> None:
         "endpoint my-web",
         "  + create Ingress my-web",
         "volume My_Data",
-        "  - leave out, and keep in the cluster PersistentVolumeClaim my-data",
+        "  - keep in the cluster, out of the state PersistentVolumeClaim my-data",
     ]
 
 
@@ -184,7 +184,7 @@ def test_part_of(plan: Plan, key: str, part: str) -> None:
             CHANGES,
             ["my-data"],
             [
-                "volume my-data leaves the file; it and its data stay in the cluster",
+                "volume my-data is removed from the file; it and its data stay in the cluster",
                 "2 to create, 1 to update, 1 to replace, 1 to delete, 1.2 s",
             ],
             id="of-every-kind",
@@ -192,7 +192,7 @@ def test_part_of(plan: Plan, key: str, part: str) -> None:
         pytest.param(
             CHANGES[4:5],
             ["my-data"],
-            ["volume my-data leaves the file; it and its data stay in the cluster", "no changes, 1.2 s"],
+            ["volume my-data is removed from the file; it and its data stay in the cluster", "no changes, 1.2 s"],
             id="a-volume-alone",
         ),
     ],

@@ -133,9 +133,9 @@ SHOP: Sequence[Step] = (
 
 LINES = """\
 db: applying
-web: waiting: waits for db: 0 of 1 ready
+web: waits for db: 0 of 1 ready
 made namespace team
-db: ready: 1 of 1 ready
+db: 1 of 1 ready
 web: failed: image 'x' can't be pulled
 cache: unchanged
 """
@@ -314,7 +314,7 @@ def still(capsys: pytest.CaptureFixture[str], *steps: Event) -> str:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a sign of life come sooner than for people."""
-    monkeypatch.setattr(progress_output, "_STILL_EVERY", 0.05)
+    monkeypatch.setattr(progress_output, "_STILL_INTERVAL_S", 0.05)
 
 
 @pytest.mark.usefixtures("soon")
@@ -327,7 +327,7 @@ def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
         ServiceProgress(service="cache", phase=Phase.READY, message="1 of 1 ready"),
     )
 
-    assert said == "still at it after 0 s: db (0 of 1 ready), web (applying)"
+    assert said == "still waiting for db (0 of 1 ready), web (applying), 0 s"
 
 
 @pytest.mark.usefixtures("soon")
@@ -335,13 +335,13 @@ def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
     """A step that goes on is named."""
     said = still(capsys, progress.Step(name="asking the cluster", is_transient=True))
 
-    assert said == "still at it after 0 s: asking the cluster"
+    assert said == "still asking the cluster, 0 s"
 
 
 @pytest.mark.usefixtures("soon")
 def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) -> None:
     """The same where no service is at work, as while Pulumi starts."""
-    assert still(capsys) == "still at it after 0 s"
+    assert still(capsys) == "still running, 0 s"
 
 
 def test_no_sign_of_life_while_things_change() -> None:

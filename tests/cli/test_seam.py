@@ -69,7 +69,7 @@ NOTHING = {
     "preview": "no changes, 1.2 s",
     "build": "no image changed, 1.2 s",
     "destroy": f"there is nothing of {WHERE} to delete",
-    "refresh": "nothing was changed behind our back, 1.2 s",
+    "refresh": "nothing was changed outside platform, 1.2 s",
     "sleep": f"there was nothing to put to sleep in {WHERE}",
     "wake": f"nothing was asleep in {WHERE}",
 }
@@ -155,7 +155,7 @@ def test_a_failure(seam: Seam, command: str) -> None:
         "    it is [secret]\ufffd[31m",
         "    the end",
     ]
-    ends = {"deploy": [f"{FAILED_ONE}; what else was done is noted"], "wake": [FAILED_ONE], "build": []}
+    ends = {"deploy": [f"{FAILED_ONE}; the state has the other changes"], "wake": [FAILED_ONE], "build": []}
     assert told[start + 5 :] == ends[command]
 
 
@@ -286,7 +286,7 @@ def test_a_preview(seam: Seam) -> None:
         "        + b",
     ]
     assert outcome.stderr.splitlines()[-3:] == [
-        "volume old leaves the file; it and its data stay in the cluster",
+        "volume old is removed from the file; it and its data stay in the cluster",
         "a note",
         "1 to create, 1 to update, 2.0 s",
     ]
@@ -340,7 +340,7 @@ def test_a_destroy(seam: Seam) -> None:
     assert (outcome.status, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[-2:] == [
         f"destroyed {WHERE}: 2 objects deleted, 4.0 s",
-        "volume kept and its data stay; the next deploy takes them up, --volumes deletes them",
+        "volume kept and its data stay; the next deploy uses them, --volumes deletes them",
     ]
     found = data(seam.platform("destroy", "--json"))
     assert (found["deleted"], found["kept_volumes"], found["seconds"]) == (2, ["kept"], 4)
@@ -381,10 +381,10 @@ def test_a_refresh(seam: Seam) -> None:
 
     assert outcome.stdout.splitlines() == ["Deployment web was changed: image a → b", "Service db is gone"]
     assert outcome.stderr.splitlines()[-2:] == [
-        "2 objects are otherwise than deployed, 1.0 s",
-        "the state now says so; 'platform deploy' makes them again what the file says",
+        "2 objects differ from what was deployed, 1.0 s",
+        "the state is updated; 'platform deploy' restores the objects",
     ]
-    assert shown.stderr.splitlines()[-1] == "2 objects are otherwise than deployed, 1.0 s"
+    assert shown.stderr.splitlines()[-1] == "2 objects differ from what was deployed, 1.0 s"
     assert [one[3] for one in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
     assert len(data(seam.platform("refresh", "--json"))["changes"]) == 2
 

@@ -307,7 +307,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
     assert (outcome.status, outcome.stdout, seam.asked) == (0, "", [])
     assert outcome.stderr.splitlines()[-2:] == [
         "localhost:8080 leads to port 80",
-        "web stays under development; 'platform down web' gives it back",
+        "web is still under development; 'platform down web' ends that",
     ]
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web")]
     assert (session.command, session.terminal, session.forwards, session.reverse) == (
@@ -364,7 +364,7 @@ def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> 
 
     assert outcome.status == status
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web"), ("down", "web"), ("note", "web")]
-    assert outcome.stderr.splitlines()[-1] == "web is as it was deployed again"
+    assert outcome.stderr.splitlines()[-1] == "web runs as it was deployed again"
 
 
 def test_up_without_files(seam: Seam, developing: Developing) -> None:
@@ -402,5 +402,5 @@ def test_down(seam: Seam, developing: Developing, *, is_there: bool, volumes: bo
     assert outcome.status == 0
     assert developing.done == [("down", "web", volumes), *([("note", "web", None)] if is_there else [])]
     assert outcome.stderr.splitlines()[-1] == (
-        "web is as it was deployed again" if is_there else "web is not under development"
+        "web runs as it was deployed again" if is_there else "web is not under development"
     )

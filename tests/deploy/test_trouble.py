@@ -213,7 +213,7 @@ def until_whole(server: ApiServer) -> None:
         api.delete(f"/api/v1/namespaces/{name}")
 
 
-@pytest.mark.parametrize("moment", ["app-0: applying", "keeper: waiting"], ids=["applying", "waiting"])
+@pytest.mark.parametrize("moment", ["app-0: applying", "keeper: applied"], ids=["applying", "waiting"])
 def test_silent_for_a_while(environment: Environment, server: ApiServer, moment: str) -> None:
     """A cluster that does not answer for ten seconds is waited for, with a word about it, and nothing is made twice."""
     environment.write(SEVERAL)
@@ -260,7 +260,7 @@ def test_silent_from_the_start(environment: Environment, server: ApiServer) -> N
 
 
 @long
-@pytest.mark.parametrize("moment", ["app-0: applying", "keeper: waiting"], ids=["applying", "waiting"])
+@pytest.mark.parametrize("moment", ["app-0: applying", "keeper: applied"], ids=["applying", "waiting"])
 @pytest.mark.parametrize("how", ["silent", "gone"])
 def test_away_for_good(environment: Environment, server: ApiServer, how: str, moment: str) -> None:
     """A cluster that stays away ends a deploy after a minute, with status 4; the next one goes on where it was."""
@@ -580,7 +580,7 @@ def test_terminated_while_waiting(environment: Environment) -> None:
     """SIGTERM is as good as Ctrl-C, also in the wait at the end."""
     environment.write(STUCK.partition("  web:")[0])
     running = begin(environment, "deploy")
-    running.until("slow: waiting: 0/1 ready")
+    running.until("slow: 0/1 ready")
     running.process.terminate()
     ran = running.end(30).expect(130)
 
@@ -593,7 +593,7 @@ def test_interrupted_twice(environment: Environment) -> None:
     """A second Ctrl-C ends a deploy within two seconds, and the next one needs no help."""
     environment.write(STUCK)
     running = begin(environment, "deploy")
-    running.until("web: waiting")
+    running.until("web: applied")
     running.process.send_signal(signal.SIGINT)
     running.process.send_signal(signal.SIGINT)
     began = time.monotonic()

@@ -312,7 +312,7 @@ def test_it_is_deployed_first(environment: Environment) -> None:
     environment.write(SHOP)
     ran = plainly(environment, "--down-on-exit", "web", "--", "cat", "/app/app.py").expect()
     assert ran.stdout.endswith("print('one')\n")
-    assert "web is as it was deployed again" in ran.stderr
+    assert "web runs as it was deployed again" in ran.stderr
     assert spec(environment)["replicas"] == 1
 
 

@@ -43,7 +43,7 @@ def test_set_list_and_unset(environment: Environment) -> None:
     variables(environment, "set", "PIN", "--secret", value=PLANTED).expect()
     variables(environment, "set", "DB_PASSWORD", value=PLANTED).expect()
 
-    assert set_plain.stderr == f"set TAG in namespace {environment.namespace}; the next deploy takes it up\n"
+    assert set_plain.stderr == f"set TAG in namespace {environment.namespace}; the next deploy uses it\n"
     assert variables(environment, "list").expect().stdout == (
         "NAME         VALUE\nCOLOR        blue\nDB_PASSWORD  ********\nPIN          ********\nTAG          1.37\n"
     )

@@ -40,7 +40,7 @@ def test_volume_leaves_the_file_and_comes_back(environment: Environment) -> None
     shown = environment.platform("preview").expect()
     left = environment.deploy().expect()
 
-    assert "- leave out, and keep in the cluster PersistentVolumeClaim data" in shown.stdout
+    assert "- keep in the cluster, out of the state PersistentVolumeClaim data" in shown.stdout
     assert "volume data is not in the file any more; it and its data stay" in left.stderr
     assert "Deployment/keeper" in environment.names()
     environment.deploy(KEEPER).expect()
@@ -107,7 +107,7 @@ def test_destroy_with_volumes(environment: Environment) -> None:
 
     words = environment.words("destroy", "--volumes")
     terminal = Terminal(words, folder=environment.folder, env=environment.variables)
-    terminal.until("Type the environment's name to go on")
+    terminal.until("Type the environment's name to continue")
     terminal.type(environment.name)
 
     assert terminal.status() == 0
