@@ -260,11 +260,11 @@ def test_a_service_under_development_is_left_alone(environment: Environment) -> 
     web = environment.get("apps/v1", "Deployment", "web")
     assert web is not None
     labels = {**web["metadata"]["labels"], "dev.platform.com/up": "web"}
-    pods = {**web["spec"]["template"], "metadata": {"labels": {**labels, "role": "dev workload"}}}
+    pods = {**web["spec"]["template"], "metadata": {"labels": {**labels, "role": "dev-workload"}}}
     dev_workload = {
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web-platform-up", "namespace": environment.namespace, "labels": labels},
-        "spec": {"replicas": 1, "selector": {"matchLabels": {"role": "dev workload"}}, "template": pods},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"role": "dev-workload"}}, "template": pods},
     }  # fmt: skip
     with environment.api() as api:
         api.apply(dev_workload)
