@@ -31,9 +31,15 @@ def builder_arguments(layout: Layout, frontdoor: str, slirp4netns: str) -> tuple
     run = layout.build_run
     network = HOST_NETWORK if layout.build_network == HOST_NETWORK else slirp4netns or "none"
     return (
-        frontdoor, "builder", str(run), str(BUILD_USER), network,
-        str(run / "buildkitd"), "--config", str(run / "buildkitd.toml"),
-    )  # fmt: skip
+        frontdoor,
+        "builder",
+        str(run),
+        str(BUILD_USER),
+        network,
+        str(run / "buildkitd"),
+        "--config",
+        str(run / "buildkitd.toml"),
+    )
 
 
 def builder_environment(layout: Layout, search_path: str) -> dict[str, str]:

@@ -16,11 +16,18 @@ from composeplat.local import etcd
 from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE_ADDRESS, Layout
 from composeplat.system.atomic import write_private
 
-_DAYS = "3650"
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+_REQUEST = ("req", "-x509", *_NEW_KEY, "-days", "3650")
 _API_NAMES = (
-    "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
-    f"DNS:kubernetes.default.svc.{CLUSTER_DOMAIN}", "IP:127.0.0.1", f"IP:{API_SERVICE}", f"IP:{NODE_ADDRESS}",
-)  # fmt: skip
+    "DNS:localhost",
+    "DNS:kubernetes",
+    "DNS:kubernetes.default",
+    "DNS:kubernetes.default.svc",
+    f"DNS:kubernetes.default.svc.{CLUSTER_DOMAIN}",
+    "IP:127.0.0.1",
+    f"IP:{API_SERVICE}",
+    f"IP:{NODE_ADDRESS}",
+)
 
 
 def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
@@ -57,27 +64,23 @@ class _KeyFolder:
         self.environment = environment
 
     def make_authority(self, name: str, subject: str) -> None:
-        certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
-        if certificate.exists() and key.exists():
-            return
-        self._run(
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", _DAYS,
-            "-subj", f"/CN={subject}", "-addext", "basicConstraints=critical,CA:TRUE",
-            "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", f"{key}.new", "-out", f"{certificate}.new",
-        )  # fmt: skip
-        self._place(key, certificate)
+        extensions = ["basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign"]
+        self._request(name, f"/CN={subject}", extensions)
 
     def make_certificate(self, name: str, subject: str, usage: str, names: str = "", by: str = "ca") -> None:
+        extensions = ["basicConstraints=critical,CA:FALSE", f"extendedKeyUsage={usage}"]
+        if names:
+            extensions.append(f"subjectAltName={names}")
+        self._request(name, subject, extensions, "-CA", f"{self.folder / by}.crt", "-CAkey", f"{self.folder / by}.key")
+
+    def _request(self, name: str, subject: str, extensions: list[str], *authority: str) -> None:
+        """Make a key and its certificate, unless both exist; it signs itself without an authority."""
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if certificate.exists() and key.exists():
             return
-        more = ["-addext", f"subjectAltName={names}"] if names else []
-        self._run(
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", _DAYS,
-            "-subj", subject, "-CA", str(self.folder / f"{by}.crt"), "-CAkey", str(self.folder / f"{by}.key"),
-            "-addext", "basicConstraints=critical,CA:FALSE", "-addext", f"extendedKeyUsage={usage}", *more,
-            "-keyout", f"{key}.new", "-out", f"{certificate}.new",
-        )  # fmt: skip
+        extension_args = [arg for extension in extensions for arg in ("-addext", extension)]
+        outputs = ("-keyout", f"{key}.new", "-out", f"{certificate}.new")
+        self._run(*_REQUEST, "-subj", subject, *authority, *extension_args, *outputs)
         self._place(key, certificate)
 
     def make_key(self, name: str) -> None:

@@ -27,7 +27,7 @@ def make_cgroups(name: str, root: Path = ROOT) -> None:
             _make_per_controller(root, name)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise MissingPiece(f"can't make a cgroup for the local cluster below {root}: {reason}") from None
+        raise MissingPiece(f"can't make a cgroup for the local cluster below {root}: {reason}") from error
 
 
 def _make_unified(root: Path, name: str) -> None:

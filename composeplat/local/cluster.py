@@ -223,9 +223,17 @@ class LocalCluster:
         network = os.open("/proc/self/ns/net", os.O_RDONLY)
         try:
             args = [
-                "unshare", "--net", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child=KILL",
-                "--mount-proc", "--",
-            ]  # fmt: skip
+                "unshare",
+                "--net",
+                "--mount",
+                "--propagation",
+                "private",
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+                "--",
+            ]
             process = self._supervise(args, self._plan(programs, network), programs.search_path, [network])
         finally:
             os.close(network)

