@@ -1,14 +1,14 @@
-"""From files to a checked project: the stages in their order, and the files they need.
+"""Load a definition: from files to a checked project.
 
-Owns the order and the reading of files it takes:
+Owns the order of the stages and the reading of files:
 
-1. find the files, read the env files, settle the names (:mod:`~composeplat.compose.load.reading`);
-2. each file: bytes -> text -> nodes -> variables in -> its includes under it
+1. find the files, read the env files, resolve the settings (:mod:`~composeplat.compose.load.reading`);
+2. each file: bytes -> text -> nodes -> variables substituted -> includes merged
    (:mod:`~composeplat.compose.load.documents`);
-3. files over one another, ``!reset`` carried out;
+3. merge the files, apply ``!reset``;
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
-5. rules over the whole (:mod:`composeplat.compose.check`);
-6. env files of services and content of host volumes, last, as only the model knows which
+5. check rules for the whole project (:mod:`composeplat.compose.check`);
+6. env files of services and content of host volumes, last, as only the model names them
    (:mod:`~composeplat.compose.load.content`); paths outside the project
    (:mod:`~composeplat.compose.load.outside_paths`).
 
@@ -46,26 +46,26 @@ class Loaded:
     origins: Origins
     report: Report
     document: Node
-    """The definition as one tree: files merged, variables in."""
+    """The definition as one tree, merged and substituted."""
     variables: Variables
     references: VariableReferences
     folder: Path
-    """What relative paths are relative to."""
+    """The folder that relative paths are relative to."""
     root: ProjectRoot
-    """What the files that the definition names lie in."""
+    """The folder that must contain all files of the definition."""
     files: tuple[str, ...]
     """The definition's files; ``-`` is standard input."""
 
     @property
     def confidential(self) -> tuple[str, ...]:
-        """Values that are to be seen nowhere but in the cluster's Secrets."""
+        """Values that only the cluster's Secrets may show."""
         passwords = tuple(login.password for login in self.settings.logins.values())
         return tuple(dict.fromkeys((*self.references.confidential, *passwords)))
 
 
 def load(request: Request) -> Loaded:
-    """Read, check and give the project; the report has what was found, errors included."""
-    from composeplat.compose.check import check_project  # noqa: PLC0415 -- reading alone is quick, as a shell's completion waits
+    """Load and check the project; the report has all findings, errors included."""
+    from composeplat.compose.check import check_project  # noqa: PLC0415 -- shell completion reads without checking, and must be quick
     from composeplat.compose.load.content import with_content  # noqa: PLC0415 -- the same
     from composeplat.compose.load.outside_paths import check_builds_inside  # noqa: PLC0415 -- the same
     from composeplat.compose.model import Project  # noqa: PLC0415 -- the same
@@ -74,7 +74,7 @@ def load(request: Request) -> Loaded:
     reading = read(request)
     origins = Origins()
     project = Project(services={}, volumes={})
-    # Where a file could not be read as a whole, checking the rest would report the wrong places.
+    # If a file could not be read, checks of the rest would report false errors.
     if reading.complete:
         home = reading.variables.lookup("HOME") or ""
         ctx = Context(reading.report, reading.variables, origins, home, references=reading.references)
@@ -105,12 +105,12 @@ def _find_logins(project: Project, settings: Settings, request: Request) -> dict
     registries = {ImageReference.parse(image).registry for image in images}
     if settings.registry:
         registries.add(registry_of_prefix(settings.registry))
-    found = {one: request.logins.get(one) or find_login(one, request.shell) for one in sorted(registries)}
+    found = {name: request.logins.get(name) or find_login(name, request.shell) for name in sorted(registries)}
     return {registry: login for registry, login in found.items() if login is not None}
 
 
 def load_definition(request: Request) -> Loaded:
-    """Load for a program: a sound project, or an exception that carries the report."""
+    """Load a valid project for a program; raise :class:`InvalidDefinition` otherwise."""
     loaded = load(request)
     if loaded.report.errors:
         raise InvalidDefinition(loaded.report)

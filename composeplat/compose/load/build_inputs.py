@@ -1,7 +1,8 @@
-"""See that what builds need of this machine is there: contexts, Dockerfiles and their stages, secrets, keys.
+"""Check the local inputs of builds: contexts, Dockerfiles and their stages, secrets, SSH keys.
 
-Must not know BuildKit: it looks for what is cheap to see, so that nothing is changed where a build can't even begin.
-It is asked before a build alone; a definition can be read and rendered where its sources are not.
+Owns these checks, which are cheap, and stop a deploy before it changes anything.
+Must not know BuildKit. It is apart from loading because only a build needs its sources; a definition without them can
+be rendered.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ _MAX_DOCKERFILE = 1024 * 1024
 _STAGE = re.compile(
     r"^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*\S+(?:[ \t]+AS[ \t]+(\S+))?[ \t\r]*$", re.IGNORECASE | re.MULTILINE
 )
-#: Another language than Dockerfile's may write stages otherwise.
+#: Another frontend may have another syntax for stages.
 _OTHER_SYNTAX = re.compile(r"\A#\s*syntax\s*=\s*(?!docker/dockerfile)", re.IGNORECASE)
 
 
 def check_builds(builds: Mapping[str, Build], origins: Origins, report: Report) -> None:
-    """Report what is missing, at its place in the definition; ``builds`` are those of services, by name."""
+    """Report missing inputs at their place in the definition; ``builds`` are by service."""
     for service, build in builds.items():
         _Checker(service, build, origins, report).check()
 
 
 def secrets_of_files(build: Build) -> tuple[str, ...]:
-    """What the secrets of a build are whose values are in files; one that can't be read is passed over."""
+    """Return the build secrets that are in files; an unreadable one is skipped."""
     found = []
     for secret in build.secrets:
         if secret.file:
@@ -69,9 +70,9 @@ class _Checker:
     def _is_folder(self, keys: tuple[str | int, ...], place: str) -> bool:
         if os.path.isdir(place):
             return True
-        what = "is no folder" if os.path.exists(place) else "does not exist"
+        reason = "is no folder" if os.path.exists(place) else "does not exist"
         shown = self.origins.shown(*self.path, *keys)
-        self._say("missing-path", keys, f"names a folder that {what}: {shown}", "create it, or correct the path")
+        self._say("missing-path", keys, f"names a folder that {reason}: {shown}", "create it, or correct the path")
         return False
 
     def _check_dockerfile(self) -> None:

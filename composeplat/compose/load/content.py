@@ -1,4 +1,8 @@
-"""Put into the model what lies in files that only it names: env files of services, content of host volumes."""
+"""Add the content of files to the model: env files of services, host volumes.
+
+Owns reading the files that only the model names, and their messages.
+Must not know nodes: it reports at origins.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +45,15 @@ class Content(Checker):
         self._env: dict[tuple[str, bool], EnvLines | files.Unreadable | None] = {}
 
     def variables(self, service: Service) -> dict[str, str]:
-        """Env files in their order, then ``environment`` over them; what that names without a value is not set."""
+        """Merge the env files and ``environment``; a name without a value removes the variable."""
         merged: dict[str, str] = {}
         for index, file in enumerate(service.env_files):
             found = self._env_file(file.path, raw=file.raw)
             if isinstance(found, EnvLines):
                 values = evaluate_lines(found, self._lookup(service), self.report, earlier=merged)
-                merged.update({name: value for name, value in values.items() if self._is_taken(name, service, index)})
+                merged.update(
+                    {name: value for name, value in values.items() if self._is_accepted(name, service, index)}
+                )
             elif found is not None and (file.required or not found.missing) and self.reading.publishes:
                 path = env_file_path(service.name, index)
                 hint = "create it, or write the long form with required: false" if found.missing else found.hint
@@ -61,7 +67,7 @@ class Content(Checker):
         return merged if self._fits(merged, service) else {}
 
     def _lookup(self, service: Service) -> Callable[[str], str | None]:
-        """What an env file's ``${NAME}`` means to a service, as in Compose: the command's variables before its own."""
+        """Look ``${NAME}`` up as Compose does in env files: the command's variables, then the service's."""
 
         def look(name: str) -> str | None:
             found = self.reading.variables.lookup(name)
@@ -70,7 +76,7 @@ class Content(Checker):
         return look
 
     def _fits(self, merged: dict[str, str], service: Service) -> bool:
-        """Keep what all services are given within bounds: a large env file that many share is written out for each."""
+        """Limit the total size of variables: a shared env file is copied into each service."""
         before, self._total = self._total, self._total + sum(len(name) + len(value) for name, value in merged.items())
         if self._total <= MAX_ENVIRONMENTS:
             return True
@@ -81,8 +87,8 @@ class Content(Checker):
             )
         return False
 
-    def _is_taken(self, name: str, service: Service, index: int) -> bool:
-        """Say whether Kubernetes takes a variable's name; one that it does not take is left out with a warning."""
+    def _is_accepted(self, name: str, service: Service, index: int) -> bool:
+        """Whether Kubernetes accepts a variable's name; if not, warn."""
         if is_env_name(name):
             return True
         path = env_file_path(service.name, index)
@@ -92,7 +98,7 @@ class Content(Checker):
         return False
 
     def _env_file(self, path: str, *, raw: bool) -> EnvLines | files.Unreadable | None:
-        """Parse an env file once, however many services name it; None where it is no text, which is reported."""
+        """Parse an env file once for all services; None if it is not text, which is reported."""
         key = (path, raw)
         if key not in self._env:
             try:
@@ -104,7 +110,7 @@ class Content(Checker):
         return self._env[key]
 
     def mounts(self, service: Service) -> tuple[Mount, ...]:
-        """Read what host volumes hold, where the deployment has them: not where the service is built."""
+        """Read the content of host volumes, unless the service is built: these are not deployed."""
         if service.build is not None:
             return service.mounts
         return tuple(
@@ -113,7 +119,7 @@ class Content(Checker):
         )
 
     def _with_content(self, mount: Mount, path: PathKey) -> Mount:
-        """Read a host volume; where nothing is published, what a container may have put into it is no error."""
+        """Read a host volume; if nothing is published, unreadable content is no error, as a container may write it."""
         source = Path(mount.source)
         if files.is_system_path(source):
             hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
@@ -125,14 +131,16 @@ class Content(Checker):
             if not self.reading.publishes:
                 return mount
             code = error.code or ("missing-path" if error.missing else "forbidden-path")
-            instead = self._instead_of(mount, path) if error.missing else "use a named volume, or files of the project"
+            instead = (
+                self._alternatives(mount, path) if error.missing else "use a named volume, or files of the project"
+            )
             hint = error.hint or instead
             self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
             return mount
         return replace(mount, content=content)
 
-    def _instead_of(self, mount: Mount, path: PathKey) -> str:
-        """The ways out where a host path is not there: what was meant can't be told from it."""
+    def _alternatives(self, mount: Mount, path: PathKey) -> str:
+        """Return the fixes for a missing host path, which may be meant as data or as files."""
         hidden = self.origins.is_substituted(*path, "source")
         if Path(mount.target).suffix and not hidden:
             return "create the file: it is copied, read-only"
@@ -140,5 +148,5 @@ class Content(Checker):
         return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"
 
     def _shown(self, path: PathKey) -> str:
-        """Quote the path as it stands in the file; in the long form it is one key of the entry."""
+        """Quote the path as in the file; in the long form it is a key of the entry."""
         return self.origins.shown(*path, "source")

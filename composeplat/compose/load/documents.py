@@ -1,6 +1,7 @@
-"""Lay documents over one another, each with what it includes under it.
+"""Merge the documents of a definition, each with its includes.
 
 Owns the order of merging and Compose's ``include``.
+Must not know any other key.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NOT_INCLUDED = ("name", "version")
 
 @dataclass(frozen=True, slots=True)
 class Include:
-    """One entry of ``include``: files laid over one another, with a folder and env files of their own."""
+    """An entry of ``include``: files that are merged, with their own folder and env files."""
 
     places: list[Field]
     names: list[str]
@@ -47,7 +48,7 @@ class Documents:
         self._included = 0
 
     def join(self, texts: list[tuple[str, list[Node]]], variables: Variables) -> Node:
-        """Lay the documents of several files over one another, in their order."""
+        """Merge the documents of several files, in their order."""
         whole: Node | None = None
         for path, nodes in texts:
             self._trail.append(_identity(path))
@@ -59,12 +60,12 @@ class Documents:
         return self._nothing(texts[0][0]) if whole is None else whole
 
     def _nothing(self, path: str) -> Node:
-        """What empty files amount to: a definition that sets nothing."""
+        """Return the definition of empty files."""
         name = os.path.relpath(path, self.sources.request.folder) if path != "-" else "<stdin>"
         return Mapping(Span(Source(name=name, base=Path(), order=1)))
 
     def _with_includes(self, node: Node, variables: Variables) -> Node:
-        """Put what a file includes under it: what the file says itself wins."""
+        """Merge a file into its includes: the file wins."""
         include = node.get("include") if isinstance(node, Mapping) else None
         if include is None or not isinstance(node, Mapping) or (isinstance(include, Scalar) and include.is_null):
             return node
@@ -79,10 +80,10 @@ class Documents:
     def _include(self, item: Field, variables: Variables) -> Node | None:
         self._included += 1
         if self._included > MAX_INCLUDES:
-            item.say("invalid-value", f"exceeds the limit of {MAX_INCLUDES} includes")
+            item.report("invalid-value", f"exceeds the limit of {MAX_INCLUDES} includes")
             return None
         include = self._read_include(item, variables)
-        if include is None or self._is_circle(include):
+        if include is None or self._is_cycle(include):
             return None
         texts = [(name, self._nodes(place, name, include)) for place, name in _pairs(include)]
         if not any(nodes for _, nodes in texts):
@@ -95,16 +96,16 @@ class Documents:
         return _without(node, _NOT_INCLUDED) if isinstance(node, Mapping) else node
 
     def _read_include(self, item: Field, variables: Variables) -> Include | None:
-        """Read the short or the long form; its own ``.env`` is that of its folder, unless env files are named."""
+        """Read the short or the long form; without ``env_file``, use the ``.env`` of its folder."""
         if isinstance(item.node, Scalar):
             places, folder_field, env_field = [item], None, None
         else:
             section = item.section("include.*")
             path = section.get("path") if section else None
             if section is None or path is None:
-                item.say("missing-key", "must have a 'path'")
+                item.report("missing-key", "must have a 'path'")
                 return None
-            places = list(path.items_or_one())
+            places = list(path.items_or_text())
             folder_field, env_field = section.get("project_directory"), section.get("env_file")
         names = [os.path.normpath(os.path.join(item.base, text)) for place in places if (text := _local(place))]
         if not names or len(names) != len(places):
@@ -112,7 +113,7 @@ class Documents:
         given = folder_field.text() if folder_field else None
         folder = Path(os.path.normpath(os.path.join(item.base, given)) if given else os.path.dirname(names[0]))
         if env_field is not None:
-            env_files = [file for place in env_field.items_or_one() if (file := self._env_file(place))]
+            env_files = [file for place in env_field.items_or_text() if (file := self._env_file(place))]
         else:
             own = os.path.join(folder, ".env")
             env_files = [own] if wants_env_file(variables) and files.exists(Path(own)) else []
@@ -123,13 +124,13 @@ class Documents:
         path = os.path.join(place.base, text) if text else ""
         if not path or path == os.devnull or self.root.allows(path):
             return path
-        place.say("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
+        place.report("outside-project", f"names {place.node.shown}, which is outside the project", self.root.fix)
         return ""
 
-    def _is_circle(self, include: Include) -> bool:
+    def _is_cycle(self, include: Include) -> bool:
         for place, name in _pairs(include):
             if _identity(name) in self._trail:
-                place.say("include-cycle", "includes a file that is already being included", "remove this include")
+                place.report("include-cycle", "includes a file that is already being included", "remove this include")
                 return True
         return False
 
@@ -138,14 +139,14 @@ class Documents:
             content = self.sources.content(name, self.root)
         except files.Unreadable as error:
             code = error.code or "unreadable-file"
-            place.say(code, f"names {place.node.shown}, which {error.reason}", error.hint)
+            place.report(code, f"names {place.node.shown}, which {error.reason}", error.hint)
             self.sources.complete = False
             return []
         return self.sources.nodes_of(content, name, include.folder)
 
 
 def _identity(path: str) -> str:
-    """Name a file by what every link to it leads to; what can be no path is refused when it is read."""
+    """Identify a file by its real path; an invalid path fails when it is read."""
     return path if "\0" in path else os.path.realpath(path)
 
 
@@ -156,7 +157,7 @@ def _pairs(include: Include) -> list[tuple[Field, str]]:
 def _local(place: Field) -> str | None:
     text = place.text()
     if text and ("://" in text or text.startswith(("git@", "oci:"))):
-        place.say("invalid-value", "must be a file on this machine", "fetch it, and name the file")
+        place.report("invalid-value", "must be a file on this machine", "fetch it, and name the file")
         return None
     return text
 

@@ -1,6 +1,7 @@
-"""Read the content of host volumes: the files that are kept in the cluster, with their modes.
+"""Read the content of host volumes: files with their modes.
 
-Owns how much of a folder is read, and which links and kinds of files are refused. Must not know what becomes of them.
+Owns the limits of a host volume, and which links and file types are refused.
+Must not know how the content is deployed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from composeplat.system.project_root import ProjectRoot
 
 
 def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
-    """Read a host volume's files with their modes, up to what a Secret should carry.
+    """Read a host volume's files with their modes, up to the limits of a Secret.
 
-    A link may lead to anywhere within the project.
+    A link may lead anywhere within the project.
     """
     if is_system_path(Path(real_path(path))):
         raise Unreadable("leads to a system path")
@@ -25,7 +26,7 @@ def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
     try:
         info = os.stat(path)
     except OSError as error:
-        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from None
+        raise Unreadable(reason_of(error), missing=isinstance(error, FileNotFoundError)) from error
     if stat.S_ISDIR(info.st_mode):
         return _read_folder(path, root)
     if not stat.S_ISREG(info.st_mode):
@@ -38,7 +39,7 @@ def read_host_content(path: Path, root: ProjectRoot) -> HostContent:
 
 
 def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
-    """Read a folder's files, sorted; too many or too large, and only the fact is kept, but each is looked at."""
+    """Read a folder's files, sorted; above the limits, check all files, but keep only their number and size."""
     found: list[tuple[str, int]] = []
     total = 0
     pending = [top]
@@ -47,7 +48,7 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
-            raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from None
+            raise Unreadable(f"holds '{folder.relative_to(top)}', which {reason_of(error)}") from error
         for entry in entries:
             name = os.path.relpath(entry.path, top)
             if not _is_text(name):
@@ -56,8 +57,8 @@ def _read_folder(top: Path, root: ProjectRoot) -> HostContent:
                 _check_link(entry.path, name, root)
             try:
                 info = entry.stat()
-            except OSError:
-                raise Unreadable(f"holds '{name}', a broken or cyclic link") from None
+            except OSError as error:
+                raise Unreadable(f"holds '{name}', a broken or cyclic link") from error
             if stat.S_ISDIR(info.st_mode):
                 if not entry.is_symlink():
                     pending.append(Path(entry.path))

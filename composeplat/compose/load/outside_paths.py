@@ -1,7 +1,7 @@
-"""Refuse paths outside the project that others will open: BuildKit for builds, the sync of ``platform up``.
+"""Report paths outside the project that other programs open: BuildKit, the sync of ``platform up``.
 
-Owns which paths of a build are on this machine.
-Must not open any: what this package reads itself is refused where it is read (:mod:`composeplat.system.files`).
+Owns the list of a build's local paths.
+Must not open any: files that this package reads are checked when they are read (:mod:`composeplat.system.files`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from composeplat.system.project_root import ProjectRoot
 
 
 def check_builds_inside(project: Project, origins: Origins, report: Report, root: ProjectRoot) -> None:
-    """Report each path of a build that is outside the project."""
+    """Report build paths outside the project."""
     checker = Checker(project, origins, report)
     for service in project.services.values():
         if service.build is not None:
@@ -32,7 +32,7 @@ def check_builds_inside(project: Project, origins: Origins, report: Report, root
 def check_synced_inside(
     project: Project, service: Service, origins: Origins, report: Report, root: ProjectRoot
 ) -> None:
-    """Report each host path outside the project that would be synced."""
+    """Report synced host paths outside the project."""
     checker = Checker(project, origins, report)
     for index, mount in enumerate(service.mounts):
         place = mount_path(service.name, index)
@@ -47,7 +47,7 @@ def _check(checker: Checker, root: ProjectRoot, place: PathKey, path: str, messa
 
 
 def build_paths(build: Build) -> Iterator[tuple[PathKey, str]]:
-    """The paths on this machine that a build reads or writes, each with its keys below ``build``."""
+    """The local paths that a build reads or writes, with their keys below ``build``."""
     yield from _contexts(build)
     for index, secret in enumerate(build.secrets):
         if secret.file:

@@ -1,4 +1,8 @@
-"""Read a definition as one tree of nodes: files found, variables in, files over one another."""
+"""Read a definition as one tree of nodes: find files, substitute variables, merge.
+
+Owns the order of the stages that know no keys.
+Must not know the model: :mod:`composeplat.compose.load` parses the tree.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ class Reading:
     folder: Path
     root: ProjectRoot
     files: tuple[str, ...]
-    """The definition's files, as they were found; ``-`` is standard input."""
+    """The definition's files; ``-`` is standard input."""
     sources: Sources
     variables: Variables
     settings: Settings

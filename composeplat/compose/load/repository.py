@@ -1,7 +1,7 @@
-"""The git repository that a folder is in: where its work tree begins, and the remote it is a clone of.
+"""Find the git repository of a folder: its work tree and its remote.
 
-Owns the few of git's files that say so. Git itself is not run: it need not be there, and it refuses repositories that
-belong to another user, such as those that root deploys.
+Owns reading git's own files.
+Must not run git: it may not be installed, and refuses repositories of other users, as when root deploys.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _URL = re.compile(r"\s*url\s*=\s*(.*)", re.IGNORECASE)
 class Repository:
     work_tree: Path
     remote: str = ""
-    """The URL of the remote ``origin``, else of the first by name; empty where there is none."""
+    """The URL of the remote ``origin``, else of the first remote by name; empty without remotes."""
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """The repository whose work tree a folder is in; links are resolved."""
+    """Return the repository of a folder, with links resolved."""
     try:
         start = Path(files.real_path(folder))
     except files.Unreadable:
@@ -42,7 +42,7 @@ def find_repository(folder: Path) -> Repository | None:
 
 
 def _git_folder(work_tree: Path) -> Path | None:
-    """Where the repository of a work tree is kept; a linked work tree and a submodule name it in a file."""
+    """Return the git folder of a work tree; a linked work tree or submodule names it in a file."""
     entry = work_tree / ".git"
     if entry.is_dir():
         return entry if files.exists(entry / "HEAD") else None

@@ -1,6 +1,7 @@
-"""Bring files in as sources: named for people, numbered in the order they come.
+"""Read files as sources, numbered in their order.
 
-Owns what is said of a file that can't be read, and the one memory of whether all could.
+Owns the messages about unreadable files, and whether all files could be read.
+Must not know which files belong to a definition.
 """
 
 from __future__ import annotations
@@ -26,30 +27,30 @@ class Sources:
         self.request = request
         self.report = report
         self.complete = True
-        """Every definition file was there, and could be read as YAML."""
+        """Whether every definition file could be read as YAML."""
         self._count = 0
         self._node_count = NodeCount()
         self._bytes = 0
 
     def make(self, path: str, base: Path, text: str) -> Source:
-        """Number a source, so that messages sort in the order files are read."""
+        """Make a numbered source: messages are sorted by the order of files."""
         self._count += 1
         return Source(name=self.shown(path), base=base, text=text, order=self._count)
 
     def shown(self, path: str) -> str:
-        """Name a file as people would: relative to where they are, unless that climbs."""
+        """Return the path relative to the current folder, unless the file is above it."""
         if path == "-":
             return "<stdin>"
         relative = os.path.relpath(path, self.request.folder)
         return path if relative.startswith("..") else relative
 
     def nodes(self, path: str, base: Path, root: ProjectRoot | None = None) -> list[Node]:
-        """Read a definition's documents; what is wrong is reported, and the file counts as not read."""
+        """Read a definition's documents; report a file that can't be read."""
         try:
             content = self.content(path, root)
         except files.Unreadable as error:
             self.complete = False
-            self._refuse(path, base, error)
+            self._report_unreadable(path, base, error)
             return []
         return self.nodes_of(content, path, base)
 
@@ -77,31 +78,31 @@ class Sources:
             return []
         return [node for node in documents if not (isinstance(node, Scalar) and node.is_null)]
 
-    def _refuse(self, path: str, base: Path, error: files.Unreadable) -> None:
+    def _report_unreadable(self, path: str, base: Path, error: files.Unreadable) -> None:
         source = self.make(path, base, "")
         code = error.code or "unreadable-file"
-        hint = error.hint or (self._others_than(Path(path)) if error.missing else "")
+        hint = error.hint or (self._similar_files(Path(path)) if error.missing else "")
         self.report.add(code, Span(source), (), f"{quoted(source.name)} {error.reason}", hint)
 
-    def _others_than(self, path: Path) -> str:
-        """Name the files that lie where one was looked for."""
+    def _similar_files(self, path: Path) -> str:
+        """List the files beside a missing one."""
         names = files.names_beside(path)
         listed = ", ".join(map(quoted, names[:_MAX_NAMES])) + (" …" if len(names) > _MAX_NAMES else "")
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:
-        """Read an env file that supplies variables to the definition."""
+        """Read an env file with variables of the definition."""
         base = Path(os.path.dirname(path))
         try:
             content = files.read_bytes(Path(path), limit=MAX_ENV_FILE_BYTES, root=root)
         except files.Unreadable as error:
-            self._refuse(path, base, error)
+            self._report_unreadable(path, base, error)
             return {}
         parsed = self.env_lines(content, path)
         return evaluate_lines(parsed, variables.lookup, self.report) if parsed else {}
 
     def env_lines(self, content: bytes, path: str, *, raw: bool = False) -> EnvLines | None:
-        """Parse an env file; None where it is no text, which is reported."""
+        """Parse an env file; None if it is not text, which is reported."""
         base = Path(os.path.dirname(path))
         try:
             source = decode(content, lambda text: self.make(path, base, text), self.report)

@@ -1,4 +1,8 @@
-"""Settle what must be known before the definition is read: its variables, its files and the environment's names."""
+"""Resolve the inputs of a reading: variables, files, settings.
+
+Owns the precedence of options, variables, env files and defaults, and the environment's name.
+Must not know the model: nothing but the key ``name`` is read from the definition here.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ class NoDefinition(ComposeplatError):
 
 
 class BadSetting(ComposeplatError):
-    """An option, or the variable that stands for it, is not what it must be."""
+    """An option, or its variable, has an invalid value."""
 
     exit_code = Exit.USAGE
 
@@ -36,7 +40,7 @@ class BadSetting(ComposeplatError):
 
 
 def first_variables(request: Request, sources: Sources) -> Variables:
-    """What may name the definition's files: the shell, and the env files that are named or lie where we stand."""
+    """Return the variables that can name the definition's files: the shell's, and those of the first env files."""
     shell = Variables.from_layers(request.shell, {}, request.platform)
     named = _named_env_files(request, shell)
     if named:
@@ -44,12 +48,12 @@ def first_variables(request: Request, sources: Sources) -> Variables:
     own = os.path.join(request.folder, ".env")
     if request.files or shell.lookup("COMPOSE_FILE") or not wants_env_file(shell) or not files.exists(Path(own)):
         return shell
-    # Read again, and with its messages, as the definition's own env file, if it is that.
+    # It is read again, with its messages, if it is also the definition's env file.
     return _layered(request, [own], Sources(request, Report()), project_root(request, request.folder))
 
 
 def project_variables(request: Request, first: Variables, folder: Path, sources: Sources) -> Variables:
-    """Add the ``.env`` beside the definition, unless env files were named."""
+    """Add the ``.env`` beside the definition, unless env files are given."""
     shell = Variables.from_layers(request.shell, {}, request.platform)
     if _named_env_files(request, shell):
         return first
@@ -69,7 +73,7 @@ def _named_env_files(request: Request, shell: Variables) -> list[str]:
 
 
 def _layered(request: Request, paths: list[str], sources: Sources, root: ProjectRoot | None) -> Variables:
-    """Lay env files over one another; what one refers to may stand in those before it."""
+    """Read env files in layers; each may refer to variables of earlier ones."""
     read: list[tuple[str, Mapping[str, str]]] = []
     for path in paths:
         variables = Variables.from_files(request.shell, read, request.platform)
@@ -85,9 +89,9 @@ def _split(text: str | None, separator: str) -> tuple[str, ...]:
 
 
 def project_root(request: Request, folder: Path) -> ProjectRoot:
-    """The root of the project in a folder.
+    """Return the root of the project in a folder.
 
-    Whether files outside it are allowed is asked of the user alone: an env file comes with the project.
+    Only the user can allow files outside it: an env file comes with the project.
     """
     allowed = SETTINGS["allow_outside"].resolve(request.allow_outside, Variables.from_layers(request.shell))
     path = find_project_root(folder, request.shell.get("HOME", ""))
@@ -95,7 +99,7 @@ def project_root(request: Request, folder: Path) -> ProjectRoot:
 
 
 def definition_root(request: Request, variables: Variables, folder: Path) -> ProjectRoot | None:
-    """The root that the definition's own files must lie in; none where the user has named them."""
+    """Return the folder that must contain the definition's own files; None if the user named them."""
     if request.files or request.shell.get("COMPOSE_FILE"):
         return None
     return project_root(request, request.folder if variables.lookup("COMPOSE_FILE") else folder)
@@ -105,7 +109,7 @@ def definition_root(request: Request, variables: Variables, folder: Path) -> Pro
 
 
 def definition_files(request: Request, variables: Variables, sources: Sources) -> list[str]:
-    """The files to read, in their order: named, or found from where we stand upwards."""
+    """Return the files to read, in their order: as given, or found from the current folder upwards."""
     separator = variables.lookup("COMPOSE_PATH_SEPARATOR") or os.pathsep
     named = request.files or _split(variables.lookup("COMPOSE_FILE"), separator)
     if named:
@@ -160,9 +164,9 @@ def _resolved(request: Request, variables: Variables) -> dict[str, Any]:
 
 
 def namespace_of(request: Request) -> str:
-    """The namespace, before a definition is read, and without one too; not looked at whether it can be one.
+    """Return the namespace without reading a definition; it is not validated.
 
-    Only a name is taken of what is read, so it is read wherever it is: reading the definition refuses what is outside.
+    Env files outside the project are read too, as only a name is used; reading the definition reports them.
     """
     request = replace(request, allow_outside=True)
     sources = Sources(request, Report())
@@ -180,7 +184,7 @@ def namespace_of(request: Request) -> str:
 def _environment_name(
     request: Request, variables: Variables, documents: list[Node], folder: Path, report: Report
 ) -> str:
-    """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``, the folder's name, in that order; made a DNS label."""
+    """Return ``--name``, COMPOSE_PROJECT_NAME, the file's ``name`` or the folder's name, as a DNS label."""
     given = _given_names(request, variables, documents)
     chosen = next((name for name in (*given, folder.name) if name), "default")
     label = make_label(chosen)
@@ -195,9 +199,9 @@ def _environment_name(
 
 
 def _given_names(request: Request, variables: Variables, documents: list[Node]) -> tuple[str, str, str]:
-    """``--name``, COMPOSE_PROJECT_NAME, the file's ``name``; each is empty where it is not given."""
+    """Return ``--name``, COMPOSE_PROJECT_NAME and the file's ``name``; a missing one is empty."""
     written = _written_name(documents)
-    # What may be wrong with the file's own name is told when the file is substituted as a whole.
+    # Errors in the file's name are reported when the whole file is substituted.
     in_file = interpolate_scalar(written, variables, Report(), VariableReferences()).text if written is not None else ""
     return request.name, variables.lookup("COMPOSE_PROJECT_NAME") or "", in_file
 
@@ -213,7 +217,7 @@ def _name_of(document: Node) -> Scalar | None:
 
 
 def _check_settings(settings: Settings) -> None:
-    """Refuse what could never be a name in a cluster; the text itself may be a variable's value and is not shown."""
+    """Refuse invalid settings; the message leaves out the value, which may be a variable's."""
     if settings.gateway and (settings.tls_secret or settings.tls_issuer):
         raise BadSetting(
             "--tls-secret and --tls-issuer are for Ingresses; with --gateway its listener has the certificate",

@@ -1,9 +1,9 @@
-"""Read nodes into the typed model: the one place where Compose's short and long forms are settled.
+"""Parse nodes into the typed model; Compose's short and long forms become one form here.
 
-One module a section of the definition; :mod:`composeplat.compose.parse.fields` holds what they share.
-Must not know files, Kubernetes or the other services: what needs the whole project is
-:mod:`composeplat.compose.check`'s.
-A bad key ends only that key: the report has the reason, and reading goes on with its default.
+Owns a module for each section of the definition; :mod:`composeplat.compose.parse.fields` has their shared code.
+Must not know files, Kubernetes or the other services: rules for the whole project are in
+:mod:`composeplat.compose.check`.
+An invalid key affects only that key: the report has the reason, and parsing continues with its default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Context", "parse_project"]
 
 
 def parse_project(document: Node, ctx: Context) -> Project:
-    """Read the whole definition."""
+    """Parse the whole definition."""
     from composeplat.compose.parse import project  # noqa: PLC0415 -- who wants the fields alone does not wait for the rest
 
     return project.parse_project(document, ctx)

@@ -1,4 +1,4 @@
-"""Read what becomes annotations: ``labels``, ``deploy.labels``, ``annotations`` and a volume's ``labels``."""
+"""Parse annotations: ``labels``, ``deploy.labels``, ``annotations`` and a volume's ``labels``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from composeplat.names import is_key
 
 
 def parse_annotations(section: Section, key: str) -> dict[str, str]:
-    """Read the pairs; a name that Kubernetes refuses is left out with a warning."""
+    """Parse the pairs; a name that is not valid in Kubernetes gets a warning."""
     found = section.get(key)
     kept: dict[str, str] = {}
     for name, place, value in found.pairs() if found else ():
@@ -16,7 +16,7 @@ def parse_annotations(section: Section, key: str) -> dict[str, str]:
             kept[name] = value or ""
             place.ctx.origins.put_alias(annotation_path(section.whole.path[:2], name), place.node, place.path)
         else:
-            place.say(
+            place.report(
                 "no-effect",
                 "has a name that is not valid for a Kubernetes annotation, and is left out",
                 "at most 63 letters, digits, '-', '_' and '.', after an optional DNS name and '/'",

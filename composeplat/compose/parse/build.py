@@ -1,4 +1,4 @@
-"""Read ``build``."""
+"""Parse ``build``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.diagnostics import quoted
 
-#: Images in a folder of this machine.
+#: A base image in a local folder.
 OCI_LAYOUT = "oci-layout://"
 _REMOTE = re.compile(r"(?:https?|git|ssh)://|git@|github\.com/|docker-image://|oci-layout://|service:|target:")
-#: What a cache on this machine says of its folder.
+#: The folder of a local cache.
 CACHE_FOLDER = re.compile(r"(?:^|(?<=,))(src|dest)=([^,]+)")
 _NETWORKS = ("default", "host", "none")
 
 
 def is_remote(context: str) -> bool:
-    """Say whether a build context is an address, and no folder of this machine."""
+    """Whether a build context is a URL, not a local folder."""
     return _REMOTE.match(context) is not None
 
 
@@ -46,10 +46,10 @@ def _read_build(section: Section) -> Build:
     inline = section.get("dockerfile_inline")
     dockerfile = section.get("dockerfile")
     if inline and dockerfile:
-        dockerfile.say("conflicting-keys", "can't be combined with dockerfile_inline", "keep one of them")
+        dockerfile.report("conflicting-keys", "can't be combined with dockerfile_inline", "keep one of them")
     ssh = section.fields.get("ssh")
     if ssh is not None and ssh.is_null:
-        ssh.wrong("a mapping or a list")
+        ssh.report_type("a mapping or a list")
     return Build(
         context=_context(context, context.text() or ".") if context else absolute(section.whole, "."),
         dockerfile=section.text("dockerfile"),
@@ -72,19 +72,18 @@ def _read_build(section: Section) -> Build:
 
 
 def _network(section: Section) -> str:
-    """A network of Compose's own is none that a build can be given: BuildKit knows three words."""
+    """Read ``network``; BuildKit has three networks, and can't join those of Compose."""
     text = section.text("network")
     if text and text not in _NETWORKS:
-        section.fields["network"].say("no-effect", "is a network that builds can't join; they use the default network")
+        section.fields["network"].report(
+            "no-effect", "is a network that builds can't join; they use the default network"
+        )
         return ""
     return text
 
 
 def _args(section: Section) -> dict[str, str]:
-    """Read build arguments; a bare NAME takes its value from where the tool runs, and is left out where that has none.
-
-    Values are substituted as everywhere: ``$$`` is a dollar sign, and is not looked at again.
-    """
+    """Read build arguments; the value of a bare NAME is the variable's, and without one the argument is dropped."""
     whole = section.get("args")
     args: dict[str, str] = {}
     for name, place, value in whole.pairs() if whole else ():
@@ -100,10 +99,10 @@ def _additional_contexts(section: Section) -> dict[str, str]:
 
 
 def _caches(section: Section, key: str) -> tuple[str, ...]:
-    """Give each cache as it is written, with the folder of one on this machine made absolute."""
+    """Return the caches, with absolute folders."""
     whole = section.get(key)
     caches: list[str] = []
-    for item in whole.items_or_one() if whole else ():
+    for item in whole.items_or_text() if whole else ():
         text = item.text()
         if text is not None:
             caches.append(CACHE_FOLDER.sub(lambda found, item=item: f"{found[1]}={absolute(item, found[2])}", text))  # type: ignore[misc]
@@ -111,7 +110,7 @@ def _caches(section: Section, key: str) -> tuple[str, ...]:
 
 
 def _extra_hosts(section: Section) -> tuple[str, ...]:
-    """Give ``host=address`` for each entry of a list or mapping; a host may have several addresses."""
+    """Return ``host=address`` for each entry of a list or mapping; a host may have several addresses."""
     whole = section.get("extra_hosts")
     if whole is None:
         return ()
@@ -127,11 +126,11 @@ def _secrets(section: Section) -> tuple[BuildSecret, ...]:
 
 
 def _read_secret(item: Field) -> BuildSecret | None:
-    """Read a secret by the name of one that the top level declares; the Dockerfile may call it by another."""
+    """Read a reference to a top-level secret, which may have another name in the Dockerfile."""
     inner = item.section("services.*.build.secrets.*") if isinstance(item.node, Mapping) else None
     place = inner.get("source") if inner else item
     if place is None or not isinstance(place.node, Scalar) or place.node.is_null:
-        item.wrong("a secret's name, or a mapping with a 'source'")
+        item.report_type("a secret's name, or a mapping with a 'source'")
         return None
     source = place.node.text
     name = inner.text("target", source) if inner else source
@@ -139,7 +138,7 @@ def _read_secret(item: Field) -> BuildSecret | None:
     if not isinstance(declared, Mapping):
         shown = place.node.shown
         hint = f"declare it: secrets: {{{source}: {{file: ./{source}.txt}}}}" if not place.node.is_substituted else ""
-        place.say("invalid-value", f"names a secret that the top-level 'secrets' does not declare: {shown}", hint)
+        place.report("invalid-value", f"names a secret that the top-level 'secrets' does not declare: {shown}", hint)
         return None
     file, variable = declared.get("file"), declared.get("environment")
     if isinstance(file, Scalar) and file.text:
@@ -147,12 +146,12 @@ def _read_secret(item: Field) -> BuildSecret | None:
     if isinstance(variable, Scalar) and variable.text:
         return BuildSecret(name=name, variable=variable.text, value=item.ctx.variable(variable.text))
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
-    place.say("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
+    place.report("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
     return None
 
 
 def _ssh(section: Section) -> tuple[str, ...]:
-    """Give ``ID`` or ``ID=path``; a path is relative to the file that names it."""
+    """Return ``ID`` or ``ID=path``; a path is relative to its file."""
     whole = section.get("ssh")
     if whole is None:
         return ()

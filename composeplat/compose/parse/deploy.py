@@ -1,4 +1,4 @@
-"""Read what sizes and restarts a service: ``deploy``, ``resources``, ``restart``, ``scale`` and the flat keys."""
+"""Parse ``deploy``, ``resources``, ``restart``, ``scale`` and the flat resource keys of a service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RESTARTS = {
     "none": NEVER, "never": NEVER, "no": NEVER,
     "on-failure": ON_FAILURE,
 }  # fmt: skip
-_LONGEST = 10_000
+_MAX_COUNT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ def parse_deploy(service: Section) -> Deploy:
 
 def _replicas(service: Section, deploy: Section | None) -> int:
     def parse_count(text: str) -> int:
-        return parse_int(text, highest=_LONGEST)
+        return parse_int(text, highest=_MAX_COUNT)
 
     scale, replicas = service.get("scale"), deploy.get("replicas") if deploy else None
     scaled = scale.value(parse_count) if scale else None
     replicated = replicas.value(parse_count) if replicas else None
     if scale and scaled is not None and replicated is not None and scaled != replicated:
-        scale.say("overridden-key", "differs from deploy.replicas, which wins", "keep one of them")
+        scale.report("overridden-key", "differs from deploy.replicas, which wins", "keep one of them")
     return replicated if replicated is not None else scaled if scaled is not None else 1
 
 
@@ -58,41 +58,41 @@ def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]
     policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
     condition = policy.get("condition") if policy else None
     restart = service.get("restart")
-    read = restart.value(_parse_restart) if restart else None
-    ruled = condition.value(_parse_restart) if condition else None
-    if restart and read and ruled and read[0] != ruled[0]:
-        restart.say("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
-    kind, attempts = ruled or read or (ALWAYS, None)
+    own = restart.value(_parse_restart) if restart else None
+    policy_restart = condition.value(_parse_restart) if condition else None
+    if restart and own and policy_restart and own[0] != policy_restart[0]:
+        restart.report("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
+    kind, attempts = policy_restart or own or (ALWAYS, None)
     attempts_field = policy.get("max_attempts") if policy else None
-    said = attempts_field.value(parse_int) if attempts_field else None
+    max_attempts = attempts_field.value(parse_int) if attempts_field else None
     if attempts_field and kind == ALWAYS:
-        attempts_field.say(
+        attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
     place = condition or restart
     if kind == ON_FAILURE and place:
-        place.say(
+        place.report(
             "on-failure-job",
             "makes the service a Job, which runs to completion and is not restarted after that",
             "use 'always' for a server",
         )
-    return kind, attempts if said is None else said
+    return kind, attempts if max_attempts is None else max_attempts
 
 
 def _parse_restart(text: str) -> tuple[str, int | None]:
-    word, colon, count = text.partition(":")
-    if word not in _RESTARTS or (colon and word != "on-failure"):
+    policy, colon, count = text.partition(":")
+    if policy not in _RESTARTS or (colon and policy != "on-failure"):
         raise BadValue(
             "must be 'always', 'unless-stopped', 'any', 'no', 'none', 'never', 'on-failure' or 'on-failure:N'"
         )
-    return _RESTARTS[word], parse_int(count) if colon else None
+    return _RESTARTS[policy], parse_int(count) if colon else None
 
 
 def _endpoint_mode(deploy: Section | None) -> str:
     mode = deploy.get("endpoint_mode") if deploy else None
     read = mode.choice("vip", "dnsrr") if mode else None
     if mode and read == "dnsrr":
-        mode.say("no-traffic-diversion", "is 'dnsrr', with which the traffic-diverting feature does not work")
+        mode.report("no-traffic-diversion", "is 'dnsrr', with which the traffic-diverting feature does not work")
     return read or "vip"
 
 
@@ -107,7 +107,7 @@ Parser = Callable[[str], int]
 
 
 def _resources(service: Section, deploy: Section | None) -> Resources:
-    """The more explicit wins: ``resources``, then ``deploy.resources``, then the flat keys."""
+    """Read resources; ``resources`` wins over ``deploy.resources``, and that over the flat keys."""
     kubernetes = service.section("resources", "services.*.resources")
     compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
     requests = kubernetes.section("requests", "services.*.resources.requests") if kubernetes else None
@@ -119,7 +119,7 @@ def _resources(service: Section, deploy: Section | None) -> Resources:
             (limits, "cpu", parse_cpus),
             (compose_limits, "cpus", parse_cpus),
             (service, "cpus", parse_cpus),
-            (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_LONGEST)),
+            (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_MAX_COUNT)),
         ),
         limit_memory=_first(
             (limits, "memory", _parse_decimal_size),
@@ -137,9 +137,9 @@ def _resources(service: Section, deploy: Section | None) -> Resources:
 
 
 def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") -> int | None:
-    """Read every place, so that each mistake is told, and take the first; 0 means no limit, as in Compose.
+    """Read all places, to report each invalid value, and return the first; 0 means no limit, as in Compose.
 
-    A lower place that says something else is told that it does not hold.
+    A later place with another value gets a warning.
     """
     chosen: int | None = None
     for section, key, parse in places:
@@ -153,5 +153,5 @@ def _first(*places: tuple[Section | None, str, Parser], request_of: str = "") ->
                 path = request_path(str(found.path[1]), request_of)
                 found.ctx.origins.put_alias(path, found.node, found.path)
         elif value != chosen:
-            found.say("overridden-key", "differs from a more explicit key, which wins", "keep one of them")
+            found.report("overridden-key", "differs from a more explicit key, which wins", "keep one of them")
     return chosen or None

@@ -1,4 +1,4 @@
-"""Read ``environment`` and ``env_file``."""
+"""Parse ``environment`` and ``env_file``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from composeplat.names import is_env_name
 
 
 def parse_environment(service: Section) -> dict[str, str | None]:
-    """Read the variables; a bare name takes its value from where the tool runs, and is not set where that has none."""
+    """Read the variables; the value of a bare name is the variable's of the command."""
     variables: dict[str, str | None] = {}
     whole = service.get("environment")
     for name, place, value in whole.pairs() if whole else ():
         if not is_env_name(name):
-            # The name of a list's entry may hold a variable's value: then it is not repeated.
+            # The name of a list entry may contain a variable's value, so the message leaves it out.
             shown = "" if isinstance(place.node, Scalar) and place.node.is_substituted else f", not {quoted(name)}"
-            place.say(
+            place.report(
                 "invalid-name",
                 f"must have a name of letters, digits, '_', '-' and '.', not beginning with a digit{shown}",
             )
@@ -34,7 +34,7 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
     if whole is None:
         return ()
     files: list[EnvFile] = []
-    for item in whole.items_or_one():
+    for item in whole.items_or_text():
         read = _read_env_file(item)
         if read is not None:
             name = str(service.whole.path[1])
@@ -56,7 +56,7 @@ def _read_env_file(item: Field) -> EnvFile | None:
     place = section.get("path")
     path = place.text() if place else None
     if place is None:
-        item.say("missing-key", "must have a 'path'")
+        item.report("missing-key", "must have a 'path'")
     if place is None or not path:
         return None
     style = section.get("format")
@@ -68,7 +68,7 @@ def _read_env_file(item: Field) -> EnvFile | None:
 
 
 def absolute(place: Field, path: str) -> str:
-    """Make a path absolute, relative to the folder of the file that names it."""
+    """Return the absolute path; a relative one is relative to the folder of its file."""
     if path == "~" or path.startswith("~/"):
         path = place.ctx.home + path[1:] if place.ctx.home else path
     return os.path.normpath(os.path.join(place.base, path))

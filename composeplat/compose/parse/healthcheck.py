@@ -1,7 +1,7 @@
-"""Read ``healthcheck``.
+"""Parse ``healthcheck``.
 
-``start_period`` is the time before the first check, as the specification words it, and becomes an initial delay.
-A startup probe would kill a container that is slow to start, even where only readiness was asked for.
+``start_period`` is the time before the first check, as in the specification, and becomes an initial delay.
+A startup probe would kill a container that is slow to start, even if only readiness is checked.
 """
 
 from __future__ import annotations
@@ -35,61 +35,63 @@ def parse_healthcheck(service: Section) -> HealthCheck | None:
     if not check.readiness and not check.liveness:
         where = section.get("x-okteto-readiness") or section.whole
         message = "is false and so is the liveness probe: the check would do nothing"
-        where.say("conflicting-keys", message, "use disable: true")
+        where.report("conflicting-keys", message, "use disable: true")
         return None
     if test is not None and http is not None:
-        http.say("conflicting-keys", "can't be combined with test", "keep one of them")
+        http.report("conflicting-keys", "can't be combined with test", "keep one of them")
         return None
     if http is not None:
         target = _read_http(http)
         return replace(check, http_path=target[0], http_port=target[1]) if target else None
     if test is None:
         message = "has no 'test' or 'http', and so no effect: Kubernetes does not know the image's own check"
-        section.whole.say("no-effect", message, "give a test")
+        section.whole.report("no-effect", message, "give a test")
         return None
     command = _read_test(test)
     return replace(check, command=command) if command else None
 
 
 def _seconds(section: Section, key: str, *, lowest: int, default: int) -> int:
-    """Read a time; 0 means that nothing is said, as in Compose."""
+    """Read a duration; 0 means the default, as in Compose."""
     read: Decimal | None = section.optional(key, parse_duration)
     return whole_seconds(read, lowest=lowest) if read else default
 
 
 def _is_none(test: Field) -> bool:
-    """Only a list says NONE: as a text it would be the command of that name."""
+    """Whether the test is a list with NONE; the text NONE is a command."""
     first = test.node.items[0] if isinstance(test.node, Sequence) and test.node.items else None
     return isinstance(first, Scalar) and first.text == "NONE"
 
 
 def _read_test(test: Field) -> tuple[str, ...] | None:
-    """Give the command: a text, or CMD-SHELL, runs in a shell; CMD as it stands."""
+    """Return the command: a text, or CMD-SHELL, runs in a shell; CMD runs as it is."""
     if isinstance(test.node, Scalar):
         text = test.text()
         return ("/bin/sh", "-c", text) if text else None
-    words: list[str] = []
+    parts: list[str] = []
     for item in test.items("a text or a list"):
-        word = item.text()
-        if word is None:
+        part = item.text()
+        if part is None:
             return None
-        words.append(word)
-    if not words or words[0] not in ("CMD", "CMD-SHELL"):
-        test.say(
+        parts.append(part)
+    if not parts or parts[0] not in ("CMD", "CMD-SHELL"):
+        test.report(
             "invalid-value",
             "must begin with 'NONE', 'CMD' or 'CMD-SHELL'",
             'for example ["CMD", "curl", "-f", "http://localhost"]',
         )
         return None
-    if words[0] == "CMD-SHELL":
-        if len(words) != 2:  # noqa: PLR2004 -- the word and its one command
-            test.say("invalid-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'")
+    if parts[0] == "CMD-SHELL":
+        if len(parts) != 2:  # noqa: PLR2004 -- CMD-SHELL and its command
+            test.report(
+                "invalid-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'"
+            )
             return None
-        return ("/bin/sh", "-c", words[1])
-    if len(words) == 1:
-        test.say("invalid-value", "must have a command after 'CMD'")
+        return ("/bin/sh", "-c", parts[1])
+    if len(parts) == 1:
+        test.report("invalid-value", "must have a command after 'CMD'")
         return None
-    return tuple(words[1:])
+    return tuple(parts[1:])
 
 
 def _read_http(http: Field) -> tuple[str, int] | None:
@@ -99,11 +101,11 @@ def _read_http(http: Field) -> tuple[str, int] | None:
     path, port = section.get("path"), section.get("port")
     if path is None or port is None:
         missing = " and ".join(f"'{key}'" for key, field in (("path", path), ("port", port)) if field is None)
-        http.say("missing-key", f"must have {missing}")
+        http.report("missing-key", f"must have {missing}")
         return None
     number, text = port.value(parse_port_number), path.text()
     if text is not None and not text.startswith("/"):
-        path.say(
+        path.report(
             "invalid-value",
             f"must begin with '/', not be {path.node.shown if isinstance(path.node, Scalar) else ''}",
         )

@@ -1,4 +1,4 @@
-"""Read a service's ``volumes``."""
+"""Parse a service's ``volumes``."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def _read_short(item: Field) -> Mount | None:
 
 
 def _report_options(item: Field, options: tuple[str, ...]) -> None:
-    lost = [option for option in options if option not in HARMLESS_OPTIONS]
-    if lost:
-        item.say("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, lost))}")
+    ignored = [option for option in options if option not in HARMLESS_OPTIONS]
+    if ignored:
+        item.report("no-effect", f"has options that have no effect in a cluster: {', '.join(map(quoted, ignored))}")
     elif options:
         shown = ", ".join(map(quoted, options))
-        item.say("redundant-key", f"has an option that has no effect here, and needs none: {shown}")
+        item.report("redundant-key", f"has an option that has no effect here, and needs none: {shown}")
 
 
 def _read_long(item: Field) -> Mount | None:
@@ -59,14 +59,14 @@ def _read_long(item: Field) -> Mount | None:
     kind_field = section.get("type")
     kind = kind_field.choice(*_TYPES) if kind_field else "volume"
     if kind_field and kind in OMITTED_TYPES:
-        kind_field.say("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
+        kind_field.report("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
         return None
     target = section.get("target")
     source = section.get("source")
     if target is None:
-        item.say("missing-key", "must have a 'target', the path inside the container")
+        item.report("missing-key", "must have a 'target', the path inside the container")
     if kind == "bind" and source is None:
-        item.say("missing-key", "must have a 'source', the path on this machine")
+        item.report("missing-key", "must have a 'source', the path on this machine")
     if kind == "bind":
         section.section("bind", "services.*.volumes.*.bind")
     size = _tmpfs_size(section) if kind == "tmpfs" else None

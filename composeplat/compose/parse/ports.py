@@ -1,4 +1,4 @@
-"""Read ``ports`` and ``expose``."""
+"""Parse ``ports`` and ``expose``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PORTS = 20_000
 
 
 def parse_ports(service: Section) -> tuple[Port, ...]:
-    """Every port of a service, ``ports`` first; an exposed port that is mapped too is one port."""
+    """Return every port of a service, ``ports`` first; a port that is both mapped and exposed is one port."""
     kept: dict[tuple[int | None, int, str], Port] = {}
     ports = service.get("ports")
     for item in ports.items() if ports else ():
@@ -40,18 +40,18 @@ def parse_ports(service: Section) -> tuple[Port, ...]:
 
 
 def _keep(kept: dict[tuple[int | None, int, str], Port], port: Port) -> None:
-    """Keep a port once; one that is bound to every address is so, though it is bound to loopback as well."""
+    """Keep a port once; if it is bound to loopback and to every address, every address wins."""
     key = (port.published, port.target, port.protocol)
     if key not in kept or (kept[key].loopback and not port.loopback):
         kept[key] = port
 
 
 def _counted(item: Field, ports: Iterator[Port]) -> Iterator[Port]:
-    """Stop at more ports than a definition may have: a file of ranges names far more than it is long."""
+    """Stop at the limit of ports: a short file of ranges can name very many."""
     for port in ports:
         item.ctx.ports.value += 1
         if item.ctx.ports.value > MAX_PORTS:
-            item.say("invalid-value", f"exceeds the limit of {MAX_PORTS} ports")
+            item.report("invalid-value", f"exceeds the limit of {MAX_PORTS} ports")
             return
         yield port
 
@@ -71,20 +71,20 @@ def _read_port(item: Field) -> Iterator[Port]:
 
 
 def _report_ignored(item: Field, text: PortText) -> None:
-    _say_address(item, text.host_ip)
+    _report_address(item, text.host_ip)
     if text.from_range:
-        item.say("no-effect", "maps a range of host ports to one port; the first is used")
+        item.report("no-effect", "maps a range of host ports to one port; the first is used")
 
 
-def _say_address(place: Field, host_ip: str) -> None:
+def _report_address(place: Field, host_ip: str) -> None:
     if host_ip and not is_loopback(host_ip):
-        place.say("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
+        place.report("no-effect", "names a host address, which has no effect in a cluster", "leave the address out")
 
 
 def _read_long_port(section: Section) -> Iterator[Port]:
     target_field = section.get("target")
     if target_field is None:
-        section.whole.say("missing-key", "must have a 'target', the port inside the container")
+        section.whole.report("missing-key", "must have a 'target', the port inside the container")
         return
     targets = target_field.value(parse_port_range)
     published_field = section.get("published")
@@ -94,13 +94,13 @@ def _read_long_port(section: Section) -> Iterator[Port]:
     address_field = section.get("host_ip")
     host_ip = (address_field.text() if address_field else None) or ""
     if address_field:
-        _say_address(address_field, host_ip)
+        _report_address(address_field, host_ip)
     protocol_field = section.get("protocol")
     protocol = protocol_field.choice(*PROTOCOLS) if protocol_field else "tcp"
     try:
         pairs = pair_ports(published, targets)
     except BadValue as error:
-        section.whole.say("invalid-value", str(error))
+        section.whole.report("invalid-value", str(error))
         return
     for host, container in pairs:
         yield Port(

@@ -1,4 +1,4 @@
-"""Read the whole definition: services, volumes, endpoints."""
+"""Parse the whole definition: services, volumes, endpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from composeplat.compose.values import BadValue, parse_port_number, parse_size
 from composeplat.diagnostics import Span, quoted
 from composeplat.names import is_dns_name
 
-_LONGEST_ROUTE = 1024
+_MAX_ROUTE_CHARS = 1024
 _MAX_STRAY = 8
 _ACCESS_MODES = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod")
 
@@ -38,12 +38,12 @@ def parse_project(node: Node, ctx: Context) -> Project:
 
 
 def _without_build_secrets(node: Mapping, ctx: Context) -> Mapping:
-    """Note the secrets for builds, and leave out those that a build names: that they have no effect is not so."""
+    """Record the top-level secrets, and drop those that a build uses from the node: they have an effect."""
     declared = node.get("secrets")
     if not isinstance(declared, Mapping):
         return node
     ctx.secrets.update({name: entry for name, (_, entry) in declared.entries.items()})
-    named = set(_named_by_builds(node.get("services")))
+    named = set(_build_secret_names(node.get("services")))
     left = {name: entry for name, entry in declared.entries.items() if name not in named}
     entries = {key: entry for key, entry in node.entries.items() if key != "secrets" or left}
     if left:
@@ -51,7 +51,7 @@ def _without_build_secrets(node: Mapping, ctx: Context) -> Mapping:
     return Mapping(node.span, entries, node.tag, node.size)
 
 
-def _named_by_builds(services: Node | None) -> Iterator[str]:
+def _build_secret_names(services: Node | None) -> Iterator[str]:
     for _, service in services if isinstance(services, Mapping) else ():
         build = service.get("build") if isinstance(service, Mapping) else None
         names = build.get("secrets") if isinstance(build, Mapping) else None
@@ -76,7 +76,7 @@ def _services(section: Section) -> dict[str, Service]:
 
 
 def _stray_services(whole: Field) -> tuple[Span, str]:
-    """Find what was written as a service at the top level, as in files of Compose's first version."""
+    """Find services at the top level, as in files of Compose's first version."""
     entries = whole.node if isinstance(whole.node, Mapping) else ()
     stray = [key for key, node in entries if isinstance(node, Mapping) and ("image" in node or "build" in node)]
     if not stray:
@@ -120,7 +120,9 @@ def _read_volume(name: str, section: Section) -> Volume:
     classes = [s.optional("class", _parse_class) for s in (options, section) if s]
     for key, values in (("size", sizes), ("class", classes)):
         if len({v for v in values if v is not None}) > 1:
-            section.fields[key].say("overridden-key", f"differs from driver_opts.{key}, which wins", "keep one of them")
+            section.fields[key].report(
+                "overridden-key", f"differs from driver_opts.{key}, which wins", "keep one of them"
+            )
     mode = section.get("x-access-mode")
     return Volume(
         name=name,
@@ -141,7 +143,7 @@ def _endpoints(section: Section) -> tuple[Endpoint, ...]:
     if isinstance(whole.node, Sequence):
         return (Endpoint(name="", routes=_routes("", whole)),)
     if not isinstance(whole.node, Mapping):
-        whole.wrong("a list of routes, a mapping of names to routes, or a mapping with 'rules'")
+        whole.report_type("a list of routes, a mapping of names to routes, or a mapping with 'rules'")
         return ()
     if "rules" in whole.node:
         extended = _extended("", whole)
@@ -160,7 +162,7 @@ def _extended(name: str, whole: Field) -> Endpoint | None:
     section = whole.section("endpoints")
     rules = section.get("rules") if section else None
     if section is None or rules is None:
-        whole.say("missing-key", "must have 'rules', a list of routes")
+        whole.report("missing-key", "must have 'rules', a list of routes")
         return None
     return Endpoint(name=name, routes=_routes(name, rules), labels=section.mapping("labels"))
 
@@ -182,7 +184,7 @@ def _read_route(item: Field) -> Route | None:
     missing = [key for key in ("path", "service", "port") if section.get(key) is None]
     if missing:
         names = ", ".join(f"'{key}'" for key in missing)
-        item.say("missing-key", f"must have {names}", "a route has path, service and port")
+        item.report("missing-key", f"must have {names}", "a route has path, service and port")
     path = section.optional("path", _parse_route_path)
     port = section.optional("port", parse_port_number)
     service = section.text("service")
@@ -192,8 +194,8 @@ def _read_route(item: Field) -> Route | None:
 def _parse_route_path(text: str) -> str:
     if not text.startswith("/"):
         raise BadValue("must be a path that begins with '/'")
-    if len(text) > _LONGEST_ROUTE:
-        raise BadValue(f"must be a path of at most {_LONGEST_ROUTE} characters")
+    if len(text) > _MAX_ROUTE_CHARS:
+        raise BadValue(f"must be a path of at most {_MAX_ROUTE_CHARS} characters")
     if (
         not re.fullmatch(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*", text)
         or "//" in text

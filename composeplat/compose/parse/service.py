@@ -1,4 +1,4 @@
-"""Read one service."""
+"""Parse a service."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def parse_service(name: str, whole: Field) -> Service | None:
         name=name,
         image=_image(image) if image else "",
         build=build,
-        entrypoint=_words(section, "entrypoint"),
-        command=_words(section, "command"),
+        entrypoint=_command(section, "entrypoint"),
+        command=_command(section, "command"),
         working_dir=section.text("working_dir"),
         environment=parse_environment(section),
         env_files=parse_env_files(section),
@@ -76,8 +76,8 @@ def _image(found: Field) -> str:
     return found.value(parse_image, unset_means=unset_means) or ""
 
 
-def _words(section: Section, key: str) -> tuple[str, ...] | None:
-    """Read a command: a text is split in words, a list is taken as it stands, none is the image's own."""
+def _command(section: Section, key: str) -> tuple[str, ...] | None:
+    """Read a command: a text is split as a shell does, a list is used as it is; None is the image's."""
     found = section.get(key)
     if found is None:
         return None
@@ -85,7 +85,7 @@ def _words(section: Section, key: str) -> tuple[str, ...] | None:
         return tuple(text for item in found.items() if (text := item.text()) is not None)
     if isinstance(found.node, Scalar):
         return found.value(split_command)
-    found.wrong("a text or a list")
+    found.report_type("a text or a list")
     return None
 
 
@@ -132,7 +132,7 @@ def _dependency(name: str, place: Field) -> Dependency | None:
 
 
 def _networks(section: Section) -> frozenset[str] | None:
-    """Read the names of the networks, which have no effect: what they would keep apart is told."""
+    """Read the names of the networks: they have no effect, and a check reports the missing isolation."""
     node = section.whole.node
     if not isinstance(node, Mapping) or "network_mode" in node:
         return None
@@ -153,7 +153,7 @@ def _node_selector(section: Section) -> dict[str, str]:
     kept: dict[str, str] = {}
     for name, place, value in found.pairs() if found else ():
         if not is_label_key(name) or not is_label_value(value or ""):
-            place.say(
+            place.report(
                 "invalid-value", "must be a node's label: a name and a value of letters, digits, '-', '_' and '.'"
             )
         else:
@@ -167,13 +167,13 @@ def _capabilities(section: Section, key: str) -> tuple[str, ...]:
 
 
 def _user(section: Section) -> User | None:
-    """Read who the container runs as; a name is the image's to know, and the number beside it counts all the same."""
+    """Read the user and group; only the image can resolve names, but a number beside a name is used."""
     found = section.get("user")
     read = found.value(parse_user) if found and found.text() else None
     if found is None or read is None:
         return None
     if read.names:
-        found.say("non-numeric-user", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
+        found.report("non-numeric-user", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
     return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
 
 
@@ -192,5 +192,5 @@ def _account_name(text: str) -> str:
 
 
 def _grace_period(section: Section) -> int:
-    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text), lowest=0)  # noqa: E731 -- two grammars joined
+    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text), lowest=0)  # noqa: E731 -- one grammar after the other
     return section.value("stop_grace_period", parse, 10)

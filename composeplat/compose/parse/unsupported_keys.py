@@ -1,7 +1,8 @@
-"""What more there is to say of a key that is left out: that nothing is lost by it, or what holds instead.
+"""Explanations for unsupported keys: that the key asks for the default, or what happens instead.
 
-Owns a row for each key whose value tells; which keys are left out at all is in :mod:`composeplat.compose.keys`.
-Apart from the reader of keys, as most warnings about a real file are of these keys, and few of them matter.
+Owns a row for each key that has an explanation.
+Must not know which keys are unsupported: that is in :mod:`composeplat.compose.keys`. It is apart because most warnings
+about a real file are about these keys, and few of them matter.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What holds instead; ``harmless`` says that this is what the key asks for anyway."""
+    """The behavior here; ``is_harmless`` if the key asks for exactly that."""
 
     text: str
     is_harmless: bool = False
@@ -31,7 +32,7 @@ Explainer = Callable[[Node, PathKey], Explanation | None]
 
 
 def explain(section: str, key: str, value: Node, path: PathKey) -> Explanation | None:
-    """Say what more there is to say of a key that has no effect; ``path`` is that of the key."""
+    """Explain a key without effect; ``path`` is the path of the key."""
     explainer = _EXPLAINERS.get((section, key))
     return explainer(value, path) if explainer else None
 
@@ -40,7 +41,7 @@ def explain(section: str, key: str, value: Node, path: PathKey) -> Explanation |
 
 
 def _service_name(path: PathKey) -> str:
-    """The name that other services reach a service by."""
+    """The DNS name of a service."""
     return clean(str(path[1]))
 
 
@@ -86,7 +87,7 @@ def _aliases(entry: Node) -> list[Scalar]:
     return [alias for alias in listed if isinstance(alias, Scalar)] if isinstance(listed, Sequence) else []
 
 
-# values that are what holds here anyway -------------------------------------------------------------------------------
+# values that ask for the default -------------------------------------------------------------------------------
 
 
 def _always(text: str) -> Explainer:
@@ -94,7 +95,7 @@ def _always(text: str) -> Explainer:
 
 
 def _where(text: str, *values: str) -> Explainer:
-    """Harmless where the value is one of a few."""
+    """Harmless for these values."""
 
     def explainer(value: Node, _path: PathKey) -> Explanation | None:
         return Explanation(text, is_harmless=True) if isinstance(value, Scalar) and value.text in values else None
@@ -103,7 +104,7 @@ def _where(text: str, *values: str) -> Explainer:
 
 
 def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Explainer:
-    """Harmless where the value is one of the two; the other may have words of its own."""
+    """Harmless for this boolean; ``otherwise`` explains the other one."""
 
     def explainer(node: Node, _path: PathKey) -> Explanation | None:
         try:
@@ -121,7 +122,7 @@ def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Explainer:
 
 
 def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
-    """Harmless where nothing that any network says is lost."""
+    """Harmless if all fields of all networks are."""
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
     fields = [field for entry in entries if isinstance(entry, Mapping) for field in entry]
     explanations = (
@@ -132,7 +133,7 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
     return None
 
 
-#: Options of a mount that only say how this machine is to treat its files.
+#: Mount options that apply only to files of this machine.
 HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent", "nocopy"))
 
 _EXPLAINERS: dict[tuple[str, str], Explainer] = {
