@@ -44,7 +44,7 @@ def head(name: str, environment: str = "shop", **labels: str) -> dict[str, Any]:
 UP = {"dev.platform.com/up": "web"}
 
 
-def test_a_twin_is_found_by_its_mark() -> None:
+def test_a_dev_workload_is_found_by_its_label() -> None:
     """The Deployment that is marked stands in for the service it names; the claim beside it does not."""
     heads = {
         ("Deployment", "web-platform-up"): head("web-platform-up", **UP),
@@ -54,7 +54,7 @@ def test_a_twin_is_found_by_its_mark() -> None:
     assert dev_workloads_by_service(heads, "shop") == {"web": "web-platform-up"}
 
 
-def test_another_environments_twin_is_none_of_ours() -> None:
+def test_a_dev_workload_of_another_environment() -> None:
     """Two environments in one namespace do not hold each other's pods back."""
     heads = {("Deployment", "x"): head("x", "other", **UP)}
     assert dev_workloads_by_service(heads, "shop") == {}
@@ -107,7 +107,7 @@ def test_a_job_is_given_back_by_letting_it_run() -> None:
     ]
 
 
-def test_what_a_twin_is_to_remember() -> None:
+def test_the_original_that_a_dev_workload_records() -> None:
     """The kind and the number of pods, as the file has them now."""
     expected = OriginalWorkload(kind="StatefulSet", name="web", replicas=4)
     assert expected == planned_original(service("web", "StatefulSet", replicas=4))
