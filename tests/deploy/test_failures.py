@@ -99,7 +99,7 @@ def test_no_storage(environment: Environment) -> None:
     text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{driver_opts: {{class: nope}}}}}}\n"
     ran = environment.deploy(text).expect(1)
 
-    assert "services.app: volume 'data' gets no storage" in ran.stderr
+    assert "services.app: volume 'data' is not provisioned" in ran.stderr
     assert '"nope" not found' in ran.stderr
 
 
