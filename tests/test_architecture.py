@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -293,3 +294,63 @@ def test_system_knows_nothing_of_what_is_above(path: Path) -> None:
     text = path.read_text().lower().replace("composeplat", "").replace("composing", "")
 
     assert [word for word in ("compose", "docker", "buildkit", "kube", "pulumi", "cluster") if word in text] == []
+
+
+# what the page on the architecture claims -----------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+ENTRY_ROOMS = ("cli", "components")
+"""Only these read the process environment. ``toolchain.pin`` is a script of its own."""
+
+
+def _room(path: Path) -> str:
+    return path.relative_to(ROOT / "composeplat").parts[0]
+
+
+def _attributes(path: Path) -> set[str]:
+    """List what a module uses of ``os`` and ``sys``, and the names that it uses."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    used = {
+        f"{node.value.id}.{node.attr}"
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    }
+    return used | {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def _users(*names: str) -> set[str]:
+    return {str(path.relative_to(ROOT)) for path in MODULES if _attributes(path) & set(names)}
+
+
+def test_process_environment() -> None:
+    """Only the rooms that processes enter read the environment of the process."""
+    others = {name for name in _users("os.environ", "os.getenv") if name.split("/")[1] not in ENTRY_ROOMS}
+
+    assert others <= {"composeplat/toolchain/pin.py"}
+
+
+def test_end_of_the_process() -> None:
+    """Only the command line ends the process."""
+    others = {
+        name for name in _users("sys.exit", "os._exit", "SystemExit", "exit") if not name.startswith("composeplat/cli/")
+    }
+
+    assert others <= {"composeplat/toolchain/pin.py"}
+
+
+def test_named_modules_exist() -> None:
+    """The page names no module that is gone."""
+    rooms = "|".join(sorted({_room(path) for path in MODULES if _room(path).isidentifier()}))
+    named = set(re.findall(rf"`((?:{rooms})/\w+(?:/\w+)*)`", PAGE))
+
+    assert len(named) > 100
+    assert [name for name in sorted(named) if not any((ROOT / "composeplat").glob(f"{name}*"))] == []
+
+
+def test_modules_are_named() -> None:
+    """The page has a row for each module; modules of a command or a section have none."""
+    tables = ("cli/", "compose/parse/", "engine/operations/")
+    modules = [path.relative_to(ROOT / "composeplat").with_suffix("").as_posix() for path in MODULES]
+    missing = [name for name in modules if "/" in name and not name.endswith("__init__") and f"`{name}`" not in PAGE]
+
+    assert [name for name in missing if not name.startswith(tables)] == []
