@@ -30,6 +30,8 @@ _POLICIES = {
 
 
 _MAX_NETWORK_PAIRS = 10_000
+_MAX_LISTED_SERVICES = 8
+_MAX_SHOWN_CYCLE = 12
 
 
 def check_project(project: Project, origins: Origins, report: Report) -> None:
@@ -135,13 +137,13 @@ def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
 
 
 def _near(services: Mapping[str, object]) -> str:
-    listed = ", ".join(islice(services, 8)) + (" …" if len(services) > 8 else "")  # noqa: PLR2004 -- what fits a line
+    listed = ", ".join(islice(services, _MAX_LISTED_SERVICES)) + (" …" if len(services) > _MAX_LISTED_SERVICES else "")
     return f"services are: {listed}"
 
 
 def _shortened(names: list[str]) -> list[str]:
     """Shorten a long cycle in its middle."""
-    return names if len(names) <= 12 else [*names[:8], "…", *names[-3:]]  # noqa: PLR2004 -- what a person follows
+    return names if len(names) <= _MAX_SHOWN_CYCLE else [*names[:8], "…", *names[-3:]]
 
 
 def _check_cycles(checker: Checker) -> None:

@@ -14,6 +14,7 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from composeplat.compose.template import MAX_TEXT, BadTemplate, Outcome, evaluate, parse_template
 from composeplat.diagnostics import Report, Source, Span
@@ -152,7 +153,7 @@ def parse_env(source: Source, report: Report) -> list[Line]:
             reader.read_regex(_REST)
 
 
-def _parse_line(reader, number: int, not_found: type[Exception]) -> Line:  # type: ignore[no-untyped-def]  # noqa: ANN001 -- the scanner comes late
+def _parse_line(reader: Any, number: int, not_found: type[Exception]) -> Line:
     (name,) = reader.read_regex(_NAME)
     if reader.peek(1) in ("", "\n", "\r", "#"):
         reader.read_regex(_TAIL)

@@ -11,7 +11,7 @@ takes the place of the earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
@@ -119,8 +119,8 @@ def _pattern(path: PathKey) -> Pattern:
     steps = [str(step) if isinstance(step, str) else "*" for step in path]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
-    if len(steps) > 3 and (steps[2] == "networks" or steps[2] == "ulimits"):  # noqa: PLR2004 -- services.*.networks.*
-        steps[3] = "*"
+    if steps[2:3] in (["networks"], ["ulimits"]):
+        steps[3:4] = ["*"] * len(steps[3:4])
     return tuple(steps)
 
 
@@ -192,16 +192,33 @@ def _same_driver(base: Node, over: Node) -> bool:
     return not (isinstance(first, Scalar) and isinstance(second, Scalar)) or first.text == second.text
 
 
+#: Keys of a service whose mapping form is converted to a list.
+_LIST_KEYS = [
+    "annotations",
+    "build.additional_contexts",
+    "build.args",
+    "build.extra_hosts",
+    "build.labels",
+    "deploy.labels",
+    "dns",
+    "dns_opt",
+    "dns_search",
+    "env_file",
+    "environment",
+    "extra_hosts",
+    "label_file",
+    "labels",
+    "sysctls",
+    "tmpfs",
+]
+
+
 def _rules() -> dict[Pattern, Callable[[Node], Node]]:
     rules: dict[Pattern, Callable[[Node], Node]] = {}
     service = ("services", "*")
     for key in ("command", "entrypoint", "healthcheck.test"):
         rules[(*service, *key.split("."))] = _replaced
-    for key in (
-        "annotations", "build.additional_contexts", "build.args", "build.extra_hosts", "build.labels", "deploy.labels",
-        "dns", "dns_opt", "dns_search", "env_file", "environment", "extra_hosts", "label_file", "labels", "sysctls",
-        "tmpfs",
-    ):  # fmt: skip
+    for key in _LIST_KEYS:
         rules[(*service, *key.split("."))] = _as_list
     rules[("networks", "*", "labels")] = rules[("volumes", "*", "labels")] = _as_list
     rules[(*service, "build")] = _as_build
@@ -291,20 +308,44 @@ def _by_path(item: Node) -> object:
     return path.text if isinstance(path, Scalar) else id(item)
 
 
+#: Keys of a service whose list entries are identified by the name before "=".
+_KEYS_BY_NAME = [
+    "annotations",
+    "build.additional_contexts",
+    "build.args",
+    "build.labels",
+    "deploy.labels",
+    "environment",
+    "labels",
+    "links",
+    "sysctls",
+]
+#: Keys of a service whose list entries are identified by their text.
+_KEYS_BY_TEXT = [
+    "build.extra_hosts",
+    "build.platform",
+    "build.platforms",
+    "build.tags",
+    "cap_add",
+    "cap_drop",
+    "dns",
+    "dns_opt",
+    "dns_search",
+    "expose",
+    "extra_hosts",
+    "label_file",
+    "networks.*.aliases",
+    "networks.*.link_local_ips",
+    "profiles",
+    "tmpfs",
+]
+
+
 def _identities() -> dict[Pattern, Callable[[Node], object]]:
     identities: dict[Pattern, Callable[[Node], object]] = {}
-    by_name = (
-        "annotations", "build.additional_contexts", "build.args", "build.labels", "deploy.labels", "environment",
-        "labels", "links", "sysctls",
-    )  # fmt: skip
-    by_text = (
-        "build.extra_hosts", "build.platform", "build.platforms", "build.tags", "cap_add", "cap_drop", "dns",
-        "dns_opt", "dns_search", "expose", "extra_hosts", "label_file", "networks.*.aliases",
-        "networks.*.link_local_ips", "profiles", "tmpfs",
-    )  # fmt: skip
-    rows: tuple[tuple[tuple[str, ...], Callable[[Node], object]], ...] = (
-        (by_name, _by_name),
-        (by_text, _by_text),
+    rows: tuple[tuple[Iterable[str], Callable[[Node], object]], ...] = (
+        (_KEYS_BY_NAME, _by_name),
+        (_KEYS_BY_TEXT, _by_text),
         (("volumes",), _by_target),
         (("devices",), _by_second_part),
         (("ports",), _by_port),

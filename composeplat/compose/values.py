@@ -207,22 +207,22 @@ def parse_port(text: str) -> PortText:
     if protocol not in PROTOCOLS:
         raise BadValue("must have a protocol of tcp, udp or sctp after the '/'")
     host_ip, published = "", ""
-    if rest.startswith("["):
+    is_bracketed = rest.startswith("[")
+    if is_bracketed:
         host_ip, _, rest = rest[1:].partition("]:")
-        parts = rest.split(":")
-        if len(parts) > 2:  # noqa: PLR2004 -- published and target
+    match rest.split(":"):
+        case [target]:
+            pass
+        case [published, target]:
+            pass
+        case [*address, published, target] if not is_bracketed:  # an IPv6 address without brackets has colons
+            host_ip = ":".join(address)
+        case _:
             raise BadValue(expected)
-    else:
-        parts = rest.split(":")
-        if len(parts) > 3:  # noqa: PLR2004 -- an IPv6 address without brackets
-            parts = [":".join(parts[:-2]), *parts[-2:]]
-        if len(parts) == 3:  # noqa: PLR2004 -- ip, published and target
-            host_ip = parts.pop(0)
-    published = parts[0] if len(parts) == 2 else ""  # noqa: PLR2004 -- published and target
     if host_ip and not _ADDRESS.match(host_ip):
         raise BadValue(expected)
     try:
-        targets = parse_port_range(parts[-1])
+        targets = parse_port_range(target)
         sources = parse_port_range(published) if published else None
     except BadValue as error:
         looks_like_ports = re.fullmatch(r"[0-9:.\[\]-]*[0-9]", rest)
@@ -273,17 +273,23 @@ def parse_mount(text: str) -> MountText:
     head = text[:2] if drive else ""
     parts = text[len(head) :].split(":")
     parts[0] = head + parts[0]
-    if len(parts) > 3 or not all(parts):  # noqa: PLR2004 -- source, target and options
+    if not all(parts):
         raise BadValue(expected)
-    if len(parts) == 1:
-        return MountText(source="", target=clean_target(parts[0]))
-    options = parts[2].split(",") if len(parts) == 3 else []  # noqa: PLR2004 -- source, target and options
+    match parts:
+        case [target]:
+            return MountText(source="", target=clean_target(target))
+        case [source, target]:
+            options = []
+        case [source, target, text_of_options]:
+            options = text_of_options.split(",")
+        case _:
+            raise BadValue(expected)
     unknown = [o for o in options if o not in _MOUNT_OPTIONS and o not in _PROPAGATIONS]
     if unknown:
         raise BadValue("must have options of ro, rw, z, Z, nocopy, cached, delegated or a propagation after the path")
     return MountText(
-        source=parts[0],
-        target=clean_target(parts[1]),
+        source=source,
+        target=clean_target(target),
         read_only="ro" in options,
         unsupported=tuple(o for o in options if o not in ("ro", "rw")),
     )

@@ -7,7 +7,7 @@ Must not read the process environment: the caller passes mappings, so that the s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.compose.values import BadValue, parse_bool
@@ -152,5 +152,5 @@ class VariableReferences:
         values = {found.value for found in self._kept.values() if found.value and looks_secret(found.name)}
         return tuple(sorted((v for v in values if len(v) >= _MIN_SECRET_CHARS), key=lambda v: (-len(v), v)))
 
-    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204 -- an iterator of VariableReference
+    def __iter__(self) -> Iterator[VariableReference]:
         return iter(self._kept.values())

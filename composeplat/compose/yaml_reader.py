@@ -201,7 +201,7 @@ class _Builder:
     def _end(self) -> None:
         frame = self._stack.pop()
         if isinstance(frame.node, Mapping):
-            self._merge(frame)
+            self._merge(frame, frame.node)
         if frame.anchor:
             self._open.discard(frame.anchor)
         self._add_node(frame.node, frame.anchor, height=frame.height + 1)
@@ -243,7 +243,7 @@ class _Builder:
         elif frame.key is None:
             self._set_key(frame, node)
         else:
-            self._set_entry(frame, frame.key, node, height)
+            self._set_entry(frame, frame.node, frame.key, node, height)
             frame.key = None
 
     def _set_key(self, frame: _Frame, node: Node) -> None:
@@ -255,9 +255,7 @@ class _Builder:
         else:
             frame.key = node
 
-    def _set_entry(self, frame: _Frame, key: Scalar, value: Node, height: int) -> None:
-        mapping = frame.node
-        assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker: only mappings have keys
+    def _set_entry(self, frame: _Frame, mapping: Mapping, key: Scalar, value: Node, height: int) -> None:
         if key.plain and key.text == "<<":
             frame.merges.append((key, value, height))
         elif key.text in mapping.entries:
@@ -269,9 +267,7 @@ class _Builder:
             mapping.size += key.size + value.size
             frame.height = max(frame.height, height)
 
-    def _merge(self, frame: _Frame) -> None:
-        mapping = frame.node
-        assert isinstance(mapping, Mapping)  # noqa: S101 -- for the type checker
+    def _merge(self, frame: _Frame, mapping: Mapping) -> None:
         for key, value, height in frame.merges:
             # Merged entries are at the level of the merge key, not below it.
             frame.height = max(frame.height, height - (2 if isinstance(value, Sequence) else 1))

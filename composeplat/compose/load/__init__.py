@@ -65,11 +65,11 @@ class Loaded:
 
 def load(request: Request) -> Loaded:
     """Load and check the project; the report has all findings, errors included."""
-    from composeplat.compose.check import check_project  # noqa: PLC0415 -- shell completion reads without checking, and must be quick
-    from composeplat.compose.load.content import with_content  # noqa: PLC0415 -- the same
-    from composeplat.compose.load.outside_paths import check_builds_inside  # noqa: PLC0415 -- the same
-    from composeplat.compose.model import Project  # noqa: PLC0415 -- the same
-    from composeplat.compose.parse import Context, parse_project  # noqa: PLC0415 -- the same
+    from composeplat.compose.check import check_project
+    from composeplat.compose.load.content import with_content
+    from composeplat.compose.load.outside_paths import check_builds_inside
+    from composeplat.compose.model import Project
+    from composeplat.compose.parse import Context, parse_project
 
     reading = read(request)
     origins = Origins()

@@ -21,6 +21,6 @@ __all__ = ["Context", "parse_project"]
 
 def parse_project(document: Node, ctx: Context) -> Project:
     """Parse the whole definition."""
-    from composeplat.compose.parse import project  # noqa: PLC0415 -- who wants the fields alone does not wait for the rest
+    from composeplat.compose.parse import project
 
     return project.parse_project(document, ctx)

