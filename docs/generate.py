@@ -207,7 +207,7 @@ def _codes() -> Iterator[str]:
 
 
 _TITLES = {"": "The whole file"}
-_WORDS = {
+_HANDLING = {
     Handling.SUPPORTED: "used",
     Handling.EXTENSION: "used; only here",
     Handling.WARNED: "warned, no effect",
@@ -224,11 +224,11 @@ def _keys() -> Iterator[str]:
     for section, rows in sections.items():
         yield ("" if first else "\n") + f"## {_TITLES.get(section) or f'`{section}`'}\n"
         first = False
-        yield "| Key | What becomes of it |"
+        yield "| Key | Handling |"
         yield "|---|---|"
         for row in sorted(rows, key=lambda row: (not row.handling.is_used, row.key)):
             note = f": {row.why}" if row.why else ""
-            yield f"| `{row.key}` | {_WORDS[row.handling]}{_cell(note)} |"
+            yield f"| `{row.key}` | {_HANDLING[row.handling]}{_cell(note)} |"
 
 
 def _cell(text: str) -> str:

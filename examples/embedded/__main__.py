@@ -14,10 +14,10 @@ from composeplat import ComposeStack
 
 namespace = pulumi.get_stack()
 
-# The volume stays when the stack is destroyed, and so must the namespace that it is in.
+# The volume stays when the stack is destroyed, so its namespace must stay too.
 space = Namespace("namespace", metadata={"name": namespace}, opts=pulumi.ResourceOptions(retain_on_delete=True))
 
-# The memory of containers that say nothing of it: it counts for pods that are made later.
+# The memory of containers without a limit; it applies to pods that are created later.
 limits = LimitRange(
     "limits",
     metadata={"name": "limits", "namespace": space.metadata.name},
@@ -33,7 +33,7 @@ notes = ComposeStack(
 )
 web, store = notes.services["web"], notes.services["store"]
 
-# Nobody but web may ask store.
+# Only web may call store.
 NetworkPolicy(
     "store-for-web",
     metadata={"name": "store-for-web", "namespace": namespace},
@@ -44,7 +44,7 @@ NetworkPolicy(
     },
 )
 
-# Every night the notes are copied, beside the original.
+# Copies the notes every night.
 copy = {
     "name": "copy",
     "image": store.image,
