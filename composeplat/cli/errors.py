@@ -45,6 +45,8 @@ def funnel(*, as_json: bool = False) -> Iterator[Run]:
         except Exception as error:
             if _is_for_typer(error):
                 raise
+            if is_interrupt(error):
+                raise typer.Exit(int(Exit.INTERRUPTED)) from error
             from composeplat.cli.run_log import run_log
 
             progress.hide(())
@@ -79,10 +81,13 @@ def logged(
                 if _is_for_typer(error):
                     log.discard()
                     raise
-                run.status, run.has_failed = _show_bug(error, log), True
+                if is_interrupt(error):
+                    run.status = Exit.INTERRUPTED
+                else:
+                    run.status, run.has_failed = _show_bug(error, log), True
             if run.has_failed:
                 log.keep()
-            elif not progress.values_are_known():
+            elif run.status == Exit.INVALID or not progress.values_are_known():
                 log.discard()
         if run.has_failed:
             _show_path(log, as_json=as_json)
@@ -109,6 +114,13 @@ def _show_bug(error: Exception, log: RunLog) -> int:
 def _is_for_typer(error: Exception) -> bool:
     """Return whether an exception is the library's own: a mistake of use, an end, an abort."""
     return type(error).__module__.partition(".")[0] in ("click", "typer")
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an exception is a Ctrl-C: one that comes while a class is made comes out as another exception."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _debug_writer(*, as_json: bool) -> Callable[[str], None]:

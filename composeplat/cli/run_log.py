@@ -77,6 +77,13 @@ class LogFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
 
+    def discard(self) -> None:
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            self.close()
+            self._descriptor = None
+
     def _create(self) -> int:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         remove_old_logs(self.path.parent)
@@ -140,7 +147,9 @@ class RunLog:
         self._handler.is_kept = True
 
     def discard(self) -> None:
+        """Keep no log, and remove what was written of it."""
         self._handler.is_kept = False
+        self._file.discard()
 
     def record_error(self, error: BaseException) -> None:
         logger.error("%s", type(error).__name__, exc_info=error)
