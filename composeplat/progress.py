@@ -198,7 +198,7 @@ class Sink:
 def _masked(event: Event, mask: Mask) -> Event:
     if not mask.values:
         return event
-    return replace(event, **{one.name: mask.data(getattr(event, one.name)) for one in fields(event)})
+    return replace(event, **{slot.name: mask.data(getattr(event, slot.name)) for slot in fields(event)})
 
 
 _sink = Sink()

@@ -1,7 +1,7 @@
-"""What a deploy sends away from this machine: which files and images, and where to.
+"""The data that a deploy sends away from this machine: files and images, and their destinations.
 
-Owns the list, as data and as sentences, which every door shows before anything is sent.
-It names files as the definition does, and must not hold a content or a variable's value.
+Owns the list, as data and as messages, which is shown before anything is sent.
+It names files as the definition does, and must not have a content or a variable's value.
 """
 
 from __future__ import annotations
@@ -121,15 +121,15 @@ def synced(loaded: Loaded, service: Service, namespace: str, sources: Iterable[s
 
 
 def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]:
-    services = [loaded.project.services[one.name] for one in plan.services]
-    carried = [one for one in services if not carries_content_in_image(one)]
+    services = [loaded.project.services[planned.name] for planned in plan.services]
+    carried = [service for service in services if not carries_content_in_image(service)]
     mounts = [(service, mount) for service in carried for mount in host_mounts(service) if mount.content]
     sources = {mount.source: (mount, _source_name(loaded, service, mount.source)) for service, mount in mounts}
     contents = [mount.content for mount, _ in sources.values() if mount.content]
     env_files = dict.fromkeys(name for service in services for name in _env_files(loaded, service))
     sent = ToCluster(
-        context=context, namespace=plan.namespace, files=sum(one.count for one in contents),
-        bytes=sum(one.size for one in contents), sources=tuple(name for _, name in sources.values()),
+        context=context, namespace=plan.namespace, files=sum(content.count for content in contents),
+        bytes=sum(content.size for content in contents), sources=tuple(name for _, name in sources.values()),
         env_files=tuple(env_files), variables=tuple(use.name for use in loaded.references if use.layer == SHELL),
     )  # fmt: skip
     if sent.files or sent.env_files or sent.variables:
@@ -166,7 +166,7 @@ def _image_sources(loaded: Loaded, image: ImageBuild) -> tuple[str, ...]:
         service = loaded.project.services[image.service]
         return tuple(_source_name(loaded, service, source) for source in image.contents)
     contexts: list[tuple[PathKey, str]] = [(("context",), image.build.context)]
-    contexts += [(("additional_contexts", name), one) for name, one in image.build.additional_contexts.items()]
+    contexts += [(("additional_contexts", name), context) for name, context in image.build.additional_contexts.items()]
     path = ("services", image.service, "build")
     return tuple(_name(loaded, (*path, *keys), context) for keys, context in contexts if os.path.isabs(context))
 

@@ -64,7 +64,7 @@ def to_yaml(value: Any) -> str:
 
 
 def _mapping(value: dict[str, Any], indent: str, lines: list[str], first: str = "") -> None:
-    """Write a mapping; ``first`` stands before its first key where it is an item of a list."""
+    """Write a mapping; ``first`` is the prefix of its first key if it is an item of a list."""
     lead = first or indent
     for key, item in value.items():
         name = _key(key)

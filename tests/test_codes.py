@@ -170,7 +170,8 @@ CASES = {
         service("volumes: ['data:/d']"),
     ),
     "undefined-port": Case(
-        "compose.yaml:2:13: error: endpoints[0] leads to port '80', which service 'web' does not have [undefined-port]",
+        "compose.yaml:2:13: error: endpoints[0] routes to port '80', which service 'web' does not have"
+        " [undefined-port]",
         f"{WEB}\nendpoints: [{{path: /, service: web, port: 80}}]",
     ),
     "dependency-cycle": Case(

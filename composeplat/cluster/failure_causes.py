@@ -235,8 +235,8 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     if not probe or not failures or not any("running" in c.get("state", {}) for c in container_statuses(pod)):
         return None
     allowed = probe.get("failureThreshold", 3)
-    patience = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * allowed
-    if event_count(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < patience:
+    allowed_s = probe.get("initialDelaySeconds", 0) + probe.get("periodSeconds", 10) * allowed
+    if event_count(failures) < allowed or snapshot.age(f"unready/{pod['metadata']['uid']}") < allowed_s:
         return None
     text = str(failures[-1].get("message", "")).partition("Readiness probe failed:")[2].strip()
     http = probe.get("httpGet")

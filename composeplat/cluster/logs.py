@@ -132,7 +132,7 @@ class Cursor:
 
 def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery) -> list[LogLine]:
     """Read the existing lines of all pods, sorted by time."""
-    return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda one: one[0])]
+    return [line for _, line in sorted(_all_lines(api, namespace, pods, asked, {}), key=lambda entry: entry[0])]
 
 
 def _all_lines(
@@ -161,11 +161,11 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
     taken: list[tuple[str, str]] = []
     if asked.tail != 0:
         lines = api.text(_path(namespace, pod, container, asked.query)).split("\n")
-        taken = [one for one in map(cursor.take, lines) if one]
+        taken = [entry for entry in map(cursor.take, lines) if entry]
     if asked.since:
         # The API selects by whole seconds.
         earliest = parse_moment(asked.since) or _NEVER
-        taken = [one for one in taken if (parse_moment(one[0]) or _NEVER) >= earliest]
+        taken = [entry for entry in taken if (parse_moment(entry[0]) or _NEVER) >= earliest]
     if cursor.latest is None and last:
         cursor.take(last.removesuffix("\n"))
     first = parse_moment(taken[0][0]) if taken else cursor.latest
@@ -189,7 +189,7 @@ def _line(pod: Object, moment: str, text: str) -> LogLine:
 def _started(pod: Object) -> list[Object]:
     """Return the status of the containers that have been started once."""
     statuses = pod.get("status", {}).get("containerStatuses") or []
-    return [one for one in statuses if one.get("containerID")]
+    return [status for status in statuses if status.get("containerID")]
 
 
 def _is_gone(error: ApiError) -> bool:
@@ -232,7 +232,9 @@ class Follower:
         cursors: dict[Key, Cursor] = {}
         with Api(self.access) as api:
             pods = self.pods(api)
-            for _, line in sorted(_all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda one: one[0]):
+            for _, line in sorted(
+                _all_lines(api, self.namespace, pods, self.asked, cursors), key=lambda entry: entry[0]
+            ):
                 yield line
         self._start("logs", lambda: self._watch_pods(pods, cursors))
         while True:
@@ -252,7 +254,11 @@ class Follower:
         silent = False
         with Api(self.access) as api:
             while not self._ended.is_set():
-                self._instances = {_key(pod, str(one["name"])): _instance(one) for pod in pods for one in _started(pod)}
+                self._instances = {
+                    _key(pod, str(container["name"])): _instance(container)
+                    for pod in pods
+                    for container in _started(pod)
+                }
                 for pod in pods:
                     self._begin(pod, cursors)
                 self._ended.wait(_POLL_INTERVAL_S)
@@ -267,8 +273,8 @@ class Follower:
                     silent = True
 
     def _begin(self, pod: Object, cursors: dict[Key, Cursor]) -> None:
-        for one in _started(pod):
-            key = _key(pod, str(one["name"]))
+        for container in _started(pod):
+            key = _key(pod, str(container["name"]))
             if key not in self._followed:
                 self._followed.add(key)
                 follow = functools.partial(self._follow, pod, key, cursors.setdefault(key, Cursor()))

@@ -40,7 +40,7 @@ class ServiceQuery:
     kind: str
     urls: tuple[str, ...] = ()
     dev_workload: str = ""
-    """The Deployment that stands in for it while it is developed."""
+    """The Deployment that replaces it during development."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state=state,
         ready=found.ready,
         wanted=found.wanted,
-        restarts=sum(one.get("restartCount", 0) for pod in pods for one in container_statuses(pod)),
+        restarts=sum(status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)),
         image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")),
         urls=service.urls,

@@ -104,7 +104,7 @@ class DependencyGate:
         return dependency_state(status, edge.condition, port if await probe is False else None)
 
     def _reason_to_stop(self, edge: Edge, message: str) -> str:
-        """Return why the wait for a dependency ends, as a clause; empty while it goes on."""
+        """Return why the wait for a dependency ends, as a clause; empty while it lasts."""
         if self.cancelled.is_set():
             return "which is not waited for any more: interrupted"
         if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _MAX_UNREACHABLE_S:

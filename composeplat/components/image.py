@@ -1,6 +1,6 @@
 """An image that is built and pushed, as a resource of the stack.
 
-Owns how a build is said to Pulumi's provider for builds, and the folder that host content is laid out in for one.
+Owns the arguments of Pulumi's provider for builds, and the build context of host content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from composeplat.system.atomic import replace_folder
 from composeplat.system.folders import cache_folder
 from composeplat.system.locks import Locked, try_lock_folder, use_folder
 
-#: Host content that was not deployed for so long is laid out anew when it is.
+#: A build context of host content is deleted after this time without a deploy.
 _KEPT_FOR = 7 * 24 * 3600.0
 #: No Dockerfile asks for it: with it, contexts that the provider does not see change are built again.
 _FINGERPRINT = "CONTEXTS_FINGERPRINT"
@@ -158,7 +158,7 @@ def lay_out(owner: str, contents: Iterable[str]) -> str:
     """Lay host content out as the context of a build: each path's under its number, links followed; gives the folder.
 
     It is apart from where it comes from, so that nothing beside it is read, and no ``.dockerignore`` in it counts.
-    ``owner`` is what tells this image from all others; its folder is the same each time, as Pulumi keeps the name.
+    ``owner`` identifies the image; its folder is always the same, because Pulumi keeps the name.
     """
     name = hashlib.sha256(owner.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / "content" / name

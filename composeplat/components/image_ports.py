@@ -1,7 +1,7 @@
 """The ports that an image names itself, put into the cluster service of a service that names none.
 
-They are read while Pulumi runs, as only then it is known which image a build has given: so they are those of the very
-image that is deployed, through every door.
+They are read while Pulumi runs, because only then the digest of a built image is known: so they are always those of
+the deployed image.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Make a plan's manifest what Pulumi is given: late values put in, confidential ones marked, Pulumi told not to wait.
+"""Convert a plan's manifest for Pulumi: late values are filled in, confidential values marked, and waiting turned off.
 
-Pulumi does not wait for readiness here: one watcher of ours does, for every service at once and by Compose's rules
+Pulumi does not wait for readiness here: our own watcher does, for all services at once and by Compose's rules
 (:mod:`composeplat.components.dependency_gate`).
 """
 
@@ -40,7 +40,7 @@ def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     """Give a manifest of its own; ``awaits`` leaves waiting to Pulumi."""
     bound: Manifest = _bind(manifest, late)
     annotations = bound["metadata"].get("annotations") or {}
-    # A claim is bound when its first pod comes, and an Ingress's address may never be told: no one is to wait for them.
+    # A claim is bound when its first pod starts, and an Ingress may never get an address: nothing may wait for them.
     ours = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
     bound["metadata"]["annotations"] = {**annotations, **_OWNER, **(_OURS_TO_WAIT if ours else {})}
     if manifest["kind"] == "Secret":
@@ -74,7 +74,7 @@ def _bind(value: Any, late: LateValues) -> Any:
             return {key: _bind(item, late) for key, item in value.items()}
         case list():
             return [_bind(item, late) for item in value]
-        case str() if any(one in value for one in late.confidential):
+        case str() if any(secret in value for secret in late.confidential):
             return pulumi.Output.secret(value)
         case _:
             return value

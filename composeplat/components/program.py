@@ -87,7 +87,7 @@ def _configured(config: pulumi.Config, setting: Setting) -> Value:
 def _registries(config: pulumi.Config) -> list[dict[str, str]]:
     """Logins for registries: their passwords are to be secrets of the configuration."""
     written = config.get_object("registries") or []
-    if not isinstance(written, list) or not all(isinstance(one, dict) for one in written):
+    if not isinstance(written, list) or not all(isinstance(login, dict) for login in written):
         raise pulumi.RunError("composeplat:registries must be a list, each with address, username and password")
     return written
 

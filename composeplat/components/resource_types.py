@@ -38,7 +38,7 @@ def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions)
 
 def load_classes(versions_and_kinds: set[tuple[str, str]]) -> None:
     """Load the classes that will be wanted: to be called where there is time to wait for it."""
-    for module in {_CLASSES[one] for one in versions_and_kinds if one in _CLASSES}:
+    for module in {_CLASSES[kind] for kind in versions_and_kinds if kind in _CLASSES}:
         import_module(module)
 
 

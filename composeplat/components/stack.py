@@ -131,16 +131,18 @@ class ComposeStack(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         made: dict[ResourceKey, pulumi.Resource] = {}
         registrar = _Registrar(name, plan, made, logins, awaits=awaits)
-        self.services = {one.name: ComposeService(name, one, registrar, child) for one in plan.services}
+        self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
         for image in plan.images:
             # Each after those it is built on, which services that wait for each other may have in another order.
             self.services[image.service].add_image(image, builder)
         # Nothing is deployed where a build fails: all else comes after all images.
-        registrar.first = [built for one, built in registrar.built.items() if building is None or one in building]
-        self.volumes = {one.name: ComposeVolume(name, one, registrar, child) for one in plan.volumes}
+        registrar.first = [built for image, built in registrar.built.items() if building is None or image in building]
+        self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
         for service in self.services.values():
             service.add_objects(gate)
-        self.endpoints = {one.name: ComposeEndpoints(name, one, registrar, child) for one in plan.endpoints}
+        self.endpoints = {
+            endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
+        }
         urls = [url for endpoint in plan.endpoints for url in endpoint.urls]
         self.urls = pulumi.Output.from_input(urls)
         self.register_outputs({"urls": urls})
@@ -297,8 +299,8 @@ def _logins(registries: Sequence[Mapping[str, str]]) -> dict[str, Login]:
         raise pulumi.RunError(_with_hint(error)) from error
 
 
-def _with_hint(told: Diagnostic | ComposeplatError) -> str:
-    return f"{told}\n  hint: {told.hint}" if told.hint else str(told)
+def _with_hint(problem: Diagnostic | ComposeplatError) -> str:
+    return f"{problem}\n  hint: {problem.hint}" if problem.hint else str(problem)
 
 
 def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:

@@ -71,7 +71,7 @@ def helper_image(
             "--provenance=false",
             "--progress=plain",
             "--platform",
-            ",".join(f"linux/{one}" for one in agents),
+            ",".join(f"linux/{architecture}" for architecture in agents),
             "--metadata-file",
             str(metadata),
             *(["--builder", variables[BUILDER]] if variables[BUILDER] else []),

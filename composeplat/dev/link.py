@@ -1,6 +1,6 @@
 """Run ``platform-link``: the program that holds one stream to the container for files, ports and the terminal.
 
-Owns its configuration, its events and its end; what it does is told where it lies, in the toolchain.
+Owns its configuration, its events and its exit status. The Go module beside it has the program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """What is to run in the container, and what leads there."""
+    """The command to run in the container, and the ports to forward."""
 
     command: tuple[str, ...] = ()
     """Empty means a shell."""
@@ -87,7 +87,7 @@ class Link:
         self._is_interrupted = False
 
     def run(self, environment: Mapping[str, str], on_event: Callable[[Event], None]) -> int:
-        """Start it, tell its events as they come, and give the status it ends with."""
+        """Start the program, pass its events on, and return its exit status."""
         config = self.place.state / f"link-{os.getpid()}.json"
         write_private(config, json.dumps(self._config))
         reader, writer = os.pipe()

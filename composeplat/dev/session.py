@@ -195,7 +195,7 @@ class Development:
                     return
 
     def _check(self, replacement: Replacement, renewal: LeaseRenewal, inputs: DevWorkloadInputs) -> str:
-        """Do one round; returns why the session must end, empty while it goes on."""
+        """Check once; return why the session must end, or an empty text."""
         dev_workload = replacement.dev_workload()
         if dev_workload is None:
             return f"{self.service.name} is not under development any more: it was given back or destroyed"

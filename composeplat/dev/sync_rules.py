@@ -56,12 +56,12 @@ def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str]
             target = posixpath.normpath(mount.target)
             is_file = kinds[mount.source] == FILE
             paths[target] = SyncPath(local=mount.source, remote=target, is_file=is_file, one_way=mount.read_only)
-    kept = [one for one in paths.values() if not any(_contains(other, one) for other in paths.values())]
+    kept = [path for path in paths.values() if not any(_contains(other, path) for other in paths.values())]
     targets = {posixpath.normpath(mount.target) for mount in service.mounts if not _is_inside(mount, kept)}
-    shared = (*project, *(one.local for one in paths.values() if not one.is_file))
+    shared = (*project, *(path.local for path in paths.values() if not path.is_file))
     return tuple(
-        replace(one, within=_outermost(one.local, shared), ignores=(*USUALLY_IGNORED, *_below(one, targets)))
-        for one in kept
+        replace(path, within=_outermost(path.local, shared), ignores=(*USUALLY_IGNORED, *_below(path, targets)))
+        for path in kept
     )
 
 
@@ -81,7 +81,7 @@ def _contains(outer: SyncPath, inner: SyncPath) -> bool:
 def _is_inside(mount: Mount, kept: Iterable[SyncPath]) -> bool:
     """Say whether a host path was left out because a folder has it already."""
     target = posixpath.normpath(mount.target)
-    return mount.kind == HOST and all(one.remote != target for one in kept)
+    return mount.kind == HOST and all(path.remote != target for path in kept)
 
 
 def _below(folder: SyncPath, targets: Iterable[str]) -> list[str]:
@@ -105,7 +105,7 @@ def _escape(path: str) -> str:
 
 
 def with_ignore_files(path: SyncPath, texts: Mapping[str, str]) -> SyncPath:
-    """Add what the ignore files in a folder say; the one that is about syncing has the last word."""
+    """Add the patterns of the ignore files in a folder; those of ``.stignore`` come last."""
     patterns = (*read_dockerignore(texts.get(DOCKERIGNORE, "")), *read_stignore(texts.get(STIGNORE, "")))
     return replace(path, ignores=(*path.ignores, *patterns, *ALWAYS_IGNORED))
 
@@ -126,7 +126,7 @@ def read_stignore(text: str) -> list[str]:
         if not pattern or pattern.startswith(("//", "#")):
             continue
         patterns.append(_translate(pattern))
-    return [one for pattern in reversed(patterns) for one in _choices(pattern)]
+    return [choice for pattern in reversed(patterns) for choice in _choices(pattern)]
 
 
 def _translate(pattern: str) -> str:
@@ -147,4 +147,4 @@ def _choices(pattern: str) -> list[str]:
     if match is None or len(_CHOICE.findall(pattern)) > _MOST_CHOICES:
         return [pattern]
     head, tail = pattern[: match.start()], pattern[match.end() :]
-    return [one for choice in match[1].split(",") for one in _choices(f"{head}{choice}{tail}")]
+    return [rest for choice in match[1].split(",") for rest in _choices(f"{head}{choice}{tail}")]

@@ -71,11 +71,11 @@ def read_failure(
 
 
 def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
-    """What a build is given that must not be shown: arguments whose names tell so, and secrets."""
+    """List the confidential inputs of a build: arguments with a confidential name, and secrets."""
     values = [value for name, value in build.args.items() if _CONFIDENTIAL.search(name)]
     whole = [*(secret.value for secret in build.secrets if secret.value is not None), *secrets]
-    # A step that prints a secret of several lines prints each in a line of its own; and what is told of one that has
-    # a name in front (TOKEN=…) may be the value alone.
+    # A step prints each line of a secret on its own line; and of a line with a name in front (TOKEN=…) it may print
+    # only the value.
     parts = {part.strip() for text in whole for line in text.splitlines() for part in (line, line.partition("=")[2])}
     return tuple(value for value in sorted({*values, *whole, *parts}) if len(value) >= _MIN_HIDDEN_LENGTH)
 

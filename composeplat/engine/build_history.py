@@ -58,7 +58,7 @@ def _ask(buildx: Path, variables: Mapping[str, str], *args: str) -> str:
             check=False,
             timeout=_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
-            # It tells of folders relative to where it runs.
+            # Its output has paths relative to the current folder.
             cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -15,7 +15,7 @@ from composeplat.engine.preflight import Object, belongs_to
 from composeplat.names import OURS
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 
-#: Marks what stands in for a service while it is developed; its value is the service.
+#: Marks the dev workload of a service; its value is the service.
 DEV_WORKLOAD_LABEL = f"{OURS}/up"
 ORIGINAL_ANNOTATION = f"{OURS}/up-original"
 WORKLOADS = ("Deployment", "StatefulSet", "Job")
@@ -23,7 +23,7 @@ WORKLOADS = ("Deployment", "StatefulSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginalWorkload:
-    """What a dev workload stands in for, and how many pods of it there are to be."""
+    """The workload that a dev workload replaces, and its number of pods."""
 
     kind: str
     name: str

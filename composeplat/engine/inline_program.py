@@ -71,4 +71,4 @@ def _replaced(name: pulumi_sdk.SdkName, value: object) -> Iterator[None]:
 
 
 def _ignore(*_: object, **__: object) -> None:
-    """Stand in for a log that nobody reads."""
+    """Replace a log that nobody reads."""

@@ -75,9 +75,9 @@ def _missing_right(namespace: str, refused: list[Key]) -> MissingPiece:
     kind, name = refused[0]
     resources = list(dict.fromkeys(_resource(kind) for kind, _ in refused))
     return MissingPiece(
-        f"whether {kind} '{name}' is in namespace '{namespace}' already can't be told: you may neither list nor get"
+        f"can't check whether {kind} '{name}' is in namespace '{namespace}' already: you may neither list nor get"
         f" {_and(resources)} there",
-        f"let whoever deploys see them: kubectl --namespace {namespace} create role see-what-is-there --verb=get,list"
+        f"let those who deploy see them: kubectl --namespace {namespace} create role see-what-is-there --verb=get,list"
         f" --resource={','.join(resources)}, and bind it",
     )
 

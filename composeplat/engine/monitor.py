@@ -136,8 +136,8 @@ class Monitor:
                 return False
         if self._stable_since is None:
             self._stable_since = time.monotonic()
-        settled = _JOB_STABLE_S if running else _STABLE_S if any(map(self._only_runs, going)) else 0.0
-        return time.monotonic() - self._stable_since >= settled
+        stable_s = _JOB_STABLE_S if running else _STABLE_S if any(map(self._only_runs, going)) else 0.0
+        return time.monotonic() - self._stable_since >= stable_s
 
     def _only_runs(self, service: ServicePlan) -> bool:
         """Say whether a changed service counts as ready while it runs."""

@@ -1,4 +1,4 @@
-"""The record of the Pulumi processes that this machine started on a stack: it tells their locks from those of others.
+"""The record of the Pulumi processes that this machine started on a stack: it distinguishes their locks from others'.
 
 Owns one file in the stack's folder. It is apart from the note of the current run, since a lock may outlive that note: a
 preview ignores a lock, and the next deploy meets it.

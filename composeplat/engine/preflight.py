@@ -90,7 +90,7 @@ def check_live_state(
         for desired in objects:
             head = live_state.object_metadata.get((desired.kind, desired.name))
             if head is not None and not belongs_to(head, plan.environment):
-                _say_foreign(desired, head, path, plan, origins, report)
+                _report_foreign_object(desired, head, path, plan, origins, report)
             elif desired.kind == CLAIM and head is not None and path[-1] not in replaced_volumes:
                 _check_claim(desired, path, live_state, origins, report)
 
@@ -104,7 +104,7 @@ def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]
         yield ("endpoints", endpoint.name), endpoint.objects
 
 
-def _say_foreign(
+def _report_foreign_object(
     desired: DesiredObject, head: Object, path: PathKey, plan: Plan, origins: Origins, report: Report
 ) -> None:
     labels = head["metadata"].get("labels") or {}

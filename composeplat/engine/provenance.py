@@ -2,7 +2,7 @@
 
 Owns the record: one ConfigMap for each environment, in its namespace, with no label that makes it a part of the
 environment. So it stays as long as volumes do, and no deploy takes it for something left over.
-Must not know how projects are told apart: that is :mod:`~composeplat.compose.project_id`'s.
+Must not know how projects are identified: that is :mod:`~composeplat.compose.project_id`'s.
 
 A name that the user gave is trusted. The name of a folder may be another project's as well: without the check, two
 folders 'app' would delete each other's services.
@@ -25,7 +25,7 @@ from composeplat.names import MANAGED_BY, OURS, is_dns_label
 _KEY = f"{OURS}/project"
 _DESCRIPTION = f"{OURS}/project-description"
 _ENVIRONMENT = f"{OURS}/project-of"
-_MAX_TOLD = 5
+_MAX_LISTED = 5
 #: Of a text that somebody else wrote.
 _MAX_SHOWN = 300
 
@@ -103,7 +103,7 @@ def check_record(api: Api, claim: Claim | None, environment: str, namespace: str
         if error.status != http.client.FORBIDDEN:
             raise
         raise MissingPiece(
-            f"whether environment '{environment}' was made from this project can't be told: you may not get configmaps"
+            f"can't check whether environment '{environment}' was made from this project: you may not get configmaps"
             f" in namespace '{namespace}'",
             f"say that it is meant, with --name {environment}, or be allowed to see its record",
         ) from error
@@ -160,7 +160,9 @@ def describe_siblings(live_state: LiveState, environment: str, claim: Claim) -> 
     found = other_environments(live_state, environment, claim)
     if not found or recorded_project(live_state.object_metadata.get(record_key(environment))) is not None:
         return ""
-    shown = ", ".join(found[:_MAX_TOLD]) + (f" and {len(found) - _MAX_TOLD} more" if len(found) > _MAX_TOLD else "")
+    shown = ", ".join(found[:_MAX_LISTED]) + (
+        f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+    )
     are = (
         "was made from this project too, and stays" if len(found) == 1 else "were made from this project too, and stay"
     )

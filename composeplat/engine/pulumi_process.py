@@ -1,7 +1,7 @@
 """Run the Pulumi command line, follow its events, interrupt it and kill it.
 
 Owns the process group of Pulumi and its providers. Signals reach that group only through this module: the first
-interrupt lets Pulumi finish its step, the second one kills it, and the group tells which processes a killed run left.
+interrupt lets Pulumi finish its step, the second one kills it, and the group has the processes that a killed run left.
 Must not know the meaning of an event: callbacks get them as they are.
 """
 
@@ -102,7 +102,7 @@ class PulumiRunner:
         return OwnProcesses(self.folder)
 
     def query(self, *args: str) -> PulumiResult:
-        """Run a short command that takes no lock; a command that hangs is killed."""
+        """Run a short command without a lock; a command that hangs is killed."""
         return self._run_command(args, takes_lock=False)
 
     def run_locked(self, *args: str) -> PulumiResult:

@@ -123,7 +123,7 @@ class Stack:
         """Refuse the state of another cluster: Pulumi would look for its objects in this one."""
         known, address = cluster_of(self.state), address_identity(self.target.access)
         if known == address:
-            # It was deployed by someone who could not tell more, and goes by that name from then on.
+            # It was deployed by someone who could only see the address; from now on it has the cluster's identity.
             self.workspace.cluster = known
         if not known or known == self.workspace.cluster:
             return
@@ -131,7 +131,7 @@ class Stack:
         if self.workspace.cluster == address:
             raise ComposeplatError(
                 f"can't check whether {whose} this cluster: you may not read its namespace kube-system",
-                "let whoever deploys read that one object: kubectl create clusterrole know-the-cluster --verb=get"
+                "let those who deploy read that one object: kubectl create clusterrole know-the-cluster --verb=get"
                 " --resource=namespaces --resource-name=kube-system, and bind it",
             )
         raise ComposeplatError(

@@ -197,7 +197,7 @@ class Workspace:
             os.link(path, broken)
             write_private(path, copies[-1].read_text(encoding="utf-8"))
         else:
-            # A new state follows; the labels tell which objects exist.
+            # A new state follows; the labels identify the existing objects.
             path.replace(broken)
 
     def follow(
@@ -290,7 +290,7 @@ class Workspace:
         return self.backend.folder is not None and self.backend.folder.is_relative_to(self.data_folder.path)
 
 
-#: How Pulumi's provider tells of a request that the API server did not answer; a refusal of it has no address.
+#: The provider's error for a request that the API server did not answer; a refused request has no URL in it.
 _NO_ANSWER = re.compile(
     r'"https?://[^"\s]*/(?:api|apis|openapi|version)(?:[/?][^"\s]*)?": (?!context canceled|tls: failed|x509)'
     r"|Kubernetes cluster is unreachable: (?!.*(?:x509|Unauthorized))|Please retry\. Original error: "
@@ -301,7 +301,7 @@ _NO_ANSWER = re.compile(
 )
 
 
-#: How the provider tells of a credential that the API server did not accept; registries use other words.
+#: The provider's error for a credential that the API server did not accept; registries have another error.
 _REFUSED = re.compile(
     r"(?:Kubernetes API server|Preview failed|Kubernetes cluster is unreachable): (?:.*: )?Unauthorized"
     r"|the server has asked for the client to provide credentials"

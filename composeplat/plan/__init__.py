@@ -1,6 +1,6 @@
 """From the project to a plan of plain Kubernetes objects: pure, the same input gives the same bytes.
 
-Owns every decision about what Kubernetes is asked for; one module a topic, composed here.
+Owns all decisions about Kubernetes objects: a module for each topic, composed here.
 Must not read nodes or files, nor know Pulumi: if a rule of Compose needs a cluster or an engine to be tested, it is in
 the wrong package.
 """
@@ -52,7 +52,7 @@ __all__ = [
 def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
     """Make the plan; what only shows here is added to the report, and with an error in it the plan is not to be used.
 
-    A project with errors is planned all the same, so that one run tells everything.
+    A project with errors is planned too, so that one run reports all errors.
     """
     checker = Checker(project, origins, report)
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
@@ -111,7 +111,7 @@ def _plan_service(
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
     needs += [ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims]
-    dependencies = [one.service for one in service.depends_on if one.service in project.services]
+    dependencies = [dependency.service for dependency in service.depends_on if dependency.service in project.services]
     needs += [ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies]
     key = ResourceKey(ResourceKind.WORKLOAD, name)
     objects.append(DesiredObject(key=key, manifest=workload, needs=tuple(needs)))

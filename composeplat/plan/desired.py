@@ -1,11 +1,11 @@
-"""The plan: the objects we want, as data.
+"""The plan: the desired objects, as data.
 
-Owns the shape of what every door is given: rendered as YAML, registered with Pulumi, compared with a cluster.
+Owns the shape of a plan, which is rendered as YAML, registered with Pulumi, and compared with a cluster.
 Must not know Compose's keys, Pulumi or a cluster.
 
 A plan can be printed, compared and stored.
-Late values stand in it for what only a deploy knows: :class:`BuiltImage`, the reference of an image that is still to be
-built, and :class:`~composeplat.plan.fingerprint.Fingerprint`. As a text each is what can be said before.
+It has late values that only a deploy fills in: :class:`BuiltImage`, the reference of an image that is not built yet,
+and :class:`~composeplat.plan.fingerprint.Fingerprint`. As a text, each has the value that is known before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """Stands in a manifest for the image that a service's build will give; ``name`` is what it will be pushed as."""
+    """The late value of a service's built image; ``name`` is its name in the registry."""
 
     service: str
     name: str
@@ -103,7 +103,7 @@ class ServicePlan:
 
     @property
     def fingerprint(self) -> Fingerprint | None:
-        """What on its pods tells that its variables or files changed."""
+        """The annotation of its pods that changes with its variables and files."""
         for desired in self.objects:
             if desired.key.kind is ResourceKind.WORKLOAD:
                 annotations = desired.manifest["spec"]["template"]["metadata"].get("annotations", {})
@@ -140,7 +140,7 @@ class EndpointPlan:
     urls: tuple[str, ...]
     objects: tuple[DesiredObject, ...]
     routes: tuple[tuple[str, int], ...] = ()
-    """The services and ports led to."""
+    """The services and ports of the routes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,15 +178,19 @@ class Plan:
     def limited_to(self, names: Collection[str]) -> Plan:
         """The part of the plan that is about some services: they, their volumes, and the endpoints to them."""
         chosen = self.select_services(names)
-        services = tuple(one for one in self.services if one.name in chosen)
+        services = tuple(service for service in self.services if service.name in chosen)
         needed = {need for service in services for desired in service.objects for need in desired.needs}
         return replace(
             self,
             services=services,
-            volumes=tuple(one for one in self.volumes if any(desired.key in needed for desired in one.objects)),
-            endpoints=tuple(one for one in self.endpoints if any(service in chosen for service, _ in one.routes)),
+            volumes=tuple(
+                volume for volume in self.volumes if any(desired.key in needed for desired in volume.objects)
+            ),
+            endpoints=tuple(
+                endpoint for endpoint in self.endpoints if any(service in chosen for service, _ in endpoint.routes)
+            ),
             images=self.images_for(chosen),
-            edges=tuple(one for one in self.edges if one.service in chosen),
+            edges=tuple(edge for edge in self.edges if edge.service in chosen),
         )
 
     def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
@@ -195,18 +199,20 @@ class Plan:
         for image in reversed(self.images):
             if image.service in wanted:
                 wanted |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}
-        return tuple(one for one in self.images if one.service in wanted)
+        return tuple(image for image in self.images if image.service in wanted)
 
     def users_of(self, volume: str) -> tuple[ServicePlan, ...]:
         """The services that mount a volume."""
-        claims = {desired.key for one in self.volumes if one.name == volume for desired in one.objects}
-        return tuple(one for one in self.services if any(claims & set(desired.needs) for desired in one.objects))
+        claims = {desired.key for plan in self.volumes if plan.name == volume for desired in plan.objects}
+        return tuple(
+            service for service in self.services if any(claims & set(desired.needs) for desired in service.objects)
+        )
 
     @property
     def images_only(self) -> Plan:
         """The plan for a build: its images, and no object of a cluster."""
-        services = tuple(replace(one, objects=()) for one in self.services)
-        endpoints = tuple(replace(one, objects=()) for one in self.endpoints)
+        services = tuple(replace(service, objects=()) for service in self.services)
+        endpoints = tuple(replace(endpoint, objects=()) for endpoint in self.endpoints)
         return replace(self, services=services, endpoints=endpoints, volumes=())
 
     @property

@@ -52,13 +52,13 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
     wanted = [w for service in services.values() for w in _public(checker, service, settings)]
     wanted += [w for endpoint in checker.project.endpoints for w in _declared(checker, endpoint, settings)]
     taken: dict[str, Wanted] = {}
-    for one in wanted:
-        if one.name in taken:
-            other = dotted(checker.origins.written_at(taken[one.name].origin))
+    for endpoint in wanted:
+        if endpoint.name in taken:
+            other = dotted(checker.origins.written_at(taken[endpoint.name].origin))
             hint = "rename the endpoint, or map the port privately: '80' for '8080:80'"
-            checker.say("name-conflict", one.origin, f"would have the same name and address as {other}", hint)
-        taken.setdefault(one.name, one)
-    return tuple(_plan_endpoint(checker, one, settings, identity) for one in taken.values())
+            checker.say("name-conflict", endpoint.origin, f"would have the same name and address as {other}", hint)
+        taken.setdefault(endpoint.name, endpoint)
+    return tuple(_plan_endpoint(checker, endpoint, settings, identity) for endpoint in taken.values())
 
 
 def _public(checker: Checker, service: Service, settings: Settings) -> list[Wanted]:
@@ -172,7 +172,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
             f"services are: {names}",
         )
     elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
-        _say_unknown_port(checker, service, origin)
+        _report_undefined_port(checker, service, origin)
     if route.path in paths:
         checker.say(
             "name-conflict", origin, "has the same path as another route of this endpoint", "remove one of them"
@@ -180,7 +180,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
     paths.add(route.path)
 
 
-def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> None:
+def _report_undefined_port(checker: Checker, service: Service, origin: PathKey) -> None:
     route = checker.origins.written_at(origin)
     shown, name = (checker.origins.shown(*route, key) for key in ("port", "service"))
     known = service_ports(service).items()
@@ -188,7 +188,7 @@ def _say_unknown_port(checker: Checker, service: Service, origin: PathKey) -> No
         _shown_port(checker, service, number, port) for (number, protocol), port in known if protocol == "tcp"
     )
     listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
-    message = f"leads to port {shown}, which service {name} does not have"
+    message = f"routes to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
     checker.say("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
 
@@ -200,7 +200,7 @@ def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> 
 
 
 def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
-    """Say whether a port came from a variable: then no message tells its number."""
+    """Say whether a port came from a variable: then no message has its number."""
     return checker.origins.is_substituted(*port_path(service.name, port))
 
 
@@ -234,7 +234,7 @@ def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dic
     for name, value in wanted.labels:
         path = (*wanted.origin, "labels", name)
         if name.startswith(("app.kubernetes.io/", f"{OURS}/")):
-            checker.say("no-effect", path, "is a label that tells whose object this is, and can't be set")
+            checker.say("no-effect", path, "is a label that names the owner of the object, and can't be set")
         elif not is_label_key(name):
             checker.say("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
         elif is_label_value(value):

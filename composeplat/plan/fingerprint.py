@@ -1,4 +1,4 @@
-"""What shows on a pod that its variables or files changed, so that it is replaced, and tells nobody what they are.
+"""The annotation of a pod that changes with its variables and files, so that a change replaces the pod.
 
 A plain hash would: who may read pods, and not Secrets, could try weak values until one gives it.
 So it is keyed with a random salt that lies with the values, in their Secret, and is made when that is deployed.
@@ -26,7 +26,7 @@ _COST = 2**14
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Stands in a manifest for the keyed hash of what Secrets hold; ``secret`` is the one whose salt is the key."""
+    """The late value of a keyed hash of Secrets; the salt of ``secret`` is the key."""
 
     secret: ResourceKey
     digest: str = field(repr=False)

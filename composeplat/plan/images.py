@@ -29,7 +29,7 @@ def plan_images(checker: Checker, services: Iterable[Service], settings: Setting
     while waiting:
         ready = [service for service in waiting.values() if not set(_bases(service).values()) & waiting.keys()]
         if not ready:
-            _tell_of_circle(checker, waiting)
+            _report_cycle(checker, waiting)
             ready = list(waiting.values())
         for service in ready:
             del waiting[service.name]
@@ -62,16 +62,16 @@ def _bases(service: Service) -> dict[str, str]:
     return {name: place[len(_OF_SERVICE) :] for name, place in contexts.items() if place.startswith(_OF_SERVICE)}
 
 
-def _tell_of_circle(checker: Checker, waiting: Mapping[str, Service]) -> None:
-    """Name one circle of builds; each that waits has a base that waits too, so that following them ends in one."""
+def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
+    """Report a cycle of builds: each waiting build has a base that waits too, so that the trail ends in a cycle."""
     trail: list[str] = []
     name = next(iter(waiting))
     while name not in trail:
         trail.append(name)
         name = next(base for base in _bases(waiting[name]).values() if base in waiting)
-    circle = [*trail[trail.index(name) :], name]
+    cycle = [*trail[trail.index(name) :], name]
     path = ("services", name, "build", "additional_contexts")
-    checker.say("dependency-cycle", path, f"closes a cycle: {' -> '.join(circle)}", "remove one of these contexts")
+    checker.say("dependency-cycle", path, f"closes a cycle: {' -> '.join(cycle)}", "remove one of these contexts")
 
 
 def image_of(service: Service, settings: Settings) -> BuiltImage | str:
@@ -108,8 +108,8 @@ def carries_content_in_image(service: Service) -> bool:
 def largest_mount(service: Service) -> int:
     """The place among the mounts of the host volume that has the most to carry."""
     mounts = host_mounts(service)
-    found = [(index, one.content) for index, one in enumerate(service.mounts) if one in mounts and one.content]
-    return max(found, key=lambda one: (one[1].files is None, one[1].size, one[1].count))[0]
+    found = [(index, mount.content) for index, mount in enumerate(service.mounts) if mount in mounts and mount.content]
+    return max(found, key=lambda carried: (carried[1].files is None, carried[1].size, carried[1].count))[0]
 
 
 def host_mounts(service: Service) -> list[Mount]:

@@ -1,4 +1,4 @@
-"""What Kubernetes would refuse by size or name, and what becomes of host content: said before anything is sent."""
+"""The size and name limits of Kubernetes, and the form of host content: reported before anything is sent."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def check_limits(checker: Checker, service: Service) -> None:
             f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
         )
         checker.say("invalid-value", path, message, "shorten them", at_key=True)
-    _tell_of_host_content(checker, service)
+    _report_host_content(checker, service)
 
 
-def _tell_of_host_content(checker: Checker, service: Service) -> None:
+def _report_host_content(checker: Checker, service: Service) -> None:
     if carries_content_in_image(service):
         message = "has host content too large for a Secret: it goes into an image made from the service's own"
         checker.say("derived-image", ("services", service.name, "volumes"), message)
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):
         if mount in mounts and mount.content is not None and mount.content.files == ():
-            _tell_of_empty_folder(checker, mount, mount_path(service.name, index))
+            _report_empty_folder(checker, mount, mount_path(service.name, index))
 
 
-def _tell_of_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:
+def _report_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:
     if mount.read_only:
         checker.say("not-deployed", path, "is an empty folder, and nothing is mounted")
         return

@@ -1,7 +1,7 @@
 """The pod template, once for every kind of workload, and the Secret with its environment.
 
-The environment goes into a Secret as a whole: which value is confidential can't be told from outside, and a Secret is
-what Pulumi encrypts and kubectl does not print.
+The whole environment goes into a Secret: nobody can know which values are confidential, and Pulumi encrypts a Secret,
+which kubectl does not print.
 A fingerprint of it is on the pods, so that a changed value rolls them.
 """
 

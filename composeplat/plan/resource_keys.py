@@ -16,7 +16,7 @@ class ResourceKind(StrEnum):
     """The kinds of resources: components, images and objects."""
 
     SERVICE = "service"
-    """Both the component of a service and its Kubernetes Service: Pulumi tells them apart by type."""
+    """Both the component of a service and its Kubernetes Service: Pulumi distinguishes them by type."""
     VOLUME = "volume"
     ENDPOINTS = "endpoints"
     """The component of an endpoint."""

@@ -84,12 +84,12 @@ def check_image_users(
     report: Report,
     users_of: Callable[[Iterable[str]], Mapping[str, str]],
 ) -> None:
-    """The same for services that leave the user to their image; ``users_of`` tells those of images, as far as known."""
+    """The same for services that leave the user to their image; ``users_of`` returns the known users of images."""
     if not settings.pod_security:
         return
     checker = Checker(project, origins, report)
-    unsaid = [one for one in project.services.values() if one.user is None or one.user.uid is None]
-    users = users_of({one.image for one in unsaid if one.image and one.build is None})
+    unsaid = [service for service in project.services.values() if service.user is None or service.user.uid is None]
+    users = users_of({service.image for service in unsaid if service.image and service.build is None})
     for service in unsaid:
         user = None if service.build else users.get(service.image)
         if not checker.is_unread(service.name, "user", "image"):
@@ -106,5 +106,5 @@ def _check_image_user(checker: Checker, service: Service, user: str | None) -> N
         hint = "give a user that the image works with, as in `user: '1000'`, or take an image that has one"
         checker.say("pod-security-violation", (*path, "image"), f"runs as root, {_REFUSED}", hint)
     elif not name.isdigit():
-        message = f"runs as '{name}', and by a name Kubernetes can't tell a user from root"
+        message = f"runs as '{name}', and Kubernetes can't check that a user name is not root"
         checker.say("pod-security-violation", (*path, "image"), message, "give that user's number with `user`")

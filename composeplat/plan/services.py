@@ -77,9 +77,9 @@ def own_name_aliases(service: Service) -> list[Manifest]:
 
 
 def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:
-    """List what an image exposes; the name goes on leading to the pods themselves.
+    """List the ports that an image exposes; the Service stays headless.
 
-    A service with an address of its own would be deleted and made anew whenever an image begins to expose a port.
+    A Service with a cluster IP would be deleted and recreated whenever an image starts to expose a port.
     """
     listed = [_service_port(number, Port(target=number, protocol=protocol)) for number, protocol in ports]
     return {**spec, "ports": listed} if listed else spec
@@ -119,7 +119,7 @@ def check_ports(checker: Checker, service: Service) -> None:
                     "name-conflict", path, "publishes the same port as another one", "publish one of them elsewhere"
                 )
             elif holder.target != port.target:
-                message = "publishes what inside the cluster is a port of the container itself, and leads there"
+                message = "publishes a port that in the cluster is the container's own port, which is used"
                 checker.say("no-effect", path, message)
         elif port.published is not None and port.published != port.target:
             message = "publishes a port that with dnsrr leads nowhere inside the cluster; use the container's own"

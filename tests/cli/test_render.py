@@ -413,8 +413,11 @@ endpoints: [{path: /, service: api, port: 80}, {path: /db, service: db, port: 80
             "compose.yaml:4:33: warning: services.db.ports[0] is not made public: it is on the list of ports of"
             " databases and debuggers [sensitive-port]"
         ),
-        "compose.yaml:5:13: error: endpoints[0] leads to port '80', which service 'api' does not have [undefined-port]",
-        "compose.yaml:5:48: error: endpoints[1] leads to port '80', which service 'db' does not have [undefined-port]",
+        (
+            "compose.yaml:5:13: error: endpoints[0] routes to port '80', which service 'api' does not have"
+            " [undefined-port]"
+        ),
+        "compose.yaml:5:48: error: endpoints[1] routes to port '80', which service 'db' does not have [undefined-port]",
         "5 errors, 1 warning",
     ]
 

@@ -592,7 +592,7 @@ def test_an_invalid_plan(folder: Folder) -> None:
 
     assert ended(folder) == [
         (
-            "compose.yaml:12:13: error: endpoints[0] leads to port '99', which service 'web' does not have"
+            "compose.yaml:12:13: error: endpoints[0] routes to port '99', which service 'web' does not have"
             " [undefined-port]"
         ),
         "  hint: it has 80, 8080; add the port to the service's 'ports' or 'expose'",

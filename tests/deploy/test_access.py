@@ -142,9 +142,9 @@ def test_objects_that_can_not_be_seen_at_all(environment: Environment) -> None:
 
     namespace = environment.namespace
     assert refused.stderr.endswith(
-        f"error: whether Secret 'web-env' is in namespace '{namespace}' already can't be told: you may neither list"
+        f"error: can't check whether Secret 'web-env' is in namespace '{namespace}' already: you may neither list"
         " nor get secrets there\n"
-        f"  hint: let whoever deploys see them: kubectl --namespace {namespace} create role see-what-is-there"
+        f"  hint: let those who deploy see them: kubectl --namespace {namespace} create role see-what-is-there"
         " --verb=get,list --resource=secrets, and bind it\n"
     )
     assert environment.names() == set()

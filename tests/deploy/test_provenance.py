@@ -182,15 +182,15 @@ def test_an_account_that_may_not_see_the_record(environment: Environment) -> Non
     for words in (["destroy"], ["sleep"], ["refresh"], ["up", "web"]):
         refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
         assert refused.stderr.endswith(
-            "error: whether environment 'app' was made from this project can't be told: you may not get configmaps in"
+            "error: can't check whether environment 'app' was made from this project: you may not get configmaps in"
             f" namespace '{environment.namespace}'\n"
             "  hint: say that it is meant, with --name app, or be allowed to see its record\n"
         ), words
     for words in (["deploy"], ["preview"]):
         refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
         assert (
-            f"error: whether ConfigMap 'platform-project.app' is in namespace '{environment.namespace}' already"
-            " can't be told: you may neither list nor get configmaps there\n  hint: let whoever deploys see them: "
+            f"error: can't check whether ConfigMap 'platform-project.app' is in namespace '{environment.namespace}'"
+            " already: you may neither list nor get configmaps there\n  hint: let those who deploy see them: "
         ) in refused.stderr, words
     assert "another project" not in platform(environment, place, "status", "--kubeconfig", account).expect().stderr
     assert environment.started_at("web") == before

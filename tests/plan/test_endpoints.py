@@ -95,7 +95,7 @@ def test_a_route_to_a_port_from_a_variable(project: Project) -> None:
 
     assert project(text, PORT="39157").read().messages == [
         (
-            "compose.yaml:2:13: error: endpoints[0] leads to port '${PORT}' (after substitution), which service 'web'"
+            "compose.yaml:2:13: error: endpoints[0] routes to port '${PORT}' (after substitution), which service 'web'"
             " does not have [undefined-port]"
         )
     ]
@@ -116,7 +116,7 @@ def test_an_unknown_port_tells_those_there_are(project: Project, ports: str, has
 
     (error,) = project(text, PORT="39157").read().loaded.report.sorted()
 
-    assert error.message == "endpoints[0] leads to port '81', which service 'web' does not have"
+    assert error.message == "endpoints[0] routes to port '81', which service 'web' does not have"
     assert error.hint == f"{has}; add the port to the service's 'ports' or 'expose'"
 
 

@@ -85,8 +85,8 @@ def test_what_it_refuses_is_told_at_its_place(service: str, expected: str, proje
             {"x": "node"},
             [
                 (
-                    "compose.yaml:1:25: error: services.web.image runs as 'node', and by a name Kubernetes can't tell"
-                    " a user from root [pod-security-violation]"
+                    "compose.yaml:1:25: error: services.web.image runs as 'node', and Kubernetes can't check"
+                    " that a user name is not root [pod-security-violation]"
                 )
             ],
         ),

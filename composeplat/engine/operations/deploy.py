@@ -91,7 +91,7 @@ def _prepare_namespace(stack: Stack, api: Api, plan: Plan, live_state: LiveState
 def _replace_volumes(
     stack: Stack, api: Api, plan: Plan, live_state: LiveState, options: DeployOptions, volumes: Mapping[str, bool]
 ) -> None:
-    """Delete the volumes that have to be replaced, after Pulumi has shown that it can go on."""
+    """Delete the volumes that have to be replaced, after Pulumi has shown that the deploy can continue."""
     replaced = [name for name, has_to_be in volumes.items() if has_to_be]
     if replaced:
         _check_with_preview(stack, api, plan, options, live_state, replaced)
