@@ -593,7 +593,7 @@ def test_interrupted_twice(environment: Environment) -> None:
     """A second Ctrl-C ends a deploy within two seconds, and the next one needs no help."""
     environment.write(STUCK)
     running = begin(environment, "deploy")
-    running.until("web: applied")
+    running.until("web: waits for ")
     running.process.send_signal(signal.SIGINT)
     running.process.send_signal(signal.SIGINT)
     began = time.monotonic()
