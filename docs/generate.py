@@ -22,8 +22,8 @@ from typing import Any
 
 import typer.main
 
-from composeplat.cli.commands import app
-from composeplat.cli.help_text import GUIDES, SECTIONS
+from composeplat.cli.commands import app, load_guides
+from composeplat.cli.help_text import SECTIONS
 from composeplat.codes import CODES
 from composeplat.compose.keys import ROWS, Handling, Row
 from composeplat.compose.load import load
@@ -269,7 +269,7 @@ def _reference() -> Iterator[str]:
         yield from _inner_commands(path, command)
         yield from _rows("Argument", path, command)
         yield from _rows("Option", path, command)
-        guide = GUIDES[_short(path)]
+        guide = load_guides()[_short(path)]
         lines = "\n".join(line for what, words in guide.examples.items() for line in (f"# {what}", words))
         yield f"```text\n{lines}\n```\n"
         described = "" if hasattr(command, "commands") else f"[commands.md](commands.md#{path.replace(' ', '-')})"

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from composeplat.cli.help_text import FittingContext, Guide
 from composeplat.diagnostics import printable, quoted
 
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -22,6 +23,8 @@ _STANDARD_INPUT = "-"
 
 class StrictCommand(TyperCommand):
     """A command that says which argument is one too many, and how a Compose file is named."""
+
+    context_class = FittingContext
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
@@ -32,10 +35,20 @@ class StrictCommand(TyperCommand):
 
 
 class App(typer.Typer):
-    """Commands that are all so."""
+    """Commands of one module, or a group of commands, each with its guide."""
 
-    def command(self, *name: Any, **settings: Any) -> Callable[[Any], Any]:
-        return super().command(*name, cls=StrictCommand, **settings)
+    def __init__(self, group: str = "", *, guide: Guide | None = None, **settings: Any) -> None:
+        self.guides: dict[str, Guide] = {group: guide} if guide else {}
+        self._group = group
+        epilog = guide.epilog if guide else None
+        super().__init__(name=group or None, epilog=epilog, add_completion=False, rich_markup_mode=None, **settings)
+
+    def command(self, name: str, *, guide: Guide | None = None, **settings: Any) -> Callable[[Any], Any]:  # type: ignore[override]
+        """Add a command; one without a guide is another name of one that has it."""
+        if guide:
+            self.guides[f"{self._group} {name}".strip()] = guide
+        epilog = guide.epilog if guide else None
+        return super().command(name, cls=StrictCommand, epilog=epilog, **settings)
 
 
 def _message(command: str, unexpected: list[str], option: str) -> str:

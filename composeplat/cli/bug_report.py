@@ -16,12 +16,17 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from composeplat import __version__, progress
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_output
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import hide_secrets_of
 from composeplat.cli.run_log import environment_mask, log_files, log_folder
-from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.selection import Choice, choosing, request_for
 from composeplat.cluster.api import Api
 from composeplat.compose.load import load
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -29,6 +34,8 @@ from composeplat.engine.target import find_target
 from composeplat.plan import Plan, make_plan
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS
+
+app = App()
 
 _MAX_LOGS = 5
 _SERVER_TIMEOUT_S = 3.0
@@ -134,3 +141,17 @@ def _write(path: Path, name: str, texts: Mapping[str, str]) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write '{path}': {reason}", "name another file with -o") from error
+
+
+@app.command(
+    "bug-report", guide=Guide({"For an issue, after a deploy that failed": "platform bug-report"}, "commands.md")
+)
+@choosing()
+def bug_report_command(
+    choice: Choice,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="Archive to write; default: a new one in this folder.")
+    ] = "",
+) -> int:
+    """Pack versions, the shape of the plan and the last logs into an archive, without any secret."""
+    return run(choice, output=output)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_output
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     outcome_document,
     plan_for,
@@ -13,12 +20,14 @@ from composeplat.cli.operations import (
     stack_for,
     tell_published,
 )
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
 from composeplat.engine.outcomes import Refused
 from composeplat.publication import to_registries
+
+app = App()
 
 
 def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool) -> Exit:
@@ -43,3 +52,24 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     words = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
     progress.conclude(f"{words}, {outcome.seconds:.1f} s")
     return Exit.DONE
+
+
+@app.command(
+    "build",
+    guide=Guide(
+        {
+            "Build what changed, and push it": "platform build --registry registry.example.com/team",
+            "One image, changed or not": "platform build api --force",
+        },
+        "building.md",
+    ),
+)
+@choosing("registry", "builder", *READING, *WORKING)
+def build_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Build unchanged images too.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Build and push the images that changed, and print the names of all. Changes nothing that runs."""
+    return run(choice, tuple(services or ()), force=force, as_json=as_json)

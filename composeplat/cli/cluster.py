@@ -12,7 +12,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.errors import funnel
-from composeplat.cli.help_text import Guided
+from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit
 
@@ -24,7 +24,13 @@ class BuildNetwork(StrEnum):
     HOST = "host"
 
 
-app = App(cls=Guided, no_args_is_help=True, help="Start, stop and inspect the local cluster.")
+app = App(
+    "cluster",
+    guide=Guide({"Start it": "platform cluster start"}, "local-cluster.md"),
+    cls=Guided,
+    no_args_is_help=True,
+    help="Start, stop and inspect the local cluster.",
+)
 
 ApiPort = Annotated[
     int,
@@ -70,7 +76,16 @@ IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cl
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command()
+@app.command(
+    "start",
+    guide=Guide(
+        {
+            "Beside another web server": "platform cluster start --https-port 8443 --http-port 8080",
+            "Five simulated nodes": "platform cluster start --simulated 5",
+        },
+        "local-cluster.md",
+    ),
+)
 def start(
     api_port: ApiPort = 0,
     registry_port: RegistryPort = 0,
@@ -98,7 +113,16 @@ def start(
         write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
 
 
-@app.command()
+@app.command(
+    "stop",
+    guide=Guide(
+        {
+            "Stop it, and keep its data": "platform cluster stop",
+            "Remove its volumes, images and all else": "platform cluster stop --delete-data",
+        },
+        "local-cluster.md",
+    ),
+)
 def stop(
     simulated: IsSimulated = False,
     delete_data: Annotated[
@@ -119,7 +143,7 @@ def stop(
         conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
 
 
-@app.command()
+@app.command("status", guide=Guide({"Its parts, for a program": "platform cluster status --json"}, "local-cluster.md"))
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Show whether the local cluster runs, and the state of its parts."""
     from composeplat.local.cluster_kind import local_cluster

@@ -5,15 +5,21 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, table, write_unmasked
-from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.help_text import Guide
+from composeplat.cli.selection import READING, Choice, choosing, request_for
 from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
 from composeplat.plan import make_plan
 from composeplat.render import to_yaml
+
+app = App()
 
 
 class View(Enum):
@@ -69,3 +75,36 @@ def _text(content: Any, view: View, *, as_json: bool) -> str:
     if view is View.VARIABLES:
         return table([("NAME", "VALUE", "FROM"), *((r["name"], r["value"] or "", r["from"]) for r in content)])
     return "".join(f"{line}\n" for line in content)
+
+
+@app.command(
+    "config",
+    guide=Guide(
+        {
+            "Only check the file, and treat warnings as errors": "platform config --quiet --strict",
+            "Where each variable's value comes from": "platform config --variables",
+        },
+        "compose-file.md",
+    ),
+)
+@choosing("domain", "registry", *READING, cluster=False)
+def config_command(
+    choice: Choice,
+    form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="Form of the output.")] = "yaml",
+    no_interpolate: Annotated[bool, typer.Option("--no-interpolate", help="Leave variables as they are.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but messages.")] = False,
+    services: Annotated[bool, typer.Option("--services", help="Print the names of the services.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="Print the images.")] = False,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Print the names of the volumes.")] = False,
+    variables: Annotated[
+        bool, typer.Option("--variables", help="Print each variable, its value and where that came from.")
+    ] = False,
+) -> int:
+    """Check a Compose file, and print it with files merged and variables substituted."""
+    if form not in ("yaml", "json"):
+        raise typer.BadParameter("must be yaml or json", param_hint="--format")
+    chosen = [view for view, wanted in zip(View, (services, images, volumes, variables), strict=False) if wanted]
+    if len(chosen) > 1:
+        raise typer.BadParameter("give only one of --services, --images, --volumes and --variables")
+    view = chosen[0] if chosen else View.DEFINITION
+    return run(choice, view=view, as_json=form == "json", substitute=not no_interpolate, quiet=quiet)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_unmasked
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     Planned,
     failed_words,
@@ -16,10 +23,12 @@ from composeplat.cli.operations import (
     tell_deployed,
 )
 from composeplat.cli.preview import change_rows
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import deploy as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
+
+app = App()
 
 
 def run(choice: Choice, options: DeployOptions, *, as_json: bool) -> Exit:
@@ -72,3 +81,57 @@ def count_words(outcome: Outcome) -> str:
     named = (("create", "created"), ("update", "updated"), ("replace", "replaced"), ("delete", "deleted"))
     counts = [f"{outcome.counts[key]} {word}" for key, word in named if outcome.counts.get(key)]
     return ", ".join(counts) or "nothing changed"
+
+
+@app.command(
+    "deploy",
+    guide=Guide(
+        {
+            "To the cluster that kubectl uses": "platform deploy --domain apps.example.com",
+            "To a cluster of this machine, started if need be": "platform deploy --local",
+            "One service and its dependencies, with a new build": "platform deploy web --build",
+        },
+        "deploying.md",
+    ),
+)
+@choosing(*PLANNING, "builder", "pull_secret", "timeout", *READING, *WORKING)
+def deploy_command(
+    choice: Choice,
+    services: opt.Services = None,
+    build: Annotated[
+        bool | None,
+        typer.Option(
+            "--build/--no-build", show_default=False, help="Build all images, or none; default: those that changed."
+        ),
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the objects and change nothing.")] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    refresh_first: Annotated[
+        bool, typer.Option("--refresh", help="First update the state with the changes of others.")
+    ] = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    take_over: opt.TakeOver = False,
+    safe_checkpoints: Annotated[
+        bool, typer.Option("--safe-checkpoints", help="Write the state after every step.")
+    ] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Deploy the Compose file to the cluster, and print the addresses."""
+    if dry_run:
+        from composeplat.cli.render import run as render_run
+
+        return render_run(choice, folder="", as_json=as_json, services=services or ())
+
+    options = DeployOptions(
+        services=tuple(services or ()),
+        wait=wait,
+        timeout=choice.timeout,
+        rerun_jobs=rerun_jobs,
+        refresh=refresh_first,
+        replaced_volumes=tuple(replace_volume or ()),
+        take_over=take_over,
+        safe_checkpoints=safe_checkpoints,
+        build=build,
+    )
+    return run(choice, options, as_json=as_json)

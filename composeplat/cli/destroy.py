@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, stack_for
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import WORKING, Choice, choosing
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.operations import destroy as operation
+
+app = App()
 
 
 def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) -> Exit:
@@ -47,3 +53,25 @@ def _confirm(name: str, where: str) -> None:
     typed = typer.prompt(f"This deletes all data of {where}. Type the environment's name to continue", err=True)
     if typed.strip() != name:
         raise ComposeplatError("that is not the environment's name: nothing was changed")
+
+
+@app.command(
+    "destroy",
+    guide=Guide(
+        {
+            "Delete it, and keep the volumes": "platform destroy",
+            "Delete the data too, without being asked": "platform destroy --volumes --yes",
+        },
+        "deploying.md",
+    ),
+)
+@choosing(*WORKING)
+def destroy_command(
+    choice: Choice,
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting data.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    as_json: opt.Json = False,
+) -> int:
+    """Delete an environment. Volumes and their data stay unless --volumes is given."""
+    return run(choice, volumes=volumes, yes=yes, wait=wait, as_json=as_json)

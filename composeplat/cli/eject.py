@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_unmasked
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import plan_for
-from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.selection import PLANNING, WORKING, Choice, choosing, request_for
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.eject import ejected_files
 from composeplat.engine.workspace import Workspace
+
+app = App()
 
 
 def run(choice: Choice, *, folder: str) -> Exit:
@@ -56,3 +63,13 @@ def run(choice: Choice, *, folder: str) -> Exit:
     write_unmasked("".join(f"export {name}={json.dumps(value)}\n" for name, value in variables.items()))
     write_message(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
     return Exit.DONE
+
+
+@app.command("eject", guide=Guide({"A folder for plain Pulumi": "platform eject -o infrastructure"}, "leaving.md"))
+@choosing(*PLANNING, *WORKING)
+def eject_command(
+    choice: Choice,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")],
+) -> int:
+    """Write a folder with which plain Pulumi continues where deploy stopped."""
+    return run(choice, folder=output)

@@ -6,15 +6,23 @@ import os
 import sys
 import webbrowser
 from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_json, write_unmasked
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address
 from composeplat.diagnostics import ComposeplatError, Exit
+
+app = App()
 
 
 def run(choice: Choice, *, as_json: bool) -> Exit:
@@ -72,3 +80,23 @@ def has_display(environment: Mapping[str, str], system: str) -> bool:
 def _addresses(view: EnvironmentView) -> list[Address]:
     with Api(view.planned.target.access) as api:
         return view.addresses(api)
+
+
+@app.command("endpoints", guide=Guide({"Addresses, for a program": "platform endpoints --json"}, "living.md"))
+@choosing()
+def endpoints_command(
+    choice: Choice,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the addresses of the environment."""
+    return run(choice, as_json=as_json)
+
+
+@app.command("open", guide=Guide({"The page of one service": "platform open web"}, "living.md"))
+@choosing()
+def open_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address to open.")] = "",
+) -> int:
+    """Open the first address in a browser; print it where there is no display."""
+    return run_open(choice, service)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.status import age
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit
+
+app = App()
 
 _SPARE = ("OBJECT", "SERVICE")
 
@@ -88,3 +96,14 @@ _NARROW = 60
 
 def _message(one: EnvironmentEvent) -> str:
     return f"{one.message} ({one.count} times)" if one.count > 1 else one.message
+
+
+@app.command("events", guide=Guide({"The Kubernetes events of one service": "platform events web"}, "living.md"))
+@choosing()
+def events_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the Kubernetes events of the environment, oldest first."""
+    return run(choice, tuple(services or ()), as_json=as_json)

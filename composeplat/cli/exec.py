@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from typing import Annotated
 
+import typer
+
+from composeplat.cli.arguments import App
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import plan_for, stack_for
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.watching import environment_selector
 from composeplat.dev.container_commands import Command, choose_pod, run_command
 from composeplat.diagnostics import ComposeplatError, Exit
+
+app = App()
 
 
 def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bool) -> int:
@@ -37,3 +44,35 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
         return run_command(command, planned.target, os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _behind_dashes(command: list[str]) -> tuple[str, ...]:
+    """Leave out the ``--`` that may stand before a command; another one is the command's own."""
+    args = command[1:] if command[0] == "--" else command
+    if not args:
+        raise typer.BadParameter("names no command", param_hint="--")
+    return tuple(args)
+
+
+@app.command(
+    "exec",
+    guide=Guide(
+        {
+            "A shell in a container": "platform exec web sh",
+            "A client of a database, options before the service": "platform exec -n team-a db psql -U postgres",
+        },
+        "living.md",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@choosing()
+def execute_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
+    command: Annotated[list[str], typer.Argument(metavar="[--] COMMAND...", help="Command to run in its container.")],
+    no_terminal: Annotated[
+        bool, typer.Option("--no-tty", "-T", help="Don't attach the terminal: plain streams.")
+    ] = False,
+) -> int:
+    """Run a command in the container of a service, and exit with its status."""
+    return run(choice, service, _behind_dashes(command), no_terminal=no_terminal)

@@ -9,14 +9,20 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.environment_view import EnvironmentView, view_environment
+from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_moment, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, service_of
@@ -24,6 +30,8 @@ from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit
+
+app = App()
 
 _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 #: Sequences that move a cursor, color text, or set a title; and a shorter one that starts them.
@@ -156,3 +164,36 @@ def _is_control(character: str) -> bool:
         or "\u202a" <= character <= "\u202e"
         or "\u2066" <= character <= "\u2069"
     )
+
+
+@app.command(
+    "logs",
+    guide=Guide(
+        {
+            "The last lines of a service, and those to come": "platform logs --follow --tail 20 web",
+            "What all services wrote in the last ten minutes": "platform logs --since 10m --timestamps",
+        },
+        "living.md",
+    ),
+)
+@choosing(file=opt.FilesByLongName)
+def logs_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
+    since: Annotated[
+        str, typer.Option("--since", metavar="10m|TIME", help="Only lines since a duration or a time (RFC 3339).")
+    ] = "",
+    tail: Annotated[
+        int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines of each pod.")
+    ] = None,
+    timestamps: Annotated[bool, typer.Option("--timestamps", "-t", help="Print the time of each line.")] = False,
+    no_prefix: Annotated[bool, typer.Option("--no-prefix", help="Print no service before a line.")] = False,
+) -> int:
+    """Print the logs of all pods."""
+    try:
+        asked = parse_since(since)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from error
+    options = LogOptions(follow=follow, timestamps=timestamps, prefix=not no_prefix)
+    return run(choice, tuple(services or ()), replace(asked, tail=tail), options)

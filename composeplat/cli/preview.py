@@ -5,11 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Annotated
+
+import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, show
 from composeplat.engine.operations import preview as operation
@@ -17,6 +23,8 @@ from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
 from composeplat.plan import Plan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+
+app = App()
 
 _SIGNS = {Operation.CREATE: "+", Operation.UPDATE: "~", Operation.REPLACE: "!", Operation.DELETE: "-"}
 _COLORS = {Operation.CREATE: "32", Operation.UPDATE: "33", Operation.REPLACE: "35", Operation.DELETE: "31"}
@@ -153,3 +161,36 @@ def _end(changes: list[Change], outcome: Outcome) -> str:
     told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
     lines.append(f"{told or 'no changes'}, {outcome.seconds:.1f} s")
     return "\n".join(lines)
+
+
+@app.command(
+    "preview",
+    guide=Guide(
+        {
+            "Each property that would change": "platform preview --diff",
+            "For a pipeline: status 5 where anything would change": "platform preview --expect-no-changes",
+        },
+        "deploying.md",
+    ),
+)
+@choosing(*PLANNING, "pull_secret", *READING, *WORKING)
+def preview_command(
+    choice: Choice,
+    services: opt.Services = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show each property that changes.")] = False,
+    expect_no_changes: Annotated[
+        bool, typer.Option("--expect-no-changes", help="Exit with status 5 if anything would change.")
+    ] = False,
+    rerun_jobs: opt.RerunJobs = False,
+    replace_volume: opt.ReplaceVolumes = None,
+    take_over: opt.TakeOver = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Show what a deploy would change, and why. Changes nothing."""
+    options = DeployOptions(
+        services=tuple(services or ()),
+        rerun_jobs=rerun_jobs,
+        replaced_volumes=tuple(replace_volume or ()),
+        take_over=take_over,
+    )
+    return run(choice, options, diff=diff, as_json=as_json, expect_no_changes=expect_no_changes)

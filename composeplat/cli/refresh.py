@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import write_output
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, stack_for
 from composeplat.cli.preview import change_rows
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import refresh as operation
+
+app = App()
 
 
 def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
@@ -32,3 +41,17 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
     if rows and not preview:
         progress.conclude("the state is updated; 'platform deploy' restores the objects")
     return Exit.DONE
+
+
+@app.command(
+    "refresh",
+    guide=Guide({"Show what others changed, and keep the state": "platform refresh --preview"}, "deploying.md"),
+)
+@choosing(*WORKING)
+def refresh_command(
+    choice: Choice,
+    only_show: Annotated[bool, typer.Option("--preview", help="Only show the changes; keep the state.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Update the state with the changes that others made in the cluster."""
+    return run(choice, preview=only_show, as_json=as_json)

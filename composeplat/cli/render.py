@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, write_message, write_unmasked
-from composeplat.cli.selection import Choice, request_for
+from composeplat.cli.help_text import Guide
+from composeplat.cli.selection import PLANNING, READING, Choice, choosing, request_for
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.origins import mount_path
@@ -16,6 +21,8 @@ from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.plan.security import check_image_users
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 from composeplat.system import files
+
+app = App()
 
 
 def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] = ()) -> Exit:
@@ -62,3 +69,25 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
     write_message(f"wrote {len(texts)} files into {printable(str(folder))}\n")
+
+
+@app.command(
+    "render",
+    guide=Guide(
+        {
+            "One file for each service, volume and endpoint": "platform render -o manifests",
+            "What another file changes of it": "platform render -f compose.yaml -f compose.production.yaml",
+        },
+        "kubernetes.md",
+    ),
+)
+@choosing(*PLANNING, *READING, cluster=False)
+def render_command(
+    choice: Choice,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="Write files into this folder instead.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON List instead of YAML documents.")] = False,
+) -> int:
+    """Print the Kubernetes objects of a Compose file. Needs no cluster, and changes nothing."""
+    return run(choice, folder=output, as_json=as_json)

@@ -6,6 +6,16 @@ Owns what each shell does with an answer of :mod:`composeplat.cli.completion`.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from composeplat.cli.arguments import App
+from composeplat.cli.console import write_output
+from composeplat.cli.errors import funnel
+from composeplat.cli.help_text import Guide
+
+app = App()
 
 
 class Shell(StrEnum):
@@ -73,3 +83,22 @@ complete -c platform -f -a '(__platform_complete)'
 """
 
 _SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
+
+
+@app.command(
+    "completion",
+    guide=Guide(
+        {
+            "In this bash": "source <(platform completion bash)",
+            "In each bash to come": "echo 'source <(platform completion bash)' >> ~/.bashrc",
+            "In fish": "platform completion fish | source",
+        },
+        "commands.md",
+    ),
+)
+def completion_command(
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
+) -> None:
+    """Print a script that lets a shell complete commands, options and services."""
+    with funnel():
+        write_output(script_for(shell))

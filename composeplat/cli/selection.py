@@ -85,9 +85,9 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
             *(one for one in shared if one.name in _LAST),
         ]
 
-        name = command.__name__.strip("_")
+        name = command.__name__.removesuffix("_command").replace("_", "-")
 
-        name = command.__name__.strip("_")
+        name = command.__name__.removesuffix("_command").replace("_", "-")
 
         @functools.wraps(command)
         def call(**values: Any) -> None:

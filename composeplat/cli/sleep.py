@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     Planned,
     failed_words,
@@ -12,10 +19,12 @@ from composeplat.cli.operations import (
     show_failures,
     stack_for,
 )
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import sleep as operation
 from composeplat.engine.outcomes import Outcome
+
+app = App()
 
 
 def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
@@ -61,3 +70,27 @@ def _sum(outcome: Outcome, where: str, verb: str, nothing: str) -> str:
     if not outcome.services:
         return f"{nothing} {where}"
     return f"{where} {verb}: {printable(', '.join(outcome.services))}, {outcome.seconds:.1f} s"
+
+
+@app.command(
+    "sleep", guide=Guide({"Overnight, in a namespace of the team": "platform sleep --namespace team-a"}, "commands.md")
+)
+@choosing("timeout", *WORKING)
+def sleep_command(
+    choice: Choice,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
+    as_json: opt.Json = False,
+) -> int:
+    """Scale an environment to zero, and remember its replicas."""
+    return sleep(choice, wait=wait, timeout=choice.timeout, as_json=as_json)
+
+
+@app.command("wake", guide=Guide({"In the morning": "platform wake --namespace team-a --timeout 600"}, "commands.md"))
+@choosing("timeout", *WORKING)
+def wake_command(
+    choice: Choice,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,
+    as_json: opt.Json = False,
+) -> int:
+    """Wake a sleeping environment."""
+    return wake(choice, wait=wait, timeout=choice.timeout, as_json=as_json)

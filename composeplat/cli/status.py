@@ -7,18 +7,26 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
 
 from composeplat import progress
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.status import StatusRow, age, short_image, status_rows
 from composeplat.cluster.watching import Watcher, read_last_lines
 from composeplat.diagnostics import Exit, printable
+
+app = App()
 
 _POLL_INTERVAL_S = 1.0
 #: So many of the last lines of what fails are on the screen; 'platform logs' has all.
@@ -176,3 +184,27 @@ def _colored(line: str, row: StatusRow) -> str:
     # A service may be called as a state is: what comes first in a line is its name.
     name, word, rest = line[: len(row.service)], f" {row.state} ", line[len(row.service) :]
     return name + rest.replace(word, f" \x1b[{color}m{row.state}\x1b[0m ", 1)
+
+
+@app.command(
+    "status",
+    guide=Guide(
+        {
+            "Until Ctrl-C, whenever something changes": "platform status --watch",
+            "One service, for a program": "platform status web --json",
+        },
+        "living.md",
+    ),
+)
+@app.command("ps", hidden=True)
+@choosing()
+def status_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Print it again whenever it changes.")] = False,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the status of each service."""
+    if watch and as_json:
+        raise typer.BadParameter("can't be given along with --json", param_hint="--watch")
+    return run(choice, tuple(services or ()), watch=watch, as_json=as_json)

@@ -7,15 +7,18 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Annotated
 
 import click
 import typer
 
 from composeplat import progress
+from composeplat.cli.arguments import App
 from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
+from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for, tell_published
-from composeplat.cli.selection import Choice
+from composeplat.cli.selection import READING, WORKING, Choice, choosing
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
@@ -27,6 +30,8 @@ from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.plan.desired import ServicePlan
 from composeplat.publication import synced
+
+app = App()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,3 +268,94 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     if not give_back(development, planned, volumes=volumes, say=progress.note):
         progress.conclude(f"{service.name} is not under development")
     return Exit.DONE
+
+
+def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
+    """Without a service, what stands behind ``--`` is the command all the same: the parser drops the dashes."""
+    words = [service, *command]
+    if "--" in sys.argv and sys.argv[sys.argv.index("--") + 1 :] == words:
+        return "", tuple(words)
+    return service, tuple(command)
+
+
+@app.command(
+    "up",
+    guide=Guide(
+        {
+            "Sync files, forward ports, run a shell or the service's command": "platform up web",
+            "Another command, then the deployed service again": "platform up web --down-on-exit -- npm run dev",
+            "Forward a debugger's port too": "platform up api --forward 5678",
+        },
+        "developing.md",
+    ),
+)
+@choosing("domain", "registry", "builder", "timeout", *READING, *WORKING)
+def up_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND]...", help="Command to run; default: the service's own, else a shell."),
+    ] = None,
+    deploy_first: Annotated[
+        bool, typer.Option("--deploy", help="Deploy first, even if the environment is deployed.")
+    ] = False,
+    forward: Annotated[
+        list[str] | None,
+        typer.Option("--forward", metavar="[HERE:]PORT", help="Forward a local port to the container; may repeat."),
+    ] = None,
+    reverse: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reverse", metavar="[THERE:]PORT", help="Forward a port of the container to this machine; may repeat."
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="Set a variable of the session; may repeat."),
+    ] = None,
+    helper_image: Annotated[
+        str,
+        typer.Option("--helper-image", metavar="IMAGE", help="Image with the agent; default: one that is built."),
+    ] = "",
+    volume_size: Annotated[str, typer.Option("--volume-size", metavar="SIZE", help="Size of the sync volume.")] = "5Gi",
+    take_over: Annotated[bool, typer.Option("--take-over", help="End another 'platform up' of this service.")] = False,
+    down_on_exit: Annotated[
+        bool, typer.Option("--down-on-exit", help="Run the deployed service again when the session ends.")
+    ] = False,
+) -> int:
+    """Develop a service inside the cluster: sync its files, forward its ports, attach to its terminal."""
+    service, words = _split_at_dashes(service, command or [])
+    options = UpArguments(
+        service=service,
+        command=words,
+        deploy=deploy_first,
+        forwards=tuple(forward or ()),
+        reverse=tuple(reverse or ()),
+        variables=tuple(env or ()),
+        helper=helper_image,
+        size=volume_size,
+        take_over=take_over,
+        down_on_exit=down_on_exit,
+    )
+    return run(choice, options)
+
+
+@app.command(
+    "down",
+    guide=Guide(
+        {
+            "Run the deployed service again, and keep the sync volume": "platform down web",
+            "Delete that too": "platform down web --volumes",
+        },
+        "developing.md",
+    ),
+)
+@choosing(*WORKING)
+def down_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service under development.")] = "",
+    volumes: Annotated[bool, typer.Option("--volumes", help="Delete the sync volume too.")] = False,
+) -> int:
+    """End the development of a service, and run the deployed one again."""
+    return down(choice, service, volumes=volumes)

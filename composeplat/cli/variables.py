@@ -13,15 +13,30 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
 from composeplat.cli.errors import funnel
-from composeplat.cli.help_text import Guided
+from composeplat.cli.help_text import Guide, Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
-app = App(cls=Guided, no_args_is_help=True, help="Store variables in a namespace, for everyone who deploys there.")
+app = App(
+    "variables",
+    guide=Guide({"What is kept in a namespace": "platform variables list --namespace team-a"}, "variables.md"),
+    cls=Guided,
+    no_args_is_help=True,
+    help="Store variables in a namespace, for everyone who deploys there.",
+)
 
 _MASKED = "********"
 
 
-@app.command("set")
+@app.command(
+    "set",
+    guide=Guide(
+        {
+            "A value that may be seen": "platform variables set LOG_LEVEL=debug",
+            "A secret, from a file": "platform variables set API_TOKEN --secret < token.txt",
+        },
+        "variables.md",
+    ),
+)
 def set_one(
     variable: Annotated[
         str, typer.Argument(metavar="NAME[=VALUE]", help="The variable; its value is read from standard input.")
@@ -54,7 +69,10 @@ def set_one(
         write_message(f"set {name} in namespace {place.namespace}; the next deploy uses it\n")
 
 
-@app.command()
+@app.command(
+    "unset",
+    guide=Guide({"Two at once": "platform variables unset LOG_LEVEL API_TOKEN --namespace team-a"}, "variables.md"),
+)
 def unset(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The variables.")],
     namespace: opt.Namespace = "",
@@ -80,7 +98,12 @@ def unset(
         write_message(f"removed {', '.join(names)} from namespace {place.namespace}\n")
 
 
-@app.command("list")
+@app.command(
+    "list",
+    guide=Guide(
+        {"Those of the namespace that a deploy from here would use": "platform variables list"}, "variables.md"
+    ),
+)
 def list_all(
     namespace: opt.Namespace = "",
     kubeconfig: opt.Kubeconfig = "",

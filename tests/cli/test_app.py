@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from composeplat import __version__
-from composeplat.cli.app import app
+from composeplat.cli.help_text import SECTIONS
 from tests.conftest import ROOT, Project, run, split_log_path
 from tests.in_process import run_here
 
@@ -64,8 +64,7 @@ def test_help(project: Project, option: str) -> None:
     outcome = run_here(option, folder=project({}).path).assert_success()
 
     assert outcome.stdout.startswith("Usage: platform [OPTIONS] COMMAND [ARGS]...\n")
-    shown = [command for command in app.registered_commands if command.callback and not command.hidden]
-    assert {one.name or getattr(one.callback, "__name__", "") for one in shown} <= set(outcome.stdout.split())
+    assert {name for names in SECTIONS.values() for name in names} <= set(outcome.stdout.split())
 
 
 def test_no_command(project: Project) -> None:

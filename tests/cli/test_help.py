@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 import typer.main
 
-from composeplat.cli.commands import app
-from composeplat.cli.help_text import GUIDES, SECTIONS
+from composeplat.cli.commands import app, load_guides
+from composeplat.cli.help_text import SECTIONS
 from tests.conftest import ROOT, run
 from tests.in_process import run_here
 
 GROUP: Any = typer.main.get_command(app)
+GUIDES = load_guides()
 GROUPS = [name for name, command in GROUP.commands.items() if hasattr(command, "commands")]
 COMMANDS = [
     *(name for name, command in GROUP.commands.items() if not command.hidden),
