@@ -17,7 +17,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode
 
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system.atomic import create_private, make_private_folder, replace_link
@@ -118,12 +117,13 @@ def find_backend(environment: Mapping[str, str], data_folder: DataFolder, cluste
         folder = data_folder.state(cluster)
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        return Backend(f"file://{folder}", {**_file_variables(folder, ""), **passphrase}, folder)
+        return Backend(f"file://{folder}", {"PULUMI_BACKEND_URL": f"file://{folder}", **passphrase}, folder)
     if url.startswith("file://"):
-        path, _, query = url.removeprefix("file://").partition("?")
+        path, mark, query = url.removeprefix("file://").partition("?")
         # Pulumi runs in another folder, so a relative path has to become absolute here.
         local = Path(os.path.normpath(Path(os.path.expanduser(path)).absolute()))
-        return Backend(f"file://{local}", {**_file_variables(local, query), **token, **passphrase}, local)
+        address = {"PULUMI_BACKEND_URL": f"file://{local}{mark}{query}"}
+        return Backend(f"file://{local}", {**address, **token, **passphrase}, local)
     address = {"PULUMI_BACKEND_URL": url} if url else {}
     return Backend(url or "https://api.pulumi.com", {**address, **token, **passphrase})
 
@@ -155,12 +155,6 @@ def _passphrase_variables(environment: Mapping[str, str], data_folder: DataFolde
     if "PULUMI_CONFIG_PASSPHRASE" in environment or environment.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
         return {}
     return {"PULUMI_CONFIG_PASSPHRASE_FILE": str(data_folder.passphrase)}
-
-
-def _file_variables(folder: Path, query: str) -> dict[str, str]:
-    """The address of a state folder, without the metadata files: a kill may leave one empty beside each state file."""
-    options = {"metadata": "skip", **dict(parse_qsl(query, keep_blank_values=True))}
-    return {"PULUMI_BACKEND_URL": f"file://{folder}?{urlencode(options)}"}
 
 
 @contextlib.contextmanager

@@ -197,3 +197,24 @@ def test_a_bug_report(seam: Seam) -> None:
     assert json.loads(texts["versions.json"])["platform"]
     assert "hunter2" not in "".join(texts.values()) + outcome.stderr
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+
+
+def test_a_data_folder_that_a_log_makes_is_private(tmp_path: Path) -> None:
+    """The log may be the first file of the data folder, which holds the passphrase later."""
+    file = LogFile(tmp_path / "share" / "composeplat" / "logs" / "a.log")
+
+    file.write("line")
+    file.close()
+
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (file.path, file.path.parent, file.path.parent.parent)]
+    assert modes == [0o600, 0o700, 0o700]
+
+
+def test_no_log_where_others_can_write(tmp_path: Path) -> None:
+    """In a folder that others can write in they could have made the folder of logs: no log is written there."""
+    tmp_path.chmod(0o777)
+    file = LogFile(tmp_path / "logs" / "a.log")
+
+    file.write("line")
+
+    assert (file.exists, list(tmp_path.iterdir())) == (False, [])

@@ -241,7 +241,7 @@ def test_a_backend_of_our_own(tmp_path: Path) -> None:
     backend = find_backend({"HOME": str(tmp_path)}, data_folder, "uid")
 
     variables = {
-        "PULUMI_BACKEND_URL": f"file://{folder}?metadata=skip",
+        "PULUMI_BACKEND_URL": f"file://{folder}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(tmp_path / "data" / "passphrase"),
     }
     assert Backend(f"file://{folder}", variables, folder) == backend
@@ -253,21 +253,17 @@ def test_a_backend_of_our_own(tmp_path: Path) -> None:
     [
         pytest.param("s3://bucket", "s3://bucket", None, id="a-bucket"),
         pytest.param(CLOUD, CLOUD, None, id="a-service"),
-        pytest.param("file:///state", "file:///state?metadata=skip", Path("/state"), id="files"),
+        pytest.param("file:///state", "file:///state", Path("/state"), id="files"),
         pytest.param(
             "file:///state?no_tmp_dir=true",
-            "file:///state?metadata=skip&no_tmp_dir=true",
+            "file:///state?no_tmp_dir=true",
             Path("/state"),
             id="files-with-an-option",
         ),
-        pytest.param("file:///state?metadata=", "file:///state?metadata=", Path("/state"), id="files-with-metadata"),
     ],
 )
 def test_backend_that_is_set(tmp_path: Path, url: str, given: str, folder: Path | None) -> None:
-    """The backend is the one that the user set, whatever they are logged in to; of files the folder is known.
-
-    Pulumi is told to write no metadata beside its files: a kill left such a file empty, and no deploy could begin.
-    """
+    """The backend is the one that the user set, whatever they are logged in to; of files the folder is known."""
     log_in(tmp_path / ".pulumi", "gs://other", {"gs://other": "token"})
 
     backend = find_backend({"PULUMI_BACKEND_URL": url, "HOME": str(tmp_path)}, DataFolder(tmp_path / "data"), "uid")
@@ -287,7 +283,7 @@ def test_files_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
 
     assert (f"file://{tmp_path}/state", tmp_path / "state") == (backend.url, backend.folder)
-    assert backend.variables["PULUMI_BACKEND_URL"] == f"{backend.url}?metadata=skip"
+    assert backend.variables["PULUMI_BACKEND_URL"] == backend.url
 
 
 @pytest.mark.parametrize(

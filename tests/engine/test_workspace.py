@@ -203,7 +203,7 @@ def test_variables(tmp_path: Path, port: int, programs: dict[str, str]) -> None:
         "KUBECONFIG": "/k",
         "PATH": f"{tmp_path}/bin:{programs['PATH']}",
         "PULUMI_AUTOMATION_API": "true",
-        "PULUMI_BACKEND_URL": f"file://{data}/state/uid-1?metadata=skip",
+        "PULUMI_BACKEND_URL": f"file://{data}/state/uid-1",
         "PULUMI_CONFIG_PASSPHRASE_FILE": f"{data}/passphrase",
         "PULUMI_DEBUG_COMMANDS": "true",
         "PULUMI_HOME": f"{data}/pulumi",
@@ -627,7 +627,7 @@ HERE = f"{getpass.getuser()}@{socket.gethostname()}"
 LOCKED_AT = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC).timestamp()
 
 
-def locked(*holders: str, query: str = "?metadata=skip") -> str:
+def locked(*holders: str, query: str = "") -> str:
     """What Pulumi says of a stack that others hold."""
     told = [
         f"  file:///state{query}/.pulumi/locks/organization/shop/team/{number}.json: created by {holder}"
