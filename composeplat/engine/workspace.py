@@ -30,6 +30,10 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBERNETES_PROVIDER, PULUMI
 
 _MAX_STATES = 10
+_MIN_FREE_BYTES = 256 * 1024
+_STATE_COPIES = 6
+"""How many copies of the state an operation writes, its backups and history among them."""
+_FULL_DISK, _FREE_SPACE = "the state can't be written: the disk is full", "free some space, then run this again"
 _PATHS = (
     "PULUMI_CONFIG_PASSPHRASE_FILE",
     "DOCKER_CONFIG",
@@ -115,8 +119,20 @@ class Workspace:
                 self._take_lock(what, held)
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
+            if what != "preview":
+                self._check_free_space()
             self._read.clear()
             yield
+
+    def _check_free_space(self) -> None:
+        """Refuse to begin where the state may not fit: Pulumi replaces it by half a file if the disk fills up."""
+        path = self.state_file
+        if path is None:
+            return
+        state_bytes = path.stat().st_size if path.exists() else 0
+        disk = os.statvfs(self.folder)
+        if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES + _STATE_COPIES * state_bytes:
+            raise ComposeplatError(_FULL_DISK, _FREE_SPACE)
 
     def _end_leftovers(self, note: Path) -> None:
         cut_off = read_note(note)
@@ -338,7 +354,7 @@ def explain(output: str) -> ComposeplatError:
     if (failure := _explain_cluster(text)) is not None:
         return failure
     if re.search(r"no space left on device", text):
-        return ComposeplatError("the state can't be written: the disk is full", "free some space, then run this again")
+        return ComposeplatError(_FULL_DISK, _FREE_SPACE)
     if re.search(r"PULUMI_ACCESS_TOKEN|must be logged in|Unauthorized", text):
         return MissingPiece("the state backend requires a login", "pulumi login, or set PULUMI_ACCESS_TOKEN")
     if re.search(r"permission denied|read-only file system", text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import fcntl
 import getpass
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -413,6 +415,30 @@ def test_a_broken_state_without_a_copy(workspace: Workspace) -> None:
     assert workspace.read_state() is None
     assert workspace.was_cut_off
     assert state.with_name("team.json.broken").read_text() == "{"
+
+
+@pytest.mark.parametrize(
+    ("free_blocks", "what", "is_refused"),
+    [
+        pytest.param(64, "deploy", True, id="too-little"),
+        pytest.param(63 + 2 * 6, "deploy", True, id="one-block-too-little"),
+        pytest.param(64 + 2 * 6, "deploy", False, id="enough"),
+        pytest.param(0, "preview", False, id="a-preview-writes-no-state"),
+    ],
+)
+def test_a_disk_that_is_nearly_full(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, free_blocks: int, what: str, *, is_refused: bool
+) -> None:
+    """Pulumi replaced the state by half a file where the disk filled up: nothing is begun where it may not fit."""
+    write_state(workspace).write_text('{"checkpoint": {}}'.ljust(8192))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free_blocks, f_frsize=4096))
+    message = r"^the state can't be written: the disk is full$"
+
+    with (
+        pytest.raises(ComposeplatError, match=message) if is_refused else contextlib.nullcontext(),
+        workspace.lock(what),
+    ):
+        pass
 
 
 def test_no_room_for_a_copy(workspace: Workspace) -> None:
