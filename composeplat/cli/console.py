@@ -132,7 +132,7 @@ def write_unmasked(text: str) -> bool:
     except OSError as error:
         silence(stream)
         reason = (error.strerror or str(error)).lower()
-        raise ComposeplatError(f"can't write the result: {reason}") from None
+        raise ComposeplatError(f"can't write the result: {reason}") from error
     return True
 
 

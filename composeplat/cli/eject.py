@@ -52,7 +52,7 @@ def run(choice: Choice, *, folder: str) -> Exit:
             (place / name).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
+        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error
     variables = {**workspace.backend.variables, **{key: value for key, value in builder.items() if key != BUILDER}}
     variables.pop("PULUMI_ACCESS_TOKEN", None)
     variables["KUBECONFIG"] = planned.target.kubeconfig_for(workspace.folder)

@@ -56,8 +56,8 @@ def parse_since(text: str) -> LogQuery:
         return LogQuery(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
     try:
         return LogQuery(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
-    except BadValue:
-        raise BadValue("must be a duration such as 10m, or a moment such as 2025-06-01T12:00:00Z") from None
+    except BadValue as error:
+        raise BadValue("must be a duration such as 10m, or a time such as 2025-06-01T12:00:00Z") from error
 
 
 def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOptions) -> Exit:

@@ -125,8 +125,8 @@ def _for_local_cluster(request: Request) -> Request:
 def _current_folder() -> Path:
     try:
         return Path.cwd()
-    except OSError:
-        raise ComposeplatError("the current folder is not there any more", "go to a folder that is") from None
+    except OSError as error:
+        raise ComposeplatError("the current folder does not exist any more", "change to another folder") from error
 
 
 def read_context_namespace(kubeconfig: str = "", context: str = "") -> str:

@@ -67,7 +67,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
         files.write_folder(folder, texts, mark=FILE_MARK)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from None
+        raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error
     write_message(f"wrote {len(texts)} files into {printable(str(folder))}\n")
 
 

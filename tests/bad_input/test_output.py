@@ -205,7 +205,7 @@ def test_a_folder_that_is_gone(project: Project) -> None:
     """A current folder that was removed is an error, not a mistake of ours."""
     done = shell(project(GOOD), "mkdir gone; cd gone; rmdir ../gone; platform render")
 
-    assert done.stderr == ("error: the current folder is not there any more\n  hint: go to a folder that is\n")
+    assert done.stderr == ("error: the current folder does not exist any more\n  hint: change to another folder\n")
     assert done.returncode == 1
 
 

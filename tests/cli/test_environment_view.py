@@ -313,5 +313,5 @@ def test_since(text: str, asked: LogQuery) -> None:
 @pytest.mark.parametrize("text", ["yesterday", "2025-06-01", "2025-06-01T12:00:00", "-5m"])
 def test_since_of_nonsense(text: str) -> None:
     """Anything else is refused, with what is wanted."""
-    with pytest.raises(BadValue, match=r"^must be a duration such as 10m, or a moment such as 2025-06-01T12:00:00Z$"):
+    with pytest.raises(BadValue, match=r"^must be a duration such as 10m, or a time such as 2025-06-01T12:00:00Z$"):
         parse_since(text)
