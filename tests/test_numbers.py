@@ -28,10 +28,10 @@ COPY_LINES = 6
 MAX_ROOMS, MAX_ARROWS = 17, 77
 
 #: What is left to do; the goals are 0 long modules, 0 copies, under 40 noqa and under 20 fmt: skip.
-LARGE_MODULES = {"composeplat/cli/commands.py"}
+LARGE_MODULES: frozenset[str] = frozenset()
 MAX_COPIES = 1
-MAX_NOQA = 46
-MAX_FMT_SKIP = 12
+MAX_NOQA = 23
+MAX_FMT_SKIP = 8
 
 PACKAGE = ROOT / "composeplat"
 FILES = sorted(PACKAGE.rglob("*.py"))
