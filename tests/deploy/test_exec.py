@@ -69,7 +69,9 @@ def test_a_terminal(web: Environment) -> None:
 def test_what_can_not_be_run(web: Environment) -> None:
     """An unknown service, and a program that the image does not have, are told in a line."""
     unknown = run(web, "api", "true")
-    assert (unknown[0], unknown[2]) == (1, b"error: there is no service 'api'\n  hint: services are: web\n")
+    message, mark, path = unknown[2].partition(b"log of this run: ")
+    assert (unknown[0], message) == (1, b"error: there is no service 'api'\n  hint: services are: web\n")
+    assert (bool(mark), path.count(b"\n")) == (True, 1)
     missing = run(web, "web", "no-such-program")
     assert missing[0] not in (0, 2)
     assert b"no-such-program" in missing[2]
