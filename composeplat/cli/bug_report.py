@@ -24,14 +24,13 @@ from composeplat import __version__, progress
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import hide_secrets_of
+from composeplat.cli.operations import hide_secrets_of, load_plan
 from composeplat.cli.run_log import environment_mask, log_files, log_folder
 from composeplat.cli.selection import Choice, choosing, request_for
 from composeplat.cluster.api import Api
-from composeplat.compose.load import load
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.target import find_target
-from composeplat.plan import Plan, make_plan
+from composeplat.plan import Plan
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS
 
@@ -96,8 +95,7 @@ def _server_version(choice: Choice) -> str:
 def _plan_shape(choice: Choice) -> dict[str, object]:
     """Return names, kinds and numbers of the plan, and the codes of the messages; a broken definition has no more."""
     try:
-        loaded = load(request_for(choice))
-        plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+        loaded, plan = load_plan(request_for(choice))
     except ComposeplatError as error:
         return {"error": type(error).__name__}
     hide_secrets_of(loaded, plan)

@@ -85,7 +85,7 @@ def plan_for(
         request = replace(request, default_domain="domain.invalid")
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
         stored, unreachable = _stored_variables(request, target)
-        loaded, plan = _plan(replace(request, platform=storable(stored.values)))
+        loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
         if not looking:
             check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
     confidential = hide_secrets_of(loaded, plan, stored, target)
@@ -141,7 +141,7 @@ def _show(loaded: Loaded, choice: Choice) -> bool:
 
 def _is_refused(request: Request, choice: Choice) -> bool:
     """Show what is wrong with a definition whatever the cluster; gives whether there is anything."""
-    loaded, _ = _plan(request)
+    loaded, _ = load_plan(request)
     return _is_hopeless(loaded, choice) and _show(loaded, choice)
 
 
@@ -179,7 +179,7 @@ def _for_target(request: Request, target: Target) -> Request:
     )
 
 
-def _plan(request: Request) -> tuple[Loaded, Plan]:
+def load_plan(request: Request) -> tuple[Loaded, Plan]:
     loaded = load(request)
     return loaded, make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
 

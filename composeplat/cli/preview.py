@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated
 
@@ -28,12 +28,6 @@ app = App()
 
 _SIGNS = {Operation.CREATE: "+", Operation.UPDATE: "~", Operation.REPLACE: "!", Operation.DELETE: "-"}
 _COLORS = {Operation.CREATE: "32", Operation.UPDATE: "33", Operation.REPLACE: "35", Operation.DELETE: "31"}
-_WORDS = {
-    Operation.CREATE: "create",
-    Operation.UPDATE: "update",
-    Operation.REPLACE: "replace",
-    Operation.DELETE: "delete",
-}
 
 
 def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, expect_no_changes: bool) -> Exit:
@@ -129,7 +123,7 @@ def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
 
 
 def _line(change: Change, *, color: bool) -> str:
-    sign, word = _SIGNS[change.operation], _WORDS[change.operation]
+    sign, word = _SIGNS[change.operation], str(change.operation)
     if change.kept:
         word = "keep in the cluster, out of the state"
     if color:
@@ -155,10 +149,8 @@ def _differences(change: Change) -> list[str]:
 def _end(changes: list[Change], outcome: Outcome) -> str:
     lines = [f"volume {name} is removed from the file; it and its data stay in the cluster" for name in outcome.kept]
     lines += outcome.notes
-    counts: Mapping[str, int] = {
-        word: sum(c.operation == key and not c.kept for c in changes) for key, word in _WORDS.items()
-    }
-    told = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
+    counts = {operation: sum(c.operation is operation and not c.kept for c in changes) for operation in _SIGNS}
+    told = ", ".join(f"{count} to {operation}" for operation, count in counts.items() if count)
     lines.append(f"{told or 'no changes'}, {outcome.seconds:.1f} s")
     return "\n".join(lines)
 

@@ -87,8 +87,6 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
 
         name = command.__name__.removesuffix("_command").replace("_", "-")
 
-        name = command.__name__.removesuffix("_command").replace("_", "-")
-
         @functools.wraps(command)
         def call(**values: Any) -> None:
             if values.get("progress") is opt.ProgressMode.JSON:

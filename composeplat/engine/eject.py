@@ -52,9 +52,11 @@ def ejected_files(
 def _configuration(settings: Settings, builder: str, cluster: str) -> dict[str, object]:
     """The settings that differ from their defaults; the namespace is the name of the stack."""
     resolved = replace(settings, namespace="", builder=builder)
-    values = {row.config_key: getattr(resolved, name) for name, row in SETTINGS.items()}
-    changed = {row.config_key for name, row in SETTINGS.items() if values[row.config_key] != row.default}
-    config = {f"composeplat:{key}": value for key, value in values.items() if key in changed}
+    config = {
+        f"composeplat:{row.config_key}": value
+        for name, row in SETTINGS.items()
+        if (value := getattr(resolved, name)) != row.default
+    }
     return config | ({"composeplat:cluster": cluster} if cluster else {})
 
 
