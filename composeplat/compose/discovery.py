@@ -12,13 +12,15 @@ from pathlib import Path
 from composeplat.system.files import exists
 
 DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
+#: Laid over the others: it has what only `platform` knows, and `docker compose` does not read it.
+PLATFORM_NAMES = ("compose.platform.yaml", "compose.platform.yml")
 MAX_DEFINITION_BYTES = 4 * 1024 * 1024
 MAX_ENV_FILE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ComposeFiles:
-    """The Compose file of a folder with its override file, and the other files of a default name."""
+    """The Compose file of a folder, with its override file and its platform file; other files of a default name."""
 
     files: tuple[Path, ...]
     ignored: tuple[Path, ...] = ()
@@ -31,5 +33,7 @@ def find_compose_files(start: Path) -> ComposeFiles | None:
         if present:
             overrides = [folder / f"{Path(n).stem}.override{Path(n).suffix}" for n in DEFAULT_NAMES]
             override = [path for path in overrides if exists(path)][:1]
-            return ComposeFiles(files=(present[0], *override), ignored=tuple(present[1:]))
+            platform = [folder / name for name in PLATFORM_NAMES if exists(folder / name)]
+            files = (present[0], *override, *platform[:1])
+            return ComposeFiles(files=files, ignored=(*present[1:], *platform[1:]))
     return None
