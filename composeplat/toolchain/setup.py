@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,8 +16,8 @@ from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.downloads import BadDownload, can_download, download
 from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
+from composeplat.toolchain.versions import version_output
 
-_VERSION_TIMEOUT_S = 30.0
 ON_PATH, CACHED, DOWNLOADED, BUILT = "path", "cache", "downloaded", "built"
 
 
@@ -75,19 +74,8 @@ class Toolchain:
         return Found(tool=tool, path=Path(path), version=self._version(Path(path), tool), origin=ON_PATH)
 
     def _version(self, path: Path, tool: Tool) -> str:
-        try:
-            done = subprocess.run(
-                [path, *tool.version_args],
-                env=dict(self.environment),
-                capture_output=True,
-                text=True,
-                timeout=30,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        match = re.search(r"(\d+\.\d+\.\d+)", done.stdout)
-        return match[1] if match and done.returncode == 0 else ""
+        match = re.search(r"(\d+\.\d+\.\d+)", version_output(path, tool.version_args, self.environment))
+        return match[1] if match else ""
 
     def _in_cache(self, tool: Tool) -> Found | None:
         if not self.cache.has(tool):
