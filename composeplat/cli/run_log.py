@@ -17,7 +17,6 @@ import json
 import logging
 import os
 import platform
-import stat
 import sys
 import threading
 import time
@@ -29,14 +28,13 @@ from pathlib import Path
 from composeplat import __version__, progress
 from composeplat.compose.variables import looks_secret
 from composeplat.engine.backend import find_data_folder
-from composeplat.system.atomic import make_private_folder
+from composeplat.system.atomic import make_protected_folder
 
 MAX_FILES = 20
 MAX_FOLDER_BYTES = 20 * 1024 * 1024
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _MAX_HELD_LINES = 2000
 _MIN_SECRET_CHARS = 4
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 logger = logging.getLogger("composeplat")
 
@@ -91,9 +89,7 @@ class LogFile:
         logs = self.path.parent
         logs.parent.parent.mkdir(parents=True, exist_ok=True)
         for folder in (logs.parent, logs):
-            make_private_folder(folder)
-            if folder.stat().st_mode & _WRITABLE_BY_OTHERS:
-                raise PermissionError(f"others can write in '{folder}'")
+            make_protected_folder(folder)
         remove_old_logs(logs)
         return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
 

@@ -13,17 +13,20 @@ import hashlib
 import json
 import os
 import secrets
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.diagnostics import ComposeplatError
-from composeplat.system.atomic import create_private, make_private_folder, replace_link
+from composeplat.system.atomic import (
+    WritableByOthers,
+    create_private,
+    make_private_folder,
+    make_protected_folder,
+    replace_link,
+)
 from composeplat.system.folders import data_folder, home_folder
 from composeplat.system.machine import system_machine_id
-
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,14 @@ class DataFolder:
     def _make_folders(self) -> None:
         """Make the missing folders, closed to others. An existing folder keeps its mode: others may share it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        make_private_folder(self.path)
-        if self.path.stat().st_mode & _WRITABLE_BY_OTHERS:
+        try:
+            make_protected_folder(self.path)
+        except WritableByOthers as error:
             raise ComposeplatError(
                 f"other users can write to '{self.path}', the folder for the state of deployments and its passphrase",
                 f"set COMPOSEPLAT_DATA to a folder of your own, such as {self.path / 'composeplat'},"
                 f" or remove their access: chmod go-w {self.path}",
-            )
+            ) from error
         for folder in (self.pulumi, self.path / "state", self.path / "stacks"):
             make_private_folder(folder)
 

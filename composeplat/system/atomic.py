@@ -11,8 +11,10 @@ where containers share a folder, and a link that somebody left there is not foll
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +22,7 @@ _PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 _FILE = 0o666
 _FOLDER = 0o777
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MAX_NAME_CHARS = 40
 
 
@@ -65,6 +68,17 @@ def replace_link(link: Path, target: Path) -> None:
 def make_private_folder(folder: Path) -> None:
     """Make a folder that its owner alone can enter; an existing folder keeps its mode."""
     folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+
+
+class WritableByOthers(PermissionError):
+    """Other users can write in a folder, so its files may be theirs."""
+
+
+def make_protected_folder(folder: Path) -> None:
+    """Make a private folder, or refuse an existing one if other users can write in it."""
+    make_private_folder(folder)
+    if folder.stat().st_mode & _WRITABLE_BY_OTHERS:
+        raise WritableByOthers(errno.EPERM, "other users can write in it", str(folder))
 
 
 @contextlib.contextmanager

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from composeplat.system.atomic import (
+    WritableByOthers,
     create_private,
     make_private_folder,
+    make_protected_folder,
     remove_leftovers,
     replace_folder,
     replace_link,
@@ -173,6 +175,21 @@ def test_make_private_folder(tmp_path: Path) -> None:
     make_private_folder(tmp_path / "a")
 
     assert (mode(tmp_path), mode(tmp_path / "a")) == (0o755, 0o700)
+
+
+@pytest.mark.parametrize("before", [0o777, 0o1777, 0o720])
+def test_make_protected_folder(tmp_path: Path, before: int) -> None:
+    """A folder that is made is private; one that others can write in is refused, and stays as it is."""
+    folder = tmp_path / "a"
+    make_protected_folder(folder)
+    made = mode(folder)
+    folder.chmod(before)
+
+    with pytest.raises(WritableByOthers) as caught:
+        make_protected_folder(folder)
+
+    assert caught.value.filename == str(folder)
+    assert (made, mode(folder)) == (0o700, before)
 
 
 def test_replace_folder(tmp_path: Path) -> None:
