@@ -119,8 +119,8 @@ class Workspace:
                 self._take_lock(what, held)
                 self._end_leftovers(self.folder / "running.json")
                 self._mend_state()
-            if what != "preview":
-                self._check_free_space()
+                if what != "preview":
+                    self._check_free_space()
             self._read.clear()
             yield
 
@@ -130,7 +130,8 @@ class Workspace:
         if path is None:
             return
         state_bytes = path.stat().st_size if path.exists() else 0
-        disk = os.statvfs(self.folder)
+        # The backend may be on another disk than the data folder, and not made yet.
+        disk = os.statvfs(next(folder for folder in path.parents if folder.exists()))
         if disk.f_bavail * disk.f_frsize < _MIN_FREE_BYTES + _STATE_COPIES * state_bytes:
             raise ComposeplatError(_FULL_DISK, _FREE_SPACE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
 import fcntl
 import getpass
 import json
@@ -439,6 +440,45 @@ def test_a_disk_that_is_nearly_full(
         workspace.lock(what),
     ):
         pass
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a disk of 128 KiB: the least that is left free for a state is twice that."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k,mode=700", "tmpfs", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="making a small disk needs root: run the tests as root")
+@pytest.mark.parametrize(("small", "is_refused"), [("state", True), ("data", False)])
+def test_the_disk_of_the_state(tmp_path: Path, port: int, small: str, *, is_refused: bool) -> None:
+    """The disk that counts is that of the state, whether it is on the data folder's or not."""
+    message = r"^the state can't be written: the disk is full$"
+
+    with small_disk(tmp_path / small):
+        workspace = make_workspace(tmp_path, port, PULUMI_BACKEND_URL=f"file://{tmp_path}/state/nested")
+        with (
+            pytest.raises(ComposeplatError, match=message) if is_refused else contextlib.nullcontext(),
+            workspace.lock("deploy"),
+        ):
+            pass
+
+
+def test_a_disk_that_can_not_be_asked(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state whose disk does not answer is told with its path, as one that can't be written."""
+
+    def refuse(path: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+
+    monkeypatch.setattr(os, "statvfs", refuse)
+    message = rf"^can't write '{workspace.backend.folder}': input/output error$"
+
+    with pytest.raises(ComposeplatError, match=message), workspace.lock("deploy"):
+        pytest.fail("it was begun")
 
 
 def test_no_room_for_a_copy(workspace: Workspace) -> None:
