@@ -193,6 +193,15 @@ CODES: dict[str, Code] = {
         "restart: on-failure makes the service a Job, which ends; a server would not be restarted.",
         "Use 'always' for a server.",
     ),
+    "inferred-job": Code(
+        _N,
+        "A service without 'restart' is a Job, because another one waits for it to complete.",
+        "Nothing to do; restart: 'no' says the same.",
+        summary=(
+            "{count} service without 'restart' is a Job, as others wait for it to complete: {keys}",
+            "{count} services without 'restart' are Jobs, as others wait for them to complete: {keys}",
+        ),
+    ),
     "no-traffic-diversion": Code(
         _W, "With endpoint_mode dnsrr the traffic-diverting feature does not work.", "Use vip."
     ),

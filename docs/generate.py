@@ -127,7 +127,11 @@ EXAMPLES: dict[str, Example] = {
     "include-cycle": _compose(f"include: [more.yaml]\n{_WEB}", more__yaml="include: [compose.yaml]\n"),
     "not-a-job": _compose(
         f"{_WEB}    depends_on:\n      db:\n        condition: service_completed_successfully\n"
-        "  db:\n    image: postgres\n"
+        "  db:\n    image: postgres\n    restart: always\n"
+    ),
+    "inferred-job": _compose(
+        f"{_WEB}    depends_on:\n      migrate:\n        condition: service_completed_successfully\n"
+        "  migrate:\n    image: app\n"
     ),
     "unsupported-update-policy": _compose(f"{_WEB}    labels:\n      dev.platform.com/update: on-delete\n"),
     "request-above-limit": _compose(f"{_WEB}    mem_limit: 64m\n    mem_reservation: 128m\n"),

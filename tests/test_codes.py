@@ -185,6 +185,12 @@ CASES = {
     "not-a-job": Case(
         "compose.yaml:2:33: error: services.a.depends_on.b waits for 'b' to complete, but that service is"
         " always restarted [not-a-job]",
+        "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n"
+        "  b: {image: x, restart: always}",
+    ),
+    "inferred-job": Case(
+        "compose.yaml:3:3: note: services.b becomes a Job: 'a' waits for it to complete, and it sets no 'restart'"
+        " [inferred-job]",
         "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n  b: {image: x}",
     ),
     "unsupported-update-policy": Case(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from composeplat.compose.model import Endpoint, Project, Route, Service, Volume
+from composeplat.compose.model import NEVER, DependencyCondition, Endpoint, Project, Route, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
-from composeplat.diagnostics import Span, quoted
+from composeplat.diagnostics import Span, dotted, quoted
 from composeplat.names import is_dns_name
 
 _MAX_ROUTE_CHARS = 1024
@@ -70,7 +71,36 @@ def _services(section: Section) -> dict[str, Service]:
         span, hint = _stray_services(section.whole) if found is None else (found.span, "")
         hint = hint or "add a service such as  web: {image: nginx}"
         section.whole.ctx.report.add("no-services", span, ("services",), "the definition has no services", hint)
-    return services
+    return _with_awaited_jobs(services, whole) if whole else services
+
+
+def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, Service]:
+    """Make a service without ``restart`` a Job if others wait for it to complete: nothing else can."""
+    waiting: dict[str, str] = {}
+    for service in services.values():
+        for dependency in service.depends_on:
+            if dependency.condition is DependencyCondition.COMPLETED:
+                waiting.setdefault(dependency.service, service.name)
+    jobs: dict[str, Service] = {}
+    for name, place in whole.members():
+        if name in waiting and not _sets_restart(place.node):
+            jobs[name] = replace(services[name], restart=NEVER)
+            message = f"becomes a Job: '{waiting[name]}' waits for it to complete, and it sets no 'restart'"
+            key = whole.ctx.origins.key_at(*place.path)
+            whole.ctx.report.add(
+                "inferred-job", key, place.path, f"{dotted(place.path)} {message}", "set restart: 'no'"
+            )
+    return {**services, **jobs}
+
+
+def _sets_restart(service: Node) -> bool:
+    deploy = service.get("deploy") if isinstance(service, Mapping) else None
+    found = [
+        section.get(key)
+        for section, key in ((service, "restart"), (deploy, "restart_policy"))
+        if isinstance(section, Mapping)
+    ]
+    return any(node is not None and not (isinstance(node, Scalar) and node.is_null) for node in found)
 
 
 def _stray_services(whole: Field) -> tuple[Span, str]:
