@@ -66,7 +66,7 @@ func runBuilder(arguments []string) {
 	far.Close()
 	leaveEndingToBuilder()
 	if settings.hasOwnNetwork() {
-		go settings.giveWayOut(near)
+		go settings.connectOutside(near)
 	}
 	inside.Wait()
 	os.Exit(exitStatus(inside.ProcessState.Sys().(syscall.WaitStatus)))
@@ -90,8 +90,8 @@ func (b builder) inside(socket *os.File) *exec.Cmd {
 	return inside
 }
 
-// giveWayOut runs slirp4netns for the network of the process inside, until this process exits.
-func (b builder) giveWayOut(socket *net.UnixConn) {
+// connectOutside runs slirp4netns for the network of the process inside, until this process exits.
+func (b builder) connectOutside(socket *net.UnixConn) {
 	network, err := receiveFile(socket)
 	if err != nil {
 		log.Printf("no network for the steps of builds: %v", err)

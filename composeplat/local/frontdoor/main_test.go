@@ -119,8 +119,8 @@ func TestSeveralPipes(t *testing.T) {
 				return false
 			}
 			defer connection.Close()
-			heard, err := io.ReadAll(connection)
-			return err == nil && string(heard) == want
+			received, err := io.ReadAll(connection)
+			return err == nil && string(received) == want
 		})
 	}
 }
@@ -136,8 +136,8 @@ func askAs(t *testing.T, user uint32, address string) string {
 	command := exec.Command("bash", "-c", script)
 	command.Dir = "/"
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: nobody}}
-	heard, _ := command.Output()
-	return string(heard)
+	received, _ := command.Output()
+	return string(received)
 }
 
 func TestOtherUsersAreTurnedAway(t *testing.T) {
@@ -161,18 +161,18 @@ func TestOtherUsersAreTurnedAway(t *testing.T) {
 	owners, builders := freeAddress(t), freeAddress(t)
 	frontdoor(t, "pipe", "own:"+owners, "unix:"+path, fmt.Sprintf("own+%d:%s", nobody, builders), "unix:"+path)
 	eventually(t, "root gets in", func() bool { return askAs(t, 0, owners) == "inside" && askAs(t, 0, builders) == "inside" })
-	if heard := askAs(t, nobody, owners); heard != "" {
-		t.Errorf("another user hears %q", heard)
+	if received := askAs(t, nobody, owners); received != "" {
+		t.Errorf("another user receives %q", received)
 	}
-	if heard := askAs(t, nobody, builders); heard != "inside" {
-		t.Errorf("the builder's user hears %q", heard)
+	if received := askAs(t, nobody, builders); received != "inside" {
+		t.Errorf("the builder's user receives %q", received)
 	}
-	if heard := askAs(t, nobody-1, builders); heard != "" {
-		t.Errorf("a user beside it hears %q", heard)
+	if received := askAs(t, nobody-1, builders); received != "" {
+		t.Errorf("a user beside it receives %q", received)
 	}
 	// Who is turned away does not keep others out.
-	if heard := askAs(t, 0, owners); heard != "inside" {
-		t.Errorf("root hears %q", heard)
+	if received := askAs(t, 0, owners); received != "inside" {
+		t.Errorf("root receives %q", received)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 			if time.Now().After(deadline) {
 				t.Fatalf("not reaped: %s", children(t, process))
 			}
-			// A child that ended before the signal was heard is reaped with the next one.
+			// A child that ended before the signal was received is reaped with the next one.
 			check(t, process.Process.Signal(syscall.SIGCHLD))
 		}
 		check(t, process.Process.Signal(signal))

@@ -23,8 +23,8 @@ func echo(t *testing.T, address string) net.Listener {
 			}
 			go func() {
 				defer connection.Close()
-				heard, _ := io.ReadAll(connection)
-				connection.Write(append([]byte("heard "), heard...))
+				received, _ := io.ReadAll(connection)
+				connection.Write(append([]byte("received "), received...))
 			}()
 		}
 	}()
@@ -47,9 +47,9 @@ func say(t *testing.T, network, place, text string) string {
 	_, err = io.WriteString(connection, text)
 	check(t, err)
 	check(t, connection.(halfCloser).CloseWrite())
-	heard, err := io.ReadAll(connection)
+	received, err := io.ReadAll(connection)
 	check(t, err)
-	return string(heard)
+	return string(received)
 }
 
 // A connection is carried between any two kinds of address; who has said all may still be answered.
@@ -61,8 +61,8 @@ func TestCarried(t *testing.T) {
 	outer := filepath.Join(folder, "outer.sock")
 	front(t, "unix:"+outer, "tcp:"+tcp)
 	for network, place := range map[string]string{"tcp": tcp, "unix": outer} {
-		if heard := say(t, network, place, "hello"); heard != "heard hello" {
-			t.Errorf("%s: %q", network, heard)
+		if received := say(t, network, place, "hello"); received != "received hello" {
+			t.Errorf("%s: %q", network, received)
 		}
 	}
 }
@@ -72,8 +72,8 @@ func TestMuchIsCarried(t *testing.T) {
 	target := echo(t, "tcp:127.0.0.1:0").Addr().String()
 	place := front(t, "tcp:127.0.0.1:0", "tcp:"+target).Addr().String()
 	much := string(bytes.Repeat([]byte("0123456789"), 1_000_000))
-	if heard := say(t, "tcp", place, much); heard != "heard "+much {
-		t.Fatalf("%d bytes", len(heard))
+	if received := say(t, "tcp", place, much); received != "received "+much {
+		t.Fatalf("%d bytes", len(received))
 	}
 }
 
@@ -85,12 +85,12 @@ func TestNobodyBehind(t *testing.T) {
 	check(t, err)
 	defer connection.Close()
 	check(t, connection.SetDeadline(time.Now().Add(10*time.Second)))
-	if heard, err := io.ReadAll(connection); len(heard) > 0 || os.IsTimeout(err) {
-		t.Fatalf("%q, %v", heard, err)
+	if received, err := io.ReadAll(connection); len(received) > 0 || os.IsTimeout(err) {
+		t.Fatalf("%q, %v", received, err)
 	}
 	echo(t, "unix:"+path)
-	if heard := say(t, "tcp", place, "again"); heard != "heard again" {
-		t.Fatalf("%q", heard)
+	if received := say(t, "tcp", place, "again"); received != "received again" {
+		t.Fatalf("%q", received)
 	}
 }
 
@@ -102,8 +102,8 @@ func TestASocketThatWasLeft(t *testing.T) {
 	left.SetUnlinkOnClose(false)
 	left.Close()
 	echo(t, "unix:"+path)
-	if heard := say(t, "unix", path, "x"); heard != "heard x" {
-		t.Fatalf("%q", heard)
+	if received := say(t, "unix", path, "x"); received != "received x" {
+		t.Fatalf("%q", received)
 	}
 }
 

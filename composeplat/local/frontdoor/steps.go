@@ -105,9 +105,9 @@ var waitLock sync.Mutex
 func run(command *exec.Cmd) error {
 	waitLock.Lock()
 	defer waitLock.Unlock()
-	said, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s: %v: %s", command.Args[0], err, strings.TrimSpace(string(said)))
+		return fmt.Errorf("%s: %v: %s", command.Args[0], err, strings.TrimSpace(string(output)))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Place is a path below an open anchor folder. It is resolved anew for each use, without symbolic links: a folder that
+// A Place is a path below an open anchor folder. It is resolved again for each use, without symbolic links: a folder that
 // was deleted and created again is found, and a link in its place is not followed.
 type Place struct {
 	anchor *Folder

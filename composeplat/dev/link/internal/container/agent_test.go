@@ -165,10 +165,10 @@ func TestNoticesReachTheSession(t *testing.T) {
 	// Without a session they are dropped.
 	must(t, wire.Send(m.control, wire.Notice{Signal: 10}))
 	must(t, wire.Send(m.control, wire.Notice{End: true}))
-	_, v := m.run(shellSession("trap 'echo heard' USR1; echo ready; while :; do sleep 0.02; done"))
+	_, v := m.run(shellSession("trap 'echo received' USR1; echo ready; while :; do sleep 0.02; done"))
 	v.shows("ready")
 	must(t, wire.Send(m.control, wire.Notice{Signal: 10}))
-	v.shows("heard")
+	v.shows("received")
 	must(t, wire.Send(m.control, wire.Notice{End: true}))
 	if status := v.exitStatus(); status != 128+1 {
 		t.Fatal(status)

@@ -356,9 +356,9 @@ func (s *session) handleInput(v *viewer) {
 			_, _ = s.input.Write(body)
 			s.lock.Lock()
 			s.received += int64(len(body))
-			heard := s.received
+			received := s.received
 			s.lock.Unlock()
-			if v.frames.SendJSON(wire.FrameReceived, heard) != nil {
+			if v.frames.SendJSON(wire.FrameReceived, received) != nil {
 				return
 			}
 		case wire.FrameInputEnd:

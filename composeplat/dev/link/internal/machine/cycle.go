@@ -62,7 +62,7 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 			c.seen = append(c.seen, problem{side, "", why})
 		}
 	}
-	young := c.problems.observe(c.seen)
+	pending := c.problems.observe(c.seen)
 	if done != nil && (c.isFirstCycle || done.isAny()) {
 		c.events.Emit("synced", Event{
 			"folder": c.number, "first": done.first, "seconds": time.Since(began).Seconds(),
@@ -76,7 +76,7 @@ func (c *cycle) run(ctx context.Context, full bool) (time.Duration, error) {
 	case again && c.quickCycles < maxQuickCycles:
 		c.quickCycles++
 		return shortDelay, nil
-	case again || young:
+	case again || pending:
 		return longDelay, nil
 	}
 	c.quickCycles = 0
@@ -196,7 +196,7 @@ func (c *cycle) decide(seen views) (made *plan, again bool) {
 	made = makePlan(ancestor, ours, theirs, c.chooseLoserPolicy(first), c.config.OneWay, time.Now())
 	deletions := countLosses(made.here)
 	if deletions > manyDeletions && deletions != c.pendingDeletions && c.quickCycles < maxQuickCycles {
-		// The deletions may still be going on, and be too many in the end.
+		// The deletions may not be complete, and be too many in the end.
 		c.pendingDeletions = deletions
 		return nil, true
 	}

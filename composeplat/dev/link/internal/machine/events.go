@@ -50,7 +50,7 @@ type problemState struct {
 }
 
 // observe compares with the problems that exist now. It returns whether some are too young to be reported.
-func (p *problems) observe(now []problem) (young bool) {
+func (p *problems) observe(now []problem) (pending bool) {
 	if p.known == nil {
 		p.known = map[problem]*problemState{}
 	}
@@ -66,7 +66,7 @@ func (p *problems) observe(now []problem) (young bool) {
 			known.emitted = true
 			p.emit("problem", found)
 		}
-		young = young || !known.emitted
+		pending = pending || !known.emitted
 	}
 	for gone, known := range p.known {
 		if !present[gone] {
@@ -76,7 +76,7 @@ func (p *problems) observe(now []problem) (young bool) {
 			}
 		}
 	}
-	return young
+	return pending
 }
 
 func (p *problems) emit(kind string, found problem) {

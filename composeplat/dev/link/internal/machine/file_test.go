@@ -34,8 +34,8 @@ func TestASingleFileGoesBothWays(t *testing.T) {
 	// Neither is deleted because the other is.
 	must(t, os.Remove(here))
 	write(t, there, "after the deletion")
-	write(t, here, "anew")
-	w.arrives(there, "anew")
+	write(t, here, "again")
+	w.arrives(there, "again")
 }
 
 func modeOf(path string) os.FileMode {

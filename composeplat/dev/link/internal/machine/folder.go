@@ -89,7 +89,7 @@ func (f *folder) close() {
 // run syncs until the link is lost. It calls ready once: when both sides have been in sync, or can't be. If the link is
 // lost before, ready is not called.
 func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome, ready func()) error {
-	settled := sync.OnceFunc(ready)
+	signalReady := sync.OnceFunc(ready)
 	stream, err := openStream(ctx, link, "tree", wire.Folder{Root: f.config.Remote, Ignores: f.config.Ignores})
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 	if reply.Error != "" {
 		stream.Close()
 		f.problems.emit("problem", problem{"container", "", reply.Error})
-		settled()
+		signalReady()
 		return f.idle(ctx, link)
 	}
 	remote, err := tree.NewRemote(stream, f.config.Ignores)
@@ -131,7 +131,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 			return err
 		}
 		if wait == verifyInterval {
-			settled()
+			signalReady()
 			seen()
 		}
 		timer := time.NewTimer(wait)
@@ -152,7 +152,7 @@ func (f *folder) run(ctx context.Context, link *wire.Link, welcome wire.Welcome,
 		}
 		timer.Stop()
 	}
-	settled()
+	signalReady()
 	seen()
 	return f.idle(ctx, link)
 }

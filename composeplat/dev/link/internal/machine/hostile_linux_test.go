@@ -23,7 +23,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// A hostile agent knows the protocol, and says in it what it likes: any tree, any path, any message.
+// A hostile agent knows the protocol, and sends any message in it: any tree, any path, any message.
 type hostile struct {
 	random *rand.Rand
 	root   string
@@ -39,26 +39,26 @@ var (
 	hostileContents = []string{"", "written by the container", strings.Repeat("long ", 5000)}
 )
 
-func (h *hostile) one(of ...string) string { return of[h.random.IntN(len(of))] }
+func (h *hostile) pick(of ...string) string { return of[h.random.IntN(len(of))] }
 
 // name is mostly a name that may be, so that the tree around it is taken.
 func (h *hostile) name() string {
 	if h.valid || h.random.IntN(10) > 0 {
 		return hostileNames[h.random.IntN(12)]
 	}
-	return h.one(hostileNames...)
+	return h.pick(hostileNames...)
 }
 
 func (h *hostile) target() string {
 	switch h.random.IntN(4) {
 	case 0:
-		return h.one("../outside/secret", "d//../../outside/.bashrc", "d//../../outside", "d//../../outside/secret", h.root+"/outside", ".git/config", "..", "")
+		return h.pick("../outside/secret", "d//../../outside/.bashrc", "d//../../outside", "d//../../outside/secret", h.root+"/outside", ".git/config", "..", "")
 	case 1:
-		return h.one(".", "a", "b", "sub", "nginx.conf", "./d", "a//b")
+		return h.pick(".", "a", "b", "sub", "nginx.conf", "./d", "a//b")
 	}
 	var parts []string
 	for range 1 + h.random.IntN(6) {
-		parts = append(parts, h.one("..", ".", "", "a", "b", "d", "sub", "outside", "secret", ".git"))
+		parts = append(parts, h.pick("..", ".", "", "a", "b", "d", "sub", "outside", "secret", ".git"))
 	}
 	return strings.Join(parts, "/")
 }
@@ -72,7 +72,7 @@ func (h *hostile) entry(depth int) *core.Entry {
 		}
 		return &core.Entry{Kind: core.EntryKind_Directory, Contents: contents}
 	case kind < 13:
-		sum := sha256.Sum256([]byte(h.one(hostileContents...)))
+		sum := sha256.Sum256([]byte(h.pick(hostileContents...)))
 		return &core.Entry{Kind: core.EntryKind_File, Digest: sum[:], Executable: h.random.IntN(2) == 0}
 	case kind < 18:
 		return &core.Entry{Kind: core.EntryKind_SymbolicLink, Target: h.target()}
@@ -124,15 +124,15 @@ func (h *hostile) garbage() []byte {
 	return raw
 }
 
-// answer says something to a request: what fits, more often than not.
+// answer replies to a request, mostly with a message that fits it.
 func (h *hostile) answer(frames *wire.Frames, kind byte, body []byte) error {
-	switch said := h.random.IntN(25); {
+	switch choice := h.random.IntN(25); {
 	case h.valid:
-	case said == 0:
+	case choice == 0:
 		return frames.Send(kind, h.garbage())
-	case said == 1:
+	case choice == 1:
 		return frames.Send("stpqykxmfcu?"[h.random.IntN(12)], h.garbage())
-	case said == 2:
+	case choice == 2:
 		return frames.Send('c', nil)
 	}
 	in := bytes.NewReader(body)
@@ -250,7 +250,7 @@ func (h *hostile) file(stream io.ReadWriteCloser) {
 		}
 	}()
 	for range 50 {
-		content := h.one(hostileContents...)
+		content := h.pick(hostileContents...)
 		body, _ := wire.Pack(single.State{Exists: true, Digest: "made up", Mode: h.random.Uint32()}, []byte(content))
 		if frames.Send('s', body) != nil {
 			return
@@ -290,9 +290,9 @@ func (h *hostile) serve(link *wire.Link, stream wire.Conn, seed uint64) {
 	case "control":
 		var hello wire.Hello
 		_ = wire.Receive(stream, &hello)
-		_ = wire.Send(stream, wire.Welcome{Volume: own.one("one", "two"), Fresh: own.random.IntN(2) == 0, Boot: "boot"})
+		_ = wire.Send(stream, wire.Welcome{Volume: own.pick("one", "two"), Fresh: own.random.IntN(2) == 0, Boot: "boot"})
 		if other, err := link.OpenStream(context.Background()); err == nil {
-			_ = wire.Send(other, wire.Open{Kind: own.one("reverse", "tree", "file"), Body: []byte("22")})
+			_ = wire.Send(other, wire.Open{Kind: own.pick("reverse", "tree", "file"), Body: []byte("22")})
 		}
 	case "tree":
 		own.tree(stream)
@@ -302,7 +302,7 @@ func (h *hostile) serve(link *wire.Link, stream wire.Conn, seed uint64) {
 	}
 }
 
-// FuzzAHostileAgent lets agents say what they like; whatever that is, nothing outside the folder is opened.
+// FuzzAHostileAgent lets agents send any message: nothing outside the folder is opened.
 func FuzzAHostileAgent(f *testing.F) {
 	for seed := range uint64(16) {
 		f.Add(seed)

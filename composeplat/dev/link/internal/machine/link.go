@@ -338,8 +338,8 @@ func (c *client) readNotices(control wire.Conn, taken chan<- struct{}) {
 func (c *client) startSync(ctx context.Context, link *wire.Link, welcome wire.Welcome, failed chan<- error,
 	working *sync.WaitGroup,
 ) <-chan struct{} {
-	settled := make(chan struct{}, len(c.folders)+len(c.files))
-	settle := func() { settled <- struct{}{} }
+	readyParts := make(chan struct{}, len(c.folders)+len(c.files))
+	settle := func() { readyParts <- struct{}{} }
 	for _, folder := range c.folders {
 		working.Go(func() {
 			if err := folder.run(ctx, link, welcome, settle); err != nil {
@@ -355,9 +355,9 @@ func (c *client) startSync(ctx context.Context, link *wire.Link, welcome wire.We
 		close(ready)
 	}
 	go func() {
-		for range cap(settled) {
+		for range cap(readyParts) {
 			select {
-			case <-settled:
+			case <-readyParts:
 			case <-ctx.Done():
 				return
 			}

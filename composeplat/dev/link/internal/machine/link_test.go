@@ -14,7 +14,7 @@ import (
 	"composeplat/link/internal/wire"
 )
 
-// silent is an agent that never says anything.
+// silent is an agent that never sends anything.
 type silent struct{ opened chan struct{} }
 
 func (s silent) open(context.Context) (io.ReadWriteCloser, string, error) {
@@ -38,7 +38,7 @@ func TestASilentAgentDoesNotHoldUpTheEnd(t *testing.T) {
 	}
 }
 
-// linkTo is a link to an agent that answers as it is told to here.
+// linkTo is a link to an agent that answers as the test wants.
 func linkTo(t *testing.T, agent func(*wire.Link)) *wire.Link {
 	t.Helper()
 	near, far := net.Pipe()
@@ -96,11 +96,11 @@ func TestNothingIsFlushedOverALostLink(t *testing.T) {
 }
 
 func TestTheEndOfAComplaintIsKept(t *testing.T) {
-	said := &tail{}
+	stderr := &tail{}
 	for _, text := range []string{strings.Repeat("a", maxTailLength), strings.Repeat("b", maxTailLength-1), "c\n"} {
-		n, err := said.Write([]byte(text))
+		n, err := stderr.Write([]byte(text))
 		must(t, err)
 		equal(t, len(text), n)
 	}
-	equal(t, strings.Repeat("b", maxTailLength-2)+"c", said.String())
+	equal(t, strings.Repeat("b", maxTailLength-2)+"c", stderr.String())
 }

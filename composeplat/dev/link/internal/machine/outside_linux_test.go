@@ -18,8 +18,8 @@ import (
 // ignored is what the command line hands over for each folder.
 var ignored = []string{"**/.[gG][iI][tT]", "**/.[sS][tT][iI][gG][nN][oO][rR][eE]"}
 
-// An outsider is what lies beside the synced folder, and is none of the container's business. The kernel tells of whoever
-// opens, changes or makes anything there, this process or another.
+// An outsider watches a folder beside the synced one, which no container may reach. The kernel reports every process that
+// opens, changes or creates a file there.
 type outsider struct {
 	t      *testing.T
 	root   string
@@ -124,9 +124,9 @@ func TestNoLinkThatLeadsOutArrives(t *testing.T) {
 	write(t, w.there("last"), "x")
 	w.arrives(w.here("last"), "x")
 	w.eventually("the links that stay", func() bool {
-		one, _ := os.Readlink(w.here("k"))
-		two, _ := os.Readlink(w.here("fine"))
-		return one == "." && two == "d/file"
+		first, _ := os.Readlink(w.here("k"))
+		second, _ := os.Readlink(w.here("fine"))
+		return first == "." && second == "d/file"
 	})
 	w.eventually("problems", func() bool { return w.count("problem") == 6 })
 	for _, name := range []string{"empty", "l3", "absolute", "d/plain", "git", "d/git"} {
@@ -223,7 +223,7 @@ func TestALinkDoesNotBecomeARoot(t *testing.T) {
 	w.stop()
 	equal(t, "kept", read(w.here("other/kept")))
 	w.goes(w.here("other/planted"))
-	// The next session is refused, and says why.
+	// The next session is refused, with the reason.
 	w.start()
 	if err := <-w.failed; !strings.Contains(err.Error(), w.here("sub")) || !strings.Contains(err.Error(), "links are not followed") {
 		t.Fatal(err)

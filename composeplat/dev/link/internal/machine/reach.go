@@ -113,26 +113,26 @@ func (l processDialer) open(context.Context) (io.ReadWriteCloser, string, error)
 	if err != nil {
 		return nil, "", err
 	}
-	said := &tail{}
-	command.Stderr = said
+	stderr := &tail{}
+	command.Stderr = stderr
 	if err := command.Start(); err != nil {
 		return nil, "", err
 	}
-	return &processCarrier{command: command, WriteCloser: in, out: out, said: said}, "local", nil
+	return &processCarrier{command: command, WriteCloser: in, out: out, stderr: stderr}, "local", nil
 }
 
 type processCarrier struct {
 	io.WriteCloser
 	command *exec.Cmd
 	out     io.ReadCloser
-	said    *tail
+	stderr  *tail
 	once    sync.Once
 }
 
 func (c *processCarrier) Read(into []byte) (int, error) {
 	n, err := c.out.Read(into)
-	if said := c.said.String(); err != nil && said != "" {
-		err = errors.New(said)
+	if stderr := c.stderr.String(); err != nil && stderr != "" {
+		err = errors.New(stderr)
 	}
 	return n, err
 }
@@ -221,11 +221,11 @@ func newExecCarrier(executor remotecommand.Executor) (*execCarrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	back, said := io.Pipe()
+	back, output := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	complaint := &tail{}
 	go func() {
-		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: theirs, Stdout: said, Stderr: complaint})
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: theirs, Stdout: output, Stderr: complaint})
 		theirs.Close()
 		if text := complaint.String(); text != "" {
 			err = errors.New(text)
@@ -233,7 +233,7 @@ func newExecCarrier(executor remotecommand.Executor) (*execCarrier, error) {
 		if err == nil {
 			err = errors.New("the agent's connection has ended")
 		}
-		said.CloseWithError(err)
+		output.CloseWithError(err)
 	}()
 	return &execCarrier{toward: ours, back: back, cancel: cancel}, nil
 }

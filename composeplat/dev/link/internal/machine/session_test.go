@@ -70,13 +70,13 @@ func TestACommandThatIsNotThereFails(t *testing.T) {
 func TestASignalIsPassedOnOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.config.Command = []string{"sh", "-c", "trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
+	w.config.Command = []string{"sh", "-c", "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.05; done"}
 	w.start()
 	w.eventually("ready", func() bool { return strings.Contains(w.screen(), "ready") })
 	w.eventually("attached", func() bool { return w.up.session.isAttached() })
 	w.up.signals <- syscall.SIGINT
 	w.ends(5)
-	equal(t, "ready\ntold\n", w.screen())
+	equal(t, "ready\ninterrupted\n", w.screen())
 }
 
 func TestTheTerminalOutlivesACut(t *testing.T) {
@@ -212,9 +212,9 @@ func echo(t *testing.T) *net.TCPListener {
 				return
 			}
 			go func() {
-				// Answers only when all has been said: that needs the half close.
-				said, _ := io.ReadAll(connection)
-				_, _ = connection.Write([]byte("heard " + string(said)))
+				// Answers only when all was sent: that needs the half close.
+				sent, _ := io.ReadAll(connection)
+				_, _ = connection.Write([]byte("received " + string(sent)))
 				connection.Close()
 			}()
 		}
@@ -247,11 +247,11 @@ func TestForwardsGoOnAfterACut(t *testing.T) {
 	equal(t, w.all("port-taken")[0]["listen"], w.all("forwarding")[1]["listen"])
 	address := w.all("forwarding")[0]["listen"].(string)
 	long := strings.Repeat("x", 1<<20)
-	equal(t, "heard "+long, talk(t, address, long))
+	equal(t, "received "+long, talk(t, address, long))
 	w.setBroken(true)
 	w.eventually("closed at once", func() bool { return talk(t, address, "a") == "" })
 	w.setBroken(false)
-	w.eventually("again", func() bool { return talk(t, address, "b") == "heard b" })
+	w.eventually("again", func() bool { return talk(t, address, "b") == "received b" })
 }
 
 func TestReverseForwards(t *testing.T) {
@@ -264,8 +264,8 @@ func TestReverseForwards(t *testing.T) {
 	w.config.Reverse = []ReverseConfig{{port, echo(t).Addr().String()}}
 	w.startSynced()
 	address := "127.0.0.1:" + strconv.Itoa(port)
-	w.eventually("it listens", func() bool { return talk(t, address, "a") == "heard a" })
+	w.eventually("it listens", func() bool { return talk(t, address, "a") == "received a" })
 	w.cut()
 	w.eventually("linked again", func() bool { return w.count("connected") == 2 })
-	w.eventually("it listens again", func() bool { return talk(t, address, "b") == "heard b" })
+	w.eventually("it listens again", func() bool { return talk(t, address, "b") == "received b" })
 }

@@ -45,9 +45,9 @@ func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	w.arrives(w.there("src/7"), "local")
 	w.arrives(w.here("only there"), "x")
 	equal(t, 1, w.count("replaced"))
-	told := w.all("replaced")[0]
-	equal[any](t, 31.0, told["files"])
-	kept := told["kept_as"].(string)
+	event := w.all("replaced")[0]
+	equal[any](t, 31.0, event["files"])
+	kept := event["kept_as"].(string)
 	equal(t, true, strings.HasPrefix(kept, w.config.State+"/"))
 	equal(t, "edited there 7", read(filepath.Join(kept, "src/7")))
 	equal(t, "only there\n", read(filepath.Join(kept, "link.link")))
@@ -55,7 +55,7 @@ func TestAFreshCloneIsNotFilledWithWhatAnOlderVolumeHolds(t *testing.T) {
 	entries, err := os.ReadDir(w.here("src"))
 	must(t, err)
 	equal(t, 30, len(entries))
-	// It is told once, and not again by a session that shares the history.
+	// It is reported once, and not again by a session that shares the history.
 	w.stop()
 	w.hold(nil, marker)
 	w.startSynced()
@@ -147,7 +147,7 @@ func TestLinksThatClimbAreRefused(t *testing.T) {
 	equal[any](t, "a/climbs", w.all("resolved")[0]["path"])
 }
 
-// A container can make problems without end; so many are told, and how many more there are.
+// A container can make problems without end; the first are reported, and the number of the others.
 func TestSoManyProblemsAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

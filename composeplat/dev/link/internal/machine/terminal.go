@@ -160,10 +160,10 @@ func (s *session) attach(frames *wire.Frames, reply wire.AttachReply) {
 }
 
 // dropReceived drops acknowledged input. The lock must be held.
-func (s *session) dropReceived(heard int64) {
-	if passed := heard - s.at; passed > 0 && passed <= int64(len(s.pending)) {
+func (s *session) dropReceived(received int64) {
+	if passed := received - s.at; passed > 0 && passed <= int64(len(s.pending)) {
 		s.pending = append([]byte(nil), s.pending[passed:]...)
-		s.at = heard
+		s.at = received
 	}
 	s.changed.Broadcast()
 }
@@ -236,10 +236,10 @@ func (s *session) writeOutput(frames *wire.Frames) (int, error) {
 			s.shown += int64(len(body))
 			s.lock.Unlock()
 		case wire.FrameReceived:
-			var heard int64
-			if json.Unmarshal(body, &heard) == nil {
+			var received int64
+			if json.Unmarshal(body, &received) == nil {
 				s.lock.Lock()
-				s.dropReceived(heard)
+				s.dropReceived(received)
 				s.lock.Unlock()
 			}
 		case wire.FrameExit:

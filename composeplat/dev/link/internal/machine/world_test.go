@@ -77,7 +77,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) here(name string) string  { return filepath.Join(w.root, "here", name) }
 func (w *world) there(name string) string { return filepath.Join(w.root, "there", name) }
 
-// hold starts the agent, as a container that starts anew.
+// hold starts the agent, as a container that is restarted.
 func (w *world) hold(change func(*exec.Cmd), markers ...string) {
 	w.t.Helper()
 	w.stopAgent()

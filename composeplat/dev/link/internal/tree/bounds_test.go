@@ -165,7 +165,7 @@ func TestEntriesAreCountedBeforeTheyTakeMemory(t *testing.T) {
 	}
 }
 
-// The sender of contents held a block of the size that it was told in memory; it was killed for that, or ended.
+// The sender of contents held a block of the announced size in memory; it was killed for that, or ended.
 func TestSignaturesAndBlocksAreChecked(t *testing.T) {
 	hash := &rsync.BlockHash{Weak: 1, Strong: make([]byte, 20)}
 	if checkSignature(&rsync.Signature{BlockSize: 1 << 40, LastBlockSize: 1, Hashes: []*rsync.BlockHash{hash}}) == nil {
@@ -178,11 +178,11 @@ func TestSignaturesAndBlocksAreChecked(t *testing.T) {
 		count uint64
 		fine  bool
 	}{{0, 0, 1, false}, {0, 0, 1 << 63, false}, {1, 0, 2, true}, {1, 1, 2, false}, {1, 1<<64 - 1, 2, false}, {2, 0, 1, false}}
-	for _, one := range operations {
-		source.file = one.file
-		part := &rsync.Transmission{Operation: &rsync.Operation{Start: one.start, Count: one.count}}
-		if err := source.check(part); (err == nil) != one.fine {
-			t.Errorf("%v: %v", one, err)
+	for _, operation := range operations {
+		source.file = operation.file
+		part := &rsync.Transmission{Operation: &rsync.Operation{Start: operation.start, Count: operation.count}}
+		if err := source.check(part); (err == nil) != operation.fine {
+			t.Errorf("%v: %v", operation, err)
 		}
 	}
 }

@@ -21,8 +21,8 @@ func TestLinksThatLeadOutAreNotCarried(t *testing.T) {
 		"/etc/passwd": LinkLeadsOut, "": LinkLeadsOut, "../../.git/config": linkLeadsToGit, ".GIT/hooks": linkLeadsToGit, ".git": linkLeadsToGit,
 		"C:/x": LinkLeadsOut, "..\\..\\x": LinkLeadsOut, "a\x00b": LinkLeadsOut,
 	} {
-		if said := checkTarget("a/b/link", target); said != why {
-			t.Errorf("%q: %q, and not %q", target, said, why)
+		if reason := checkTarget("a/b/link", target); reason != why {
+			t.Errorf("%q: %q, expected %q", target, reason, why)
 		}
 	}
 	if checkTarget("link", "../x") != LinkLeadsOut || checkTarget("link", "./x") != "" {

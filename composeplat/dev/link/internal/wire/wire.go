@@ -104,7 +104,7 @@ type Session struct {
 // at which its output continues.
 type AttachReply struct {
 	New      bool   `json:"new"`
-	Received int64  `json:"heard"`
+	Received int64  `json:"received"`
 	Start    int64  `json:"start"`
 	Error    string `json:"error,omitempty"`
 }
@@ -140,11 +140,11 @@ func Start(carrier io.ReadWriteCloser, machine bool) (*Link, error) {
 		_, err := io.WriteString(carrier, greeting)
 		sent <- err
 	}()
-	heard := make([]byte, len(greeting))
-	n, err := io.ReadFull(carrier, heard)
-	if string(heard[:n]) != greeting[:n] {
+	answer := make([]byte, len(greeting))
+	n, err := io.ReadFull(carrier, answer)
+	if string(answer[:n]) != greeting[:n] {
 		carrier.Close()
-		return nil, fmt.Errorf("the other end is not an agent of this version, it sent %q", heard[:n])
+		return nil, fmt.Errorf("the other end is not an agent of this version, it sent %q", answer[:n])
 	}
 	if err != nil {
 		carrier.Close()
