@@ -66,7 +66,7 @@ def _behind_dashes(command: list[str]) -> tuple[str, ...]:
     context_settings={"allow_interspersed_args": False},
 )
 @choosing()
-def execute_command(
+def exec_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
     command: Annotated[list[str], typer.Argument(metavar="[--] COMMAND...", help="Command to run in its container.")],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, get_type_hints
@@ -66,60 +66,85 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
 
     The command runs inside the funnel, and what it returns is the status that the process ends with.
     """
+    names = {*_FIRST, "json_diagnostics", "debug", *more} - set(() if cluster else _CLUSTER)
+    works = "progress" in more
 
     def decorate(command: Command) -> Command:
-        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "choice"]
-        kinds = {**_kinds(), "file": file}
-        wanted = {*_FIRST, "json_diagnostics", "debug", *more} - set(() if cluster else _CLUSTER)
-        shared = [
-            inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=kinds[one.name])
-            for one in fields(Choice)
-            if one.name in wanted
-        ]
-        shared.sort(key=lambda one: _FIRST.index(one.name) if one.name in _FIRST else len(_FIRST))
-        first = [one for one in own if one.default is inspect.Parameter.empty or _is_argument(one)]
-        ordered = [
-            *first,
-            *(one for one in shared if one.name not in _LAST),
-            *(one for one in own if one not in first),
-            *(one for one in shared if one.name in _LAST),
-        ]
-
-        name = command.__name__.removesuffix("_command").replace("_", "-")
+        shared = _shared_parameters(names, file)
+        parameters = _order_parameters(_own_parameters(command), shared)
 
         @functools.wraps(command)
         def call(**values: Any) -> None:
             if values.get("progress") is opt.ProgressMode.JSON:
                 values["json_diagnostics"] = True
-            as_json, works = values["json_diagnostics"], "progress" in more
-            scope = (
-                logged(name, _given(values, ordered), as_json=as_json, debug=values["debug"], is_kept=works)
-                if cluster
-                else funnel(as_json=as_json)
-            )
-            with scope as run:
-                choice = _settled(Choice(**{one.name: values.pop(one.name) for one in shared}))
+            with _scope(command, values, parameters, cluster=cluster, is_kept=works) as run:
+                choice = _settled(Choice(**{parameter.name: values.pop(parameter.name) for parameter in shared}))
                 with _screen(choice) if works else _lines():
                     run.status = int(command(choice, **values))
-                run.has_failed = run.status == Exit.FAILED and name not in _OF_PROGRAMS
+                run.has_failed = run.status == Exit.FAILED and command_name(command) not in _OF_PROGRAMS
             raise typer.Exit(run.status)
 
-        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [one.replace(kind=_KEYWORD) for one in ordered]
-        )
-        call.__annotations__ = {one.name: one.annotation for one in ordered}
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return call
 
     return decorate
 
 
+def command_name(command: Command) -> str:
+    """The name that users type, for the log: a command's function is called by it."""
+    return command.__name__.removesuffix("_command").replace("_", "-")
+
+
+def _own_parameters(command: Command) -> list[inspect.Parameter]:
+    parameters = inspect.signature(command, eval_str=True).parameters.values()
+    return [parameter for parameter in parameters if parameter.name != "choice"]
+
+
+def _shared_parameters(names: Collection[str], file: object) -> list[inspect.Parameter]:
+    kinds = {**_kinds(), "file": file}
+    shared = [
+        inspect.Parameter(option.name, _KEYWORD, default=option.default, annotation=kinds[option.name])
+        for option in fields(Choice)
+        if option.name in names
+    ]
+    return sorted(shared, key=lambda option: _FIRST.index(option.name) if option.name in _FIRST else len(_FIRST))
+
+
+def _order_parameters(own: list[inspect.Parameter], shared: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Put all parameters of a command into the order of its help."""
+    first = [parameter for parameter in own if parameter.default is parameter.empty or _is_argument(parameter)]
+    ordered = (
+        *first,
+        *(option for option in shared if option.name not in _LAST),
+        *(parameter for parameter in own if parameter not in first),
+        *(option for option in shared if option.name in _LAST),
+    )
+    return [parameter.replace(kind=_KEYWORD) for parameter in ordered]
+
+
+def _scope(
+    command: Command,
+    values: Mapping[str, Any],
+    parameters: Iterable[inspect.Parameter],
+    *,
+    cluster: bool,
+    is_kept: bool,
+) -> AbstractContextManager[Run]:
+    as_json = values["json_diagnostics"]
+    if not cluster:
+        return funnel(as_json=as_json)
+    given = _given(values, parameters)
+    return logged(command_name(command), given, as_json=as_json, debug=values["debug"], is_kept=is_kept)
+
+
 #: Commands whose status may be that of a program of the user.
-_OF_PROGRAMS = ("execute", "up")
+_OF_PROGRAMS = ("exec", "up")
 #: A log has no values of these: they may be secrets.
 _NOT_LOGGED = ("command", "env")
 
 
-def _given(values: dict[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:
+def _given(values: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:
     """The options and arguments that were given, for the log."""
     given = {one.name: values[one.name] for one in parameters if values.get(one.name) not in (None, one.default)}
     return {name: "…" if name in _NOT_LOGGED else value for name, value in given.items()}

@@ -7,13 +7,16 @@ import logging
 import os
 import stat
 import tarfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from composeplat import progress
 from composeplat.cli import run_log
+from composeplat.cli.commands import MODULES
 from composeplat.cli.run_log import LogFile, environment_mask, log_files
+from composeplat.cli.selection import command_name
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.outcomes import Outcome as Came
 from tests.cli.conftest import Seam
@@ -67,6 +70,22 @@ def test_a_look_leaves_none(seam: Seam) -> None:
 
     failed = seam.platform("exec", "web", "sh", "--namespace", "team")
     assert [str(path) for path in logs(seam)] == [failed.log]
+
+
+def test_a_log_has_the_name_of_the_command(seam: Seam) -> None:
+    """It is the name that users type: that of ``exec`` was "execute"."""
+    failed = seam.platform("exec", "--namespace", "team", "web", "sh")
+
+    assert "-exec-" in Path(failed.log).name
+    assert "platform exec service='web' command='…' namespace='team'" in Path(failed.log).read_text()
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES.values()) - {"cluster", "variables"}))
+def test_a_function_has_the_name_of_its_command(module: str) -> None:
+    """The name in the log is made from the function's; ``ps`` is logged as what it stands for."""
+    commands = import_module(f"composeplat.cli.{module}").app.registered_commands
+
+    assert {command_name(command.callback) for command in commands} == {command.name for command in commands} - {"ps"}
 
 
 def test_a_mistake_in_the_file_leaves_none(seam: Seam) -> None:
