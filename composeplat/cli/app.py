@@ -51,19 +51,17 @@ def main() -> None:
 
 def _run_command() -> Any:
     """Run the command that the process was called with; gives the status."""
-    from composeplat.cli.interrupts import Presses
+    from composeplat.cli.interrupts import is_interrupt, listen
 
-    presses = Presses()
-    presses.listen()
+    listen()
     try:
         from composeplat.cli.commands import app
 
         app(prog_name="platform")
     except SystemExit as ended:
         return ended.code
-    except Exception:
-        # While a class is made, any exception comes out as another one.
-        if presses.count:
+    except Exception as error:
+        if is_interrupt(error):
             return _INTERRUPTED
         raise
     return 0

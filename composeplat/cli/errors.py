@@ -16,6 +16,7 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.console import show_error, write_message
+from composeplat.cli.interrupts import is_interrupt
 from composeplat.diagnostics import ComposeplatError, Exit
 
 if TYPE_CHECKING:
@@ -114,13 +115,6 @@ def _show_bug(error: Exception, log: RunLog) -> int:
 def _is_for_typer(error: Exception) -> bool:
     """Return whether an exception is the library's own: a mistake of use, an end, an abort."""
     return type(error).__module__.partition(".")[0] in ("click", "typer")
-
-
-def is_interrupt(error: BaseException | None) -> bool:
-    """Return whether an exception is a Ctrl-C: one that comes while a class is made comes out as another exception."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
 
 
 def _debug_writer(*, as_json: bool) -> Callable[[str], None]:

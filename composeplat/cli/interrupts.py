@@ -2,7 +2,8 @@
 
 Owns what the interpreter leaves open. A press is heard between two steps of the main thread, so that one which comes
 just before that thread begins to wait would be heard when the wait is over, which may be never; what it raises within a
-finalizer is printed and dropped; and what it raises while a module is imported may come out as another exception.
+finalizer is printed and dropped; and what it raises while a module is imported may come out as another exception,
+which only :func:`is_interrupt` recognizes.
 Must not know what is done on a press: that is the handlers'.
 """
 
@@ -23,27 +24,24 @@ _AGAIN_AFTER_S = 0.02
 _PRESSES = (signal.SIGINT, signal.SIGTERM)
 
 
-class Presses:
-    """Sees to it that signals are heard by whichever handler there is; its own raises ``KeyboardInterrupt``."""
+def listen() -> None:
+    """See to it that presses are heard by whichever handler there is; only to be called in the main thread."""
+    if sys.platform == "win32":
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGURG, _hear)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.unraisablehook = _raise_again
+    threading.Thread(target=_wake, args=(reader, threading.get_ident()), daemon=True).start()
 
-    def __init__(self) -> None:
-        self.count = 0
 
-    def listen(self) -> None:
-        """Begin; only to be called in the main thread."""
-        if sys.platform == "win32":
-            return
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGURG, _hear)
-        signal.signal(signal.SIGINT, self._press)
-        sys.unraisablehook = _raise_again
-        threading.Thread(target=_wake, args=(reader, threading.get_ident()), daemon=True).start()
-
-    def _press(self, *_: object) -> None:
-        self.count += 1
-        raise KeyboardInterrupt
+def is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an exception is a Ctrl-C: one that comes while a class is made comes out as another exception."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _hear(_number: int, _frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.cli.interrupts import is_interrupt
 from tests.deploy.conftest import PLATFORM
 
 #: What a command may be at when a press comes; each said "reading", and went on as if nothing had been.
@@ -49,6 +50,35 @@ def test_a_press_is_not_lost(tmp_path: Path, at: str) -> None:
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
     assert time.monotonic() - began < 20
+
+
+def chained(*, cause: BaseException | None = None, context: BaseException | None = None) -> RuntimeError:
+    error = RuntimeError()
+    error.__cause__, error.__context__ = cause, context
+    return error
+
+
+def test_which_exceptions_are_a_press() -> None:
+    """A Ctrl-C that became another exception is one, however that is chained; an error of its own is none."""
+    assert is_interrupt(KeyboardInterrupt())
+    assert is_interrupt(chained(cause=KeyboardInterrupt()))
+    assert is_interrupt(chained(context=chained(cause=KeyboardInterrupt())))
+    assert not is_interrupt(chained(cause=RuntimeError()))
+
+
+def test_a_press_while_the_commands_are_imported(tmp_path: Path) -> None:
+    """Before a command runs, a press that became another exception ends the process as interrupted, too."""
+    script = (
+        "import sys; from types import ModuleType; from composeplat.cli import app\n"
+        "class Commands(ModuleType):\n"
+        "    def __getattr__(self, name):\n"
+        "        try: raise KeyboardInterrupt\n"
+        "        except KeyboardInterrupt as error: raise RuntimeError('in a class') from error\n"
+        "sys.modules['composeplat.cli.commands'] = Commands('commands'); app.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_a_press_at_any_moment(tmp_path: Path) -> None:
