@@ -129,6 +129,12 @@ CODES: dict[str, Code] = {
             "{count} settings have no effect here, and need none: {keys}",
         ),
     ),
+    "kompose-label": Code(
+        _W,
+        "A label of kompose has no effect here; the hint says what to write instead.",
+        "Write that, and remove the label.",
+        many=True,
+    ),
     "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
     "unknown-key": Code(
         _N, "Neither Compose nor this tool knows the key; probably a typo.", "Correct it; --strict makes it an error."

@@ -28,6 +28,7 @@ from composeplat.codes import CODES
 from composeplat.compose.keys import ROWS, Handling, Row
 from composeplat.compose.load import load
 from composeplat.compose.options import Request
+from composeplat.compose.parse.kompose_labels import LABELS as KOMPOSE_LABELS
 from composeplat.diagnostics import ComposeplatError, Diagnostic
 from composeplat.plan import make_plan
 from composeplat.plan.security import check_image_users
@@ -129,6 +130,7 @@ EXAMPLES: dict[str, Example] = {
         f"{_WEB}    depends_on:\n      db:\n        condition: service_completed_successfully\n"
         "  db:\n    image: postgres\n    restart: always\n"
     ),
+    "kompose-label": _compose(f"{_WEB}    labels:\n      kompose.service.type: headless\n"),
     "inferred-job": _compose(
         f"{_WEB}    depends_on:\n      migrate:\n        condition: service_completed_successfully\n"
         "  migrate:\n    image: app\n"
@@ -377,7 +379,14 @@ def _values_of(parameter: Any) -> Any:
     return {"FILE": "files", "DIR": "folders"}.get(parameter.metavar or "", "text")
 
 
-_PARTS = {"codes": _codes, "keys": _keys, "reference": _reference}
+def _kompose() -> Iterator[str]:
+    yield "| Label | Instead |"
+    yield "|---|---|"
+    for label, text in KOMPOSE_LABELS.items():
+        yield f"| `{label}` | {_cell(text)} |"
+
+
+_PARTS = {"codes": _codes, "keys": _keys, "kompose": _kompose, "reference": _reference}
 
 
 def generated(text: str) -> str:

@@ -188,6 +188,11 @@ CASES = {
         "services:\n  a: {image: x, depends_on: {b: {condition: service_completed_successfully}}}\n"
         "  b: {image: x, restart: always}",
     ),
+    "kompose-label": Case(
+        "compose.yaml:1:58: warning: services.web.labels.kompose.volume.size has the label 'kompose.volume.size' of"
+        " kompose, which has no effect here [kompose-label]",
+        service("labels: {kompose.volume.size: 1Gi}"),
+    ),
     "inferred-job": Case(
         "compose.yaml:3:3: note: services.b becomes a Job: 'a' waits for it to complete, and it sets no 'restart'"
         " [inferred-job]",
