@@ -17,6 +17,7 @@ import ssl
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,6 +99,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 def api(cluster: LocalCluster) -> Iterator[Api]:
     with Api(cluster.access) as opened:
         yield opened
+
+
+#: An address in the range of Services that none has.
+FREE_ADDRESS = "198.19.77.77"
 
 
 def prepare(api: Api) -> None:
@@ -218,6 +223,26 @@ def test_runs_a_rendered_application(cluster: LocalCluster, api: Api, project: P
     assert fetch(cluster, "nobody.localhost")[0] == 404
     assert kubectl(cluster, "logs", "job/asker").endswith("hello\n")
     assert len(wait(lambda: starts(cluster))) == 1
+
+
+def test_a_service_is_reached_before_kube_proxy_knows_it(cluster: LocalCluster, api: Api) -> None:
+    """A connection to a Service that kube-proxy has no rules for yet waits for them; it does not fail."""
+    services = f"/api/v1/namespaces/{NAMESPACE}/services"
+    port = {"port": 80, "targetPort": 8080}
+    spec = {"clusterIP": FREE_ADDRESS, "selector": api.get(f"{services}/web")["spec"]["selector"], "ports": [port]}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "late", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+    timer = threading.Timer(1.5, lambda: api.apply(service))
+    timer.start()
+    answer = kubectl(cluster, "exec", "keeper-0", "--", "wget", "-q", "-O", "-", f"http://{FREE_ADDRESS}/")
+    timer.join()
+
+    assert answer == "hello\n"
 
 
 def ask_registry(method: str, path: str, user: int = 0) -> str:
