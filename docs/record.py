@@ -133,7 +133,7 @@ def play_up(recorder: Recorder) -> None:
     recorder.begin()
     recorder.take(0.5)
     recorder.type("platform up web")
-    recorder.until("leads to port 8080")
+    recorder.until("is forwarded to port 8080")
     recorder.until("synced")
     recorder.take(1.0)
     recorder.other_pane()

@@ -1,7 +1,7 @@
-"""Where the process begins: a Tab in a shell is answered, everything else is a command.
+"""The entry point of the process: it answers a shell's completion, or runs a command.
 
-Owns the process's way in and out.
-Must not import the commands before they are wanted: to build them takes longer than to answer a shell, which waits.
+Owns the start and the end of the process.
+Must not import the commands for a completion: a shell waits, and building them takes longer than the answer.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-_ASKED = "_PLATFORM_COMPLETE"
-"""A completion script sets it, to the name of its shell."""
+_SHELL_VARIABLE = "_PLATFORM_COMPLETE"
+"""Completion scripts set it to the name of their shell."""
 _INTERRUPTED = 130
-"""The status :attr:`composeplat.diagnostics.Exit.INTERRUPTED`, known before anything is imported."""
+"""The status :attr:`composeplat.diagnostics.Exit.INTERRUPTED`, without an import."""
 
 
 def __getattr__(name: str) -> Any:
@@ -34,10 +34,10 @@ def __getattr__(name: str) -> Any:
 
 
 def main() -> None:
-    if sys.stderr is None:  # closed by whoever started us
+    if sys.stderr is None:  # the parent process has closed it
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
     try:
-        if shell := os.environ.get(_ASKED):
+        if shell := os.environ.get(_SHELL_VARIABLE):
             from composeplat.cli.completion import answer
 
             answer(shell, sys.argv[1:])
@@ -45,12 +45,12 @@ def main() -> None:
         status = _run_command()
     except KeyboardInterrupt:
         status = _INTERRUPTED
-    _take_no_more(status)
+    _exit_at_interrupts(status)
     sys.exit(status)
 
 
 def _run_command() -> Any:
-    """Run the command that the process was called with; gives the status."""
+    """Run the command of this process, and return its status."""
     from composeplat.cli.interrupts import is_interrupt, listen
 
     listen()
@@ -67,8 +67,8 @@ def _run_command() -> Any:
     return 0
 
 
-def _take_no_more(status: Any) -> None:
-    """All is done and said: a Ctrl-C that comes now only spares what is left, and can't change the status."""
+def _exit_at_interrupts(status: Any) -> None:
+    """Make a later Ctrl-C end the process at once, with its status: the command is done."""
 
     def leave(*_: object) -> None:
         with suppress(Exception):
@@ -76,5 +76,5 @@ def _take_no_more(status: Any) -> None:
         os._exit(status if isinstance(status, int) else int(bool(status)))
 
     signal.signal(signal.SIGINT, leave)
-    # Where the interpreter takes itself apart no handler is heard, and the signal would kill.
+    # While the interpreter shuts down no handler runs, and the signal would kill the process.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

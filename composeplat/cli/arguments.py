@@ -1,7 +1,7 @@
-"""Arguments that a command does not take, and what was probably meant by them.
+"""The message about arguments that a command does not take.
 
-Owns that message: a Compose file without its option is the usual mistake, as other programs take one so.
-It is apart from the commands so that all of them say it alike, those of groups too.
+Owns its hint: a Compose file without ``--file`` is the usual mistake, as other programs take files as arguments.
+It is apart from the commands because all of them show it, those of groups too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STANDARD_INPUT = "-"
 
 
 class StrictCommand(TyperCommand):
-    """A command that says which argument is one too many, and how a Compose file is named."""
+    """A command that names each unexpected argument, and the option for a Compose file."""
 
     context_class = FittingContext
 
@@ -61,8 +61,8 @@ def _message(command: str, unexpected: list[str], option: str) -> str:
 
 
 def _file_option(parameters: Iterable[Any]) -> str:
-    """The shortest name of the option for Compose files; empty where a command has none."""
-    return next((min(one.opts, key=len) for one in parameters if one.name == "file"), "")
+    """Return the shortest name of the option for Compose files; empty if a command has none."""
+    return next((min(option.opts, key=len) for option in parameters if option.name == "file"), "")
 
 
 def _is_compose_file(argument: str) -> bool:

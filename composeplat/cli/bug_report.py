@@ -1,7 +1,7 @@
-"""``platform bug-report``: an archive for whoever looks into a failure.
+"""``platform bug-report``: an archive to attach to an issue.
 
 Owns what is in it: versions, the shape of the plan, and the last logs. Every text is masked, and no value of a variable
-and no content of a file is read for it, so that the archive can be attached to a public issue.
+and no content of a file is read for it, so that the issue can be public.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _versions(choice: Choice) -> dict[str, object]:
 
 
 def _server_version(choice: Choice) -> str:
-    """Ask the cluster for its version, but don't wait long for it: it may be what is broken."""
+    """Ask the cluster for its version, for a short time: the cluster may be the problem."""
     found = ["no answer"]
 
     def ask() -> None:
@@ -99,15 +99,15 @@ def _plan_shape(choice: Choice) -> dict[str, object]:
     except ComposeplatError as error:
         return {"error": type(error).__name__}
     hide_secrets_of(loaded, plan)
-    codes = Counter(f"{one.severity}: {one.code}" for one in loaded.report.sorted())
+    codes = Counter(f"{found.severity}: {found.code}" for found in loaded.report.sorted())
     return {"messages": dict(sorted(codes.items())), **_shape(plan)}
 
 
 def _shape(plan: Plan) -> dict[str, object]:
     return {
-        "services": {one.name: _kinds([desired.kind for desired in one.objects]) for one in plan.services},
-        "volumes": [one.name for one in plan.volumes],
-        "endpoints": [one.name for one in plan.endpoints],
+        "services": {s.name: _kinds([desired.kind for desired in s.objects]) for s in plan.services},
+        "volumes": [volume.name for volume in plan.volumes],
+        "endpoints": [endpoint.name for endpoint in plan.endpoints],
         "images_to_build": len(plan.images),
         "objects": _kinds([desired.kind for desired in plan.objects]),
     }

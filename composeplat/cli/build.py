@@ -1,4 +1,4 @@
-"""``platform build``: build and push images, and leave what runs alone."""
+"""``platform build``: build and push images, without a deploy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     outcome_document,
     plan_for,
+    report_publications,
     show_document,
     show_failures,
     show_refusal,
     stack_for,
-    tell_published,
 )
 from composeplat.cli.selection import READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
@@ -37,7 +37,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     try:
         with progress.work(f"building for {planned.where}"):
             images = planned.plan.images_for(services) if services else planned.plan.images
-            tell_published(planned, to_registries(planned.loaded, images))
+            report_publications(planned, to_registries(planned.loaded, images))
             outcome = operation.build(stack_for(planned), planned.plan, services, force=force)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
@@ -49,8 +49,8 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     if not as_json:
         write_output("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
     count = len([change for change in outcome.changes if change.kind == IMAGE])
-    words = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
-    progress.conclude(f"{words}, {outcome.seconds:.1f} s")
+    summary = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
+    progress.conclude(f"{summary}, {outcome.seconds:.1f} s")
     return Exit.DONE
 
 

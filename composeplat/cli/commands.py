@@ -103,7 +103,7 @@ app = App(
 def load_guides() -> dict[str, Guide]:
     """Return the guides of all commands, by their names; it imports all modules."""
     apps = [load_app(name) for name in MODULES]
-    return {name: guide for one in (app, *apps) for name, guide in one.guides.items()}
+    return {name: guide for group in (app, *apps) for name, guide in group.guides.items()}
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,11 +1,11 @@
-"""What a shell offers when Tab is pressed.
+"""Completion of command lines: the answer to a shell when Tab is pressed.
 
-Owns what the scripts of :mod:`composeplat.cli.scripts` ask and are answered, and what may stand where on a line.
-Must not import typer, nor anything that commands need: a shell waits, and that takes longer than all the rest.
+Owns the protocol with the scripts of :mod:`composeplat.cli.scripts`, and which arguments are valid at a position.
+Must not import typer or the modules of commands: a shell waits, and those imports take longer than all the rest.
 So it knows the commands from ``grammar.json``, which ``docs/generate.py`` writes from the commands themselves.
 
-A shell is never told of an error: what can't be read, or not soon enough, is not offered.
-An answer's first line is ``words``, ``files`` or ``folders``: the last two leave it to the shell to complete a path.
+Errors are never shown: a name that can't be read within the time limit is not offered.
+An answer's first line is ``words``, ``files`` or ``folders``; for the last two, the shell completes a path.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 3.0
-_MOST_BYTES = 1024 * 1024
-_MOST_CUTS = 3
+_TIME_LIMIT_S = 3.0
+_MAX_FILE_BYTES = 1024 * 1024
+_MAX_CUTS = 3
 
 Option = dict[str, Any]
 
 
-def answer(shell: str, words: list[str]) -> None:
-    """Print what may stand at the end of a line; nothing where that can't be said.
+def answer(shell: str, args: list[str]) -> None:
+    """Print the completions of a line; print nothing after an error, and after the time limit.
 
-    bash gives the word it completes, as it sees it, and the line; the others give the words behind ``platform``.
+    bash passes the word that it completes, as it splits it, and the line; others pass the arguments of ``platform``.
     """
-    told: list[str] = []
+    lines: list[str] = []
     with suppress(Exception, _TooLate):
-        signal.signal(signal.SIGALRM, _give_up)
-        signal.setitimer(signal.ITIMER_REAL, _SECONDS)
-        seen = words[0] if shell == "bash" else ""
-        typed = (split_line(words[1])[1:] if shell == "bash" else words) or [""]
+        signal.signal(signal.SIGALRM, _raise_too_late)
+        signal.setitimer(signal.ITIMER_REAL, _TIME_LIMIT_S)
+        seen = args[0] if shell == "bash" else ""
+        typed = (split_line(args[1])[1:] if shell == "bash" else args) or [""]
         kind, offers = offers_for(typed)
-        told = [kind, *(_shown(shell, value, meaning, typed[-1], seen) for value, meaning in offers)]
+        lines = [kind, *(_format_offer(shell, value, meaning, typed[-1], seen) for value, meaning in offers)]
         signal.setitimer(signal.ITIMER_REAL, 0)
-    with suppress(OSError, AttributeError):  # nobody listens, or standard output is closed
-        sys.stdout.buffer.write("".join(f"{line}\n" for line in told).encode())
+    with suppress(OSError, AttributeError):  # the reader has gone, or standard output is closed
+        sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode())
         sys.stdout.buffer.flush()
 
 
 class _TooLate(BaseException):
-    """The time is up; no exception that a reader of files would take for one of its own."""
+    """The time limit is exceeded. Code that reads files must not catch it as an error of its own."""
 
 
-def _give_up(*_: object) -> None:
+def _raise_too_late(*_: object) -> None:
     raise _TooLate
 
 
-def _shown(shell: str, value: str, meaning: str, word: str, seen: str) -> str:
-    """An offer as its shell wants it: bash completes what stands behind the last ``=`` or ``:`` of a word alone."""
+def _format_offer(shell: str, value: str, meaning: str, word: str, seen: str) -> str:
+    """Format an offer for its shell: bash replaces only the text after the last ``=`` or ``:`` of a word."""
     if shell == "bash":
         return value[len(word) - len(seen) :] if word.endswith(seen) else value
     meaning = meaning.partition("\n")[0]
@@ -64,36 +64,36 @@ def _shown(shell: str, value: str, meaning: str, word: str, seen: str) -> str:
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line as a shell does; the last word is the one that is being typed, and may have an open quote."""
-    words, word, quote, inside = [], "", "", False
+    """Split a line like a shell; the last argument is the character that is being typed, and may have an open quote."""
+    args, arg, quote, inside = [], "", "", False
     characters = iter(line)
-    for one in characters:
+    for character in characters:
         if quote:
-            if one == quote:
+            if character == quote:
                 quote = ""
             else:
-                word += next(characters, "") if one == "\\" and quote == '"' else one
-        elif one in "'\"":
-            quote, inside = one, True
-        elif one.isspace():
-            if word or inside:
-                words.append(word)
-            word, inside = "", False
+                arg += next(characters, "") if character == "\\" and quote == '"' else character
+        elif character in "'\"":
+            quote, inside = character, True
+        elif character.isspace():
+            if arg or inside:
+                args.append(arg)
+            arg, inside = "", False
         else:
-            word += next(characters, "") if one == "\\" else one
-    return [*words, word]
+            arg += next(characters, "") if character == "\\" else character
+    return [*args, arg]
 
 
-# what may stand where -------------------------------------------------------------------------------------------------
+# positions on a line --------------------------------------------------------------------------------------------------
 
 
-def offers_for(words: list[str]) -> tuple[str, list[tuple[str, str]]]:
-    """What may stand for the last of these words, each with what it means."""
+def offers_for(args: list[str]) -> tuple[str, list[tuple[str, str]]]:
+    """List the completions of the last argument, each with its help."""
     grammar = json.loads(Path(__file__).with_name("grammar.json").read_text(encoding="utf-8"))
     line = Line(grammar)
-    for one in words[:-1]:
-        line.read(one)
-    word = words[-1]
+    for arg in args[:-1]:
+        line.read(arg)
+    word = args[-1]
     if line.command is None:
         return "words", []
     if line.waiting:
@@ -112,7 +112,7 @@ def offers_for(words: list[str]) -> tuple[str, list[tuple[str, str]]]:
 
 
 class Line:
-    """What was typed before the word that is being typed."""
+    """The part of a line before the argument that is being typed."""
 
     def __init__(self, grammar: dict[str, Any]) -> None:
         self._grammar = grammar
@@ -156,7 +156,7 @@ class Line:
             self.waiting = option
 
     def _read_letters(self, letters: str) -> None:
-        """Short options in one word: the first that takes a value takes all that stands behind it."""
+        """Read short options in one argument: the first that takes a value takes all letters after it."""
         for at, letter in enumerate(letters, start=1):
             option = self.option(f"-{letter}")
             takes_value = option is not None and option["value"] is not None
@@ -165,7 +165,7 @@ class Line:
                 return
 
     def option(self, name: str) -> Option | None:
-        return next((one for one in (self.command or {})["options"] if name in one["names"]), None)
+        return next((option for option in (self.command or {})["options"] if name in option["names"]), None)
 
     def given(self, name: str) -> list[str]:
         return [value for option, value in self._given if name in option["names"]]
@@ -177,7 +177,7 @@ class Line:
                 yield from ((name, option["help"]) for name in option["names"] if name.startswith(start))
 
     def argument(self) -> Any:
-        """What the next argument is: the kind of its values, or nothing where no more may follow."""
+        """Return the kind of values of the next argument; None after the last argument."""
         kinds = (self.command or {})["arguments"]
         place = len(self.arguments)
         if place < len(kinds):
@@ -203,20 +203,20 @@ def _starting(word: str, offers: Iterable[tuple[str, str]]) -> list[tuple[str, s
 
 
 def _is_harmless(name: str) -> bool:
-    """A name that means nothing else to a shell: it is put on the line as it stands."""
-    return bool(name) and all(one.isalnum() or one in "._-:/@+" for one in name)
+    """Check that a shell gives no character of a name a meaning: the name is inserted unquoted."""
+    return bool(name) and all(character.isalnum() or character in "._-:/@+" for character in name)
 
 
-# what the files say ---------------------------------------------------------------------------------------------------
+# names in the files ---------------------------------------------------------------------------------------------------
 
 
 def names_in(section: str, line: Line) -> list[str]:
-    """The services, or the volumes, of the definition that the line names, or that is found from here."""
-    files = [_path(one) for one in line.given("--file")]
-    env_files = [_path(one) for one in line.given("--env-file")]
+    """List the services or volumes of the definition that the line names, else of the current folder's."""
+    files = [_path(path) for path in line.given("--file")]
+    env_files = [_path(path) for path in line.given("--env-file")]
     if "-" in files:  # standard input is the terminal
         return []
-    quick = None if env_files else _names_alone(section, files)
+    quick = None if env_files else _names_without_merge(section, files)
     return _names_loaded(section, files, env_files) if quick is None else quick
 
 
@@ -224,8 +224,8 @@ def _path(word: str) -> str:
     return os.path.expanduser(os.path.expandvars(word))
 
 
-def _names_alone(section: str, named: list[str]) -> list[str] | None:
-    """The names, where the files' own keys are all there is to know; else nothing is said."""
+def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
+    """List the names by the keys of the files; return None if only a merge can list them, as with includes."""
     from composeplat.compose.discovery import MAX_ENV_FILE_BYTES, find_compose_files
     from composeplat.compose.nodes import Mapping
     from composeplat.compose.yaml_reader import NodeCount
@@ -248,23 +248,23 @@ def _names_alone(section: str, named: list[str]) -> list[str] | None:
             tagged = entries is not None and entries.tag
             if not isinstance(entries, Mapping):
                 entries = Mapping(node.span)
-            if tagged or "include" in node or any(one.tag for _, one in entries):
+            if tagged or "include" in node or any(entry.tag for _, entry in entries):
                 return None
             names.update(dict.fromkeys(entries.entries))
     return list(names)
 
 
 def _read(path: Path, count: Any) -> list[Any]:
-    """A file's documents; of one that is no YAML what stands above the mistake."""
+    """Read the documents of a file; of a file that is not valid YAML, the part before the error."""
     from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
     from composeplat.diagnostics import Report, Source
     from composeplat.system import files
 
     try:
-        content = files.read_bytes(path, limit=_MOST_BYTES)
+        content = files.read_bytes(path, limit=_MAX_FILE_BYTES)
     except files.Unreadable:
         return []
-    for _ in range(_MOST_CUTS):
+    for _ in range(_MAX_CUTS):
         report = Report()
         try:
             return read_nodes(decode(content, lambda text: Source(str(path), path.parent, text), report), report, count)
@@ -276,7 +276,7 @@ def _read(path: Path, count: Any) -> list[Any]:
 
 
 def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[str]:
-    """The names as a command would read them."""
+    """List the names like a command: with includes and merges."""
     from composeplat.compose.load import read
     from composeplat.compose.nodes import Mapping
     from composeplat.compose.options import Request

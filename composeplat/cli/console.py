@@ -1,7 +1,6 @@
-"""How things look: diagnostics, colors, width.
+"""The format of diagnostics and errors, their colors and width, and writing to both outputs.
 
-Owns standard error.
-Results go to standard output, and everything a person is told goes here.
+Owns standard error, which has all messages for people. Results go to standard output.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def wants_color(stream: TextIO) -> bool:
 def show_report(
     report: Report, *, strict: bool = False, verbose: bool = False, as_json: bool = False, counted: bool = True
 ) -> bool:
-    """Show the diagnostics; gives whether any of them is an error."""
+    """Show the diagnostics, and return whether any of them is an error."""
     least = Severity.NOTE if verbose else Severity.WARNING
     shown = report.at_least(least, strict=strict)
     failed = report.errors > 0 or any(d.severity_under(strict=strict) is Severity.ERROR for d in shown)
@@ -47,16 +46,16 @@ def show_report(
 
 
 def diagnostics_text(shown: Iterable[Diagnostic], *, strict: bool = False) -> str:
-    """Diagnostics as a person reads them, for standard error: with the line of the file where that is a terminal."""
+    """Format diagnostics for standard error: with an excerpt of the file if that is a terminal."""
     color, excerpts = wants_color(sys.stderr), sys.stderr.isatty()
-    told: list[str] = []
+    parts: list[str] = []
     for diagnostic in shown:
-        told.append(_line(diagnostic, strict=strict, color=color) + "\n")
+        parts.append(_line(diagnostic, strict=strict, color=color) + "\n")
         if excerpts:
-            told.append(_excerpt(diagnostic.span, color=color))
+            parts.append(_excerpt(diagnostic.span, color=color))
         if diagnostic.hint:
-            told.append(f"  hint: {diagnostic.hint}\n")
-    return "".join(told)
+            parts.append(f"  hint: {diagnostic.hint}\n")
+    return "".join(parts)
 
 
 def _sum_line(line: str) -> str:
@@ -68,7 +67,7 @@ _raw: list[bool] = []
 
 @contextmanager
 def raw_terminal() -> Iterator[None]:
-    """While a program has the terminal: a line has to go back to its first column."""
+    """Return to the first column at the end of each line, while a program of the user has the terminal."""
     _raw.append(True)
     try:
         yield
@@ -81,7 +80,7 @@ def is_raw() -> bool:
 
 
 def write_message(text: str) -> None:
-    """Write to standard error; a closed one is ignored, as the exit status still says how it went."""
+    """Write to standard error; nothing happens if that is closed, as the exit status remains."""
     text = progress.masked_text(text).replace("…", ellipsis(sys.stderr))
     try:
         sys.stderr.write(text.replace("\n", "\r\n") if _raw else text)
@@ -99,7 +98,7 @@ def ellipsis(stream: TextIO) -> str:
 
 
 def write_output(text: str) -> bool:
-    """Write a result to standard output, masked; return whether anybody still reads it."""
+    """Write a result to standard output, masked; return whether its reader is still there."""
     return write_unmasked(progress.masked_text(text))
 
 
@@ -113,7 +112,7 @@ def to_json(value: object) -> str:
 
 
 def write_unmasked(text: str) -> bool:
-    """Write a result that is of use only as it is, such as a definition; return whether anybody still reads it.
+    """Write a result that is useless if masked, such as a definition; return whether its reader is still there.
 
     A terminal gets it in its own encoding. Everything else gets UTF-8 whatever the locale: programs read it.
     """
@@ -126,7 +125,7 @@ def write_unmasked(text: str) -> bool:
         stream.write(text.replace("…", ellipsis(stream)) if stream.isatty() else text)
         stream.flush()
     except BrokenPipeError:
-        # The reader has gone (`| head`): nothing is wrong, and nothing more can be said.
+        # The reader has gone (`| head`): no error, and nothing more can be written.
         silence(stream)
         return False
     except OSError as error:
@@ -137,7 +136,7 @@ def write_unmasked(text: str) -> bool:
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
-    """Lay rows out in columns; the first row is their names."""
+    """Format rows as columns; the first row has their names."""
     shown = [tuple(printable(cell).replace("\n", "\\n") for cell in row) for row in rows]
     widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown)
@@ -145,7 +144,7 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def silence(stream: TextIO) -> None:
-    """Send what is still to come to nowhere, so that the end of the process does not fail on it."""
+    """Drop all further output, so that the end of the process does not fail on it."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -179,7 +178,7 @@ def _severity(severity: Severity, *, color: bool) -> str:
 
 
 def _excerpt(span: Span, *, color: bool) -> str:
-    """The line, with a mark under what is meant, cut to the terminal's width around it."""
+    """Return the line of a span with a mark below, cut around it to the width of the terminal."""
     text = span.source.line(span.line)
     if not text.strip():
         return ""

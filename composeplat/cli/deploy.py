@@ -13,14 +13,14 @@ from composeplat.cli.console import write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     Planned,
-    failed_words,
+    failure_summary,
     outcome_document,
     plan_for,
+    report_deploy,
     show_document,
     show_failures,
     show_refusal,
     stack_for,
-    tell_deployed,
 )
 from composeplat.cli.preview import change_rows
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
@@ -39,21 +39,21 @@ def run(choice: Choice, options: DeployOptions, *, as_json: bool) -> Exit:
 
 
 def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json: bool) -> Exit:
-    """Deploy what has been read and planned already."""
+    """Deploy a definition that is already read and planned."""
     try:
         with progress.work(f"deploying {planned.where}"):
-            tell_deployed(planned, options.services, builds=options.build is not False)
+            report_deploy(planned, options.services, builds=options.build is not False)
             outcome = operation.deploy(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
     show_document(_result(outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
     if outcome.failures:
-        progress.conclude(f"{failed_words(outcome)}; the state has the other changes")
+        progress.conclude(f"{failure_summary(outcome)}; the state has the other changes")
         return Exit.FAILED
     progress.conclude(_summary(outcome, planned.where))
     if not as_json:
-        # Addresses are public, and of use only as they are.
+        # Addresses are public, and a masked address is useless.
         write_unmasked("".join(f"{printable(url)}\n" for url in outcome.urls))
     return Exit.DONE
 
@@ -72,12 +72,12 @@ def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
 def _summary(outcome: Outcome, where: str) -> str:
     lines = [f"volume {name} is not in the file any more; it and its data stay" for name in outcome.kept]
     lines += [f"removed {name}, left by an interrupted run" for name in outcome.removed]
-    words = count_words(outcome)
-    lines.append(f"deployed {where}: {words}, {outcome.seconds:.1f} s")
+    changes = count_changes(outcome)
+    lines.append(f"deployed {where}: {changes}, {outcome.seconds:.1f} s")
     return "\n".join(lines)
 
 
-def count_words(outcome: Outcome) -> str:
+def count_changes(outcome: Outcome) -> str:
     named = (("create", "created"), ("update", "updated"), ("replace", "replaced"), ("delete", "deleted"))
     counts = [f"{outcome.counts[key]} {word}" for key, word in named if outcome.counts.get(key)]
     return ", ".join(counts) or "nothing changed"

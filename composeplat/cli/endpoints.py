@@ -1,4 +1,4 @@
-"""``platform endpoints`` and ``platform open``: where an environment answers."""
+"""``platform endpoints`` and ``platform open``: the addresses of an environment."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ def run(choice: Choice, *, as_json: bool) -> Exit:
         write_json(endpoints_document(view.environment, view.namespace, found, view.names))
     elif found:
         head = ("ENDPOINT", "SERVICE", "PORT", "URL")
-        cells = [(one.endpoint, view.names[one.service], str(one.port or "-"), one.url) for one in found]
-        # An address that is cut leads nowhere: the other columns go before it.
-        write_unmasked(_fitting([head, *cells], terminal_width()))
+        cells = [
+            (address.endpoint, view.names[address.service], str(address.port or "-"), address.url) for address in found
+        ]
+        # A cut address is useless: the other columns are left out first.
+        write_unmasked(_fit([head, *cells], terminal_width()))
     else:
         progress.conclude(f"{view.environment} has no endpoints in namespace {view.namespace}")
     return Exit.DONE
 
 
-def _fitting(rows: list[tuple[str, ...]], width: int | None) -> str:
+def _fit(rows: list[tuple[str, ...]], width: int | None) -> str:
     longest = max(len(row[-1]) for row in rows)
     return fit_table(rows, max(width, longest) if width else None, ("PORT", "ENDPOINT", "SERVICE"), is_public=True)
 
@@ -50,7 +52,10 @@ def _fitting(rows: list[tuple[str, ...]], width: int | None) -> str:
 def endpoints_document(
     environment: str, namespace: str, found: Iterable[Address], names: Mapping[str, str]
 ) -> dict[str, object]:
-    rows = [{"name": one.endpoint, "url": one.url, "service": names[one.service], "port": one.port} for one in found]
+    rows = [
+        {"name": address.endpoint, "url": address.url, "service": names[address.service], "port": address.port}
+        for address in found
+    ]
     return document("endpoints", environment, namespace, endpoints=rows)
 
 
@@ -71,7 +76,7 @@ def run_open(choice: Choice, service: str) -> Exit:
 
 
 def has_display(environment: Mapping[str, str], system: str) -> bool:
-    """Say whether a browser would be seen; one that is named is believed."""
+    """Check that a browser has a display; a browser that BROWSER names needs none."""
     if system in ("darwin", "win32") or environment.get("BROWSER"):
         return True
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))

@@ -1,6 +1,6 @@
-"""What commands share that look at a deployed environment: its services, tables that fit, writing while one reads.
+"""A deployed environment for the commands that inspect it: its services and addresses, and their tables.
 
-Owns how a table is cut to a terminal's width.
+Owns how a table is cut to the width of a terminal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from composeplat.diagnostics import printable
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 
 _GAP = 2
-_LEAST = 8
-"""No column is cut to less."""
+_MIN_COLUMN_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentView:
-    """An environment, and the services of it that are asked about."""
+    """An environment, and those of its services that a command shows."""
 
     planned: Planned
     chosen: tuple[str, ...]
@@ -44,9 +43,9 @@ class EnvironmentView:
     @property
     def names(self) -> dict[str, str]:
         """The chosen services: cluster name -> name."""
-        return {one.cluster_name: one.name for one in self.planned.plan.services if one.name in self.chosen}
+        return {s.cluster_name: s.name for s in self.planned.plan.services if s.name in self.chosen}
 
-    def wanted(
+    def queries(
         self, workloads: Mapping[tuple[str, str], Any], addresses: Collection[Address] = ()
     ) -> list[ServiceQuery]:
         dev_workloads = dev_workloads_by_service(workloads, self.environment)
@@ -55,7 +54,7 @@ class EnvironmentView:
                 name=service.name,
                 cluster_name=service.cluster_name,
                 kind=service.workload_kind,
-                urls=tuple(dict.fromkeys(one.url for one in addresses if one.service == service.cluster_name)),
+                urls=tuple(dict.fromkeys(a.url for a in addresses if a.service == service.cluster_name)),
                 dev_workload=dev_workloads.get(service.cluster_name, ""),
             )
             for service in self.planned.plan.services
@@ -63,20 +62,20 @@ class EnvironmentView:
         ]
 
     def addresses(self, api: Api) -> list[Address]:
-        """The addresses that lead to the chosen services, as they are reached from here."""
+        """List the addresses of the chosen services, as this machine reaches them."""
         reached_at, names = self.planned.target.reached_at, self.names
         return [
-            Address(endpoint=one.endpoint, url=reached_at(one.url), service=one.service, port=one.port)
-            for one in find_addresses(api, self.namespace, self.environment)
-            if one.service in names
+            Address(endpoint=found.endpoint, url=reached_at(found.url), service=found.service, port=found.port)
+            for found in find_addresses(api, self.namespace, self.environment)
+            if found.service in names
         ]
 
-    def tell_absent(self) -> None:
+    def report_absent(self) -> None:
         progress.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")
 
 
 def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView | None:
-    """Read the definition and find its services; none, once its messages are shown, where it has errors."""
+    """Read the definition and select its services; if it has errors, show them and return None."""
     write_output("")
     planned = plan_for(choice, looking=True)
     if planned is None:
@@ -90,7 +89,7 @@ def view_environment(choice: Choice, services: Sequence[str]) -> EnvironmentView
 
 
 def terminal_width() -> int | None:
-    """How many columns standard output has; none where it is no terminal."""
+    """Return the columns of standard output; None if it is no terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None if sys.stdout.isatty() else None
     except (OSError, ValueError):
@@ -100,7 +99,7 @@ def terminal_width() -> int | None:
 def fit_table(
     rows: Sequence[tuple[str, ...]], width: int | None, spare: Sequence[str] = (), *, is_public: bool = False
 ) -> str:
-    """Lay rows out within a width: the columns named in ``spare`` go first, in that order; then cells are cut."""
+    """Format rows within a width: first without the columns in ``spare``, in that order, then with shorter cells."""
     shown = [
         tuple(printable(cell if is_public else progress.masked_text(cell)).replace("\n", " ") for cell in row)
         for row in rows
@@ -113,7 +112,7 @@ def fit_table(
         index = shown[0].index(name)
         shown = [(*row[:index], *row[index + 1 :]) for row in shown]
     limits = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
-    while sum(limits) + _GAP * (len(limits) - 1) > width and max(limits) > _LEAST:
+    while sum(limits) + _GAP * (len(limits) - 1) > width and max(limits) > _MIN_COLUMN_WIDTH:
         limits[limits.index(max(limits))] -= 1
     cut = [tuple(shorten(cell, limit) for cell, limit in zip(row, limits, strict=True)) for row in shown]
     return "".join(f"{line[:width].rstrip()}\n" for line in table(cut).splitlines())

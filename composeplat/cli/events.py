@@ -1,4 +1,4 @@
-"""``platform events``: what the cluster has said of an environment, oldest first."""
+"""``platform events``: the Kubernetes events of an environment, oldest first."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
         watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
-        wanted = view.wanted(watcher.take_snapshot(api).workloads)
-        found = read_events(api.items(kind_path("v1", "Event", view.namespace)), wanted, _others(view))
+        queries = view.queries(watcher.take_snapshot(api).workloads)
+        found = read_events(api.items(kind_path("v1", "Event", view.namespace)), queries, _other_objects(view))
     if as_json:
         write_json(events_document(view.environment, view.namespace, found))
     elif not found:
@@ -46,8 +46,8 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     return Exit.DONE
 
 
-def _others(view: EnvironmentView) -> dict[str, str]:
-    """Objects besides workloads and what these own -> the service that they are for; a volume is nobody's own."""
+def _other_objects(view: EnvironmentView) -> dict[str, str]:
+    """Map the objects that no workload owns to the service that they are for; a volume is of no service."""
     plan = view.planned.plan
     found = {
         f"{desired.kind}/{desired.name}": endpoint.routes[0][0] if endpoint.routes else ""
@@ -55,7 +55,8 @@ def _others(view: EnvironmentView) -> dict[str, str]:
         for desired in endpoint.objects
         if any(service in view.chosen for service, _ in endpoint.routes)
     }
-    used = {need for one in plan.services if one.name in view.chosen for it in one.objects for need in it.needs}
+    chosen = [desired for service in plan.services if service.name in view.chosen for desired in service.objects]
+    used = {need for desired in chosen for need in desired.needs}
     for volume in plan.volumes:
         for desired in volume.objects:
             if desired.key in used:
@@ -66,27 +67,32 @@ def _others(view: EnvironmentView) -> dict[str, str]:
 def events_document(environment: str, namespace: str, found: Iterable[EnvironmentEvent]) -> dict[str, object]:
     rows = [
         {
-            "time": one.moment,
-            "count": one.count,
-            "type": "Warning" if one.warning else "Normal",
-            "service": one.service,
-            "object": one.object,
-            "reason": one.reason,
-            "message": one.message,
+            "time": event.moment,
+            "count": event.count,
+            "type": "Warning" if event.warning else "Normal",
+            "service": event.service,
+            "object": event.object,
+            "reason": event.reason,
+            "message": event.message,
         }
-        for one in found
+        for event in found
     ]
     return document("events", environment, namespace, events=rows)
 
 
 def events_table(found: Sequence[EnvironmentEvent], now: datetime, *, width: int | None, color: bool) -> str:
     head = ("AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE")
-    cells = [(age(one.moment, now), one.service or "-", one.object, one.reason, _message(one)) for one in found]
+    cells = [
+        (age(event.moment, now), event.service or "-", event.object, event.reason, _message(event)) for event in found
+    ]
     lines = fit_table([head, *cells], width, _SPARE if width and width < _NARROW else ()).splitlines()
     if color:
         lines = [
             lines[0],
-            *(f"\x1b[33m{line}\x1b[0m" if one.warning else line for line, one in zip(lines[1:], found, strict=True)),
+            *(
+                f"\x1b[33m{line}\x1b[0m" if event.warning else line
+                for line, event in zip(lines[1:], found, strict=True)
+            ),
         ]
     return "\n".join(lines) + "\n"
 
@@ -94,8 +100,8 @@ def events_table(found: Sequence[EnvironmentEvent], now: datetime, *, width: int
 _NARROW = 60
 
 
-def _message(one: EnvironmentEvent) -> str:
-    return f"{one.message} ({one.count} times)" if one.count > 1 else one.message
+def _message(event: EnvironmentEvent) -> str:
+    return f"{event.message} ({event.count} times)" if event.count > 1 else event.message
 
 
 @app.command("events", guide=Guide({"The Kubernetes events of one service": "platform events web"}, "living.md"))

@@ -21,7 +21,7 @@ from composeplat.diagnostics import ComposeplatError, Exit
 app = App()
 
 
-def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bool) -> int:
+def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: bool) -> int:
     planned = plan_for(choice, looking=True)
     if planned is None:
         return int(Exit.INVALID)
@@ -30,15 +30,15 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
     notice = stack_for(planned).notice_of_other_project()
     if notice:
         raise ComposeplatError(notice, f"to run it anyway: platform exec --name {plan.environment} {service} …")
-    found = next(one for one in plan.services if one.name == service)
+    found = next(found for found in plan.services if found.name == service)
     with Api(planned.target.access) as api:
         pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
     pod = choose_pod(pods, found.cluster_name)
     if not pod:
         raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
-    command = Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=words, terminal=terminal)
-    # Ctrl-C is the command's.
+    command = Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=args, terminal=terminal)
+    # Ctrl-C interrupts the command in the container, not this process.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return run_command(command, planned.target, os.environ)
@@ -46,8 +46,8 @@ def run(choice: Choice, service: str, words: tuple[str, ...], *, no_terminal: bo
         signal.signal(signal.SIGINT, before)
 
 
-def _behind_dashes(command: list[str]) -> tuple[str, ...]:
-    """Leave out the ``--`` that may stand before a command; another one is the command's own."""
+def _without_dashes(command: list[str]) -> tuple[str, ...]:
+    """Leave out a ``--`` before the command; a second one belongs to the command."""
     args = command[1:] if command[0] == "--" else command
     if not args:
         raise typer.BadParameter("names no command", param_hint="--")
@@ -75,4 +75,4 @@ def exec_command(
     ] = False,
 ) -> int:
     """Run a command in the container of a service, and exit with its status."""
-    return run(choice, service, _behind_dashes(command), no_terminal=no_terminal)
+    return run(choice, service, _without_dashes(command), no_terminal=no_terminal)

@@ -1,7 +1,6 @@
-"""What help says beyond the options: commands in groups by what they are for, examples, and the page that tells more.
+"""The help of commands besides their options: sections of commands, examples, and the page of the documentation.
 
-Owns these words, and where they stand in the help.
-The reference in the documentation is made of them too.
+Owns these texts and their layout. ``docs/generate.py`` makes the reference from the same texts.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-#: In this order the commands are listed.
+#: The sections of the list of commands, in order.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Deploy": ("deploy", "preview", "build", "render", "config", "refresh", "sleep", "wake", "destroy", "eject"),
     "Inspect": ("status", "logs", "events", "endpoints", "open"),
@@ -24,35 +23,35 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """Command lines, each under what it does, and the page of the documentation."""
+    """Examples of a command, by their purpose, and the page of the documentation."""
 
     examples: Mapping[str, str]
     page: str
 
     @property
     def epilog(self) -> str:
-        lines = [line for what, command in self.examples.items() for line in (f"  # {what}", f"  {command}")]
-        # The mark keeps the lines as they are.
+        lines = [line for purpose, command in self.examples.items() for line in (f"  # {purpose}", f"  {command}")]
+        # The first line keeps click from wrapping the others.
         return "\n".join(("\b", "Examples:", *lines, "", f"See docs/{self.page}."))
 
 
-#: The library's own, by no name that is private.
+#: The context of typer, without one of its private names.
 _LIBRARY: Any = TyperGroup.context_class
-_WIDEST = 80
-#: Narrower than this, a text stands under what it explains.
-_NARROW = 60
-_NARROWEST = 30
+_MAX_COLUMNS = 80
+#: Below this width, the help of an option is on the next line.
+_NARROW_COLUMNS = 60
+_MIN_COLUMNS = 30
 
 
 class _Fitting(_LIBRARY.formatter_class):  # type: ignore[misc]
-    """Help in the width that the terminal has; the library's own is never narrower than 50 columns."""
+    """Help that fits the terminal; click's own has at least 50 columns."""
 
     def __init__(self, width: int | None = None, max_width: int | None = None) -> None:
-        columns = min(get_terminal_size().columns, max_width or _WIDEST)
-        super().__init__(width=width or max(columns - 2, _NARROWEST))
+        columns = min(get_terminal_size().columns, max_width or _MAX_COLUMNS)
+        super().__init__(width=width or max(columns - 2, _MIN_COLUMNS))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        if self.width < _NARROW:
+        if self.width < _NARROW_COLUMNS:
             rows, col_max = [(name.rstrip(), text) for name, text in rows], 0
         super().write_dl(list(rows), col_max, col_spacing)
 
@@ -62,12 +61,12 @@ class FittingContext(_LIBRARY):  # type: ignore[misc]
 
 
 class Guided(TyperGroup):
-    """A group whose help fits the terminal, and lists its commands each with its whole first sentence."""
+    """A group whose help fits the terminal, and has the whole first sentence of each command."""
 
     context_class = FittingContext
 
     def format_commands(self, _: Any, formatter: Any) -> None:
-        self.write_section(formatter, "Commands", {name: _summary(one) for name, one in self.commands.items()})
+        self.write_section(formatter, "Commands", {name: _summary(command) for name, command in self.commands.items()})
 
     def write_section(self, formatter: Any, title: str, summaries: Mapping[str, str]) -> None:
         width = max(map(len, self.commands))
@@ -76,7 +75,7 @@ class Guided(TyperGroup):
 
 
 def _summary(command: Any) -> str:
-    return str(command.get_short_help_str(_ANY_LENGTH))
+    return str(command.get_short_help_str(_MAX_SUMMARY_CHARS))
 
 
-_ANY_LENGTH = 500
+_MAX_SUMMARY_CHARS = 500

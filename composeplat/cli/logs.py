@@ -1,6 +1,6 @@
-"""``platform logs``: the lines of all pods, each with where it comes from.
+"""``platform logs``: the lines of all pods, each with its service and pod.
 
-Owns how a line looks: its prefix, its color, and what of it never reaches a terminal.
+Owns the format of a line: its prefix, its color, and the control characters that are removed from it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _COLORS = ("36", "33", "32", "35", "34", "96", "93", "92", "95", "94")
 _SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]P^_X].*?(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|\x9b[0-?]*[ -/]*[@-~]"
 )
-_END = 6
-"""How long the end of a pod's name is, with its dash."""
+_POD_SUFFIX_CHARS = 6
+"""The length of the end of a pod's name, with its dash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class LogOptions:
 
 
 def parse_since(text: str) -> LogQuery:
-    """Read a duration, or a moment as RFC 3339 has it."""
+    """Parse a duration, or a time in the form of RFC 3339."""
     moment = parse_moment(text)
     if moment is not None:
         return LogQuery(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
@@ -95,8 +95,8 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
 
 
 def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
-    """What is to be said behind the lines: why a job failed, and why there may be no lines at all."""
-    rows = status_rows(view.wanted(snapshot.workloads), snapshot, datetime.now(UTC))
+    """List the messages after the lines: why a job failed, and why there may be no lines."""
+    rows = status_rows(view.queries(snapshot.workloads), snapshot, datetime.now(UTC))
     if all(row.state == "absent" for row in rows):
         yield f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
         return
@@ -123,12 +123,12 @@ def _print(lines: Iterable[LogLine], printer: Printer) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printer:
-    """Lines as they are shown."""
+    """Formats lines."""
 
     names: dict[str, str]
     """The services that are shown: cluster name -> name."""
     every: tuple[str, ...]
-    """All services: a service has its color whether others are shown or not."""
+    """All services: the color of a service does not depend on which others are shown."""
     timestamps: bool = False
     prefix: bool = True
     color: bool = False
@@ -143,16 +143,16 @@ class Printer:
         if not self.prefix:
             return ""
         name = self.names.get(line.service, line.service)
-        width = max(map(len, self.names.values()), default=0) + _END
-        words = f"{name}-{line.pod.rpartition('-')[2]}".ljust(width) + " |"
+        width = max(map(len, self.names.values()), default=0) + _POD_SUFFIX_CHARS
+        prefix = f"{name}-{line.pod.rpartition('-')[2]}".ljust(width) + " |"
         if not self.color:
-            return f"{words} "
+            return f"{prefix} "
         every = sorted(self.every)
-        return f"\x1b[{_COLORS[every.index(name) % len(_COLORS) if name in every else 0]}m{words}\x1b[0m "
+        return f"\x1b[{_COLORS[every.index(name) % len(_COLORS) if name in every else 0]}m{prefix}\x1b[0m "
 
 
 def clean_line(text: str) -> str:
-    """A line without what a terminal would obey; tabs stay."""
+    """Remove control sequences for terminals from a line; tabs stay."""
     if text.isprintable():
         return text
     return "".join(c for c in _SEQUENCE.sub("", text) if c == "\t" or not _is_control(c))

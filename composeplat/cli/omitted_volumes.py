@@ -1,6 +1,6 @@
-"""What a failing service lacks in its container that the definition gives it: host volumes of a service that is built.
+"""The host volumes that a built service does not get in the cluster, listed with a failure that they may cause.
 
-Owns which failures may come from that: those of a container that ran or could not be started.
+Owns which failures those are: failures of a container that ran or could not be started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_CONTAINERS = (
 
 
 def left_out(loaded: Loaded, service: str, cause: Cause) -> Report:
-    """What was left out of a failing service's container, each with its place; nothing where that can't be why."""
+    """Report the mounts that the container of a failing service lacks; none if they can't be the reason."""
     report = Report()
     if cause.code in _OF_CONTAINERS and service in loaded.project.services:
         check_omitted_mounts(Checker(loaded.project, loaded.origins, report), loaded.project.services[service])
@@ -34,7 +34,7 @@ def left_out(loaded: Loaded, service: str, cause: Cause) -> Report:
 
 
 def left_out_lines(loaded: Loaded, service: str, cause: Cause) -> list[str]:
-    """The same, as lines below a reason."""
+    """List the same as lines, to be printed below a reason."""
     return [f"  {left_out_line(row)}" for row in left_out_rows(loaded, service, cause)]
 
 
@@ -45,10 +45,10 @@ def left_out_line(row: Mapping[str, object]) -> str:
 def left_out_rows(loaded: Loaded, service: str, cause: Cause) -> list[dict[str, object]]:
     return [
         {
-            "path": dotted(one.path),
-            "file": one.span.source.name,
-            "line": one.span.line,
-            "column": one.span.column,
+            "path": dotted(mount.path),
+            "file": mount.span.source.name,
+            "line": mount.span.line,
+            "column": mount.span.column,
         }
-        for one in left_out(loaded, service, cause).sorted()
+        for mount in left_out(loaded, service, cause).sorted()
     ]

@@ -1,4 +1,7 @@
-"""What preview, deploy, destroy and refresh share: from options to a stack, and from an outcome to words."""
+"""The steps that operations share: from the options to a stack, and from an outcome to messages and JSON.
+
+Owns when a definition is read, which secrets the event sink masks, and the JSON of failures.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, publications
 
 _MIN_SECRET_CHARS = 8
-_LONGEST = 500
-"""Of a line that someone else wrote, so many characters are shown."""
+_MAX_LINE_CHARS = 500
+"""The limit of a line that a container or the cluster wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +59,17 @@ class Planned:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The process's variables, and the builder that is chosen."""
+        """The variables of the process, and the chosen builder."""
         return {**os.environ, **({"BUILDX_BUILDER": self.builder} if self.builder else {})}
 
 
 def plan_for(
     choice: Choice, *, start: bool = False, needs_domain: bool = True, looking: bool = False
 ) -> Planned | None:
-    """Read the definition and plan it for a cluster; none, once its messages are shown, where it has errors.
+    """Read the definition and plan it for a cluster; if it has errors, show them and return None.
 
-    The definition is read before a cluster is started, so that a mistake in it is told at once.
-    Who looks at what is deployed already is told errors alone, and needs no domain.
+    The definition is read before a cluster is started, so that its errors are shown at once.
+    With ``looking``, for a command that only inspects, warnings are not shown and no domain is needed.
     """
     request = replace(request_for(choice), publishes=not looking)
     if start and choice.local and _is_refused(request, choice):
@@ -76,7 +79,7 @@ def plan_for(
             os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
         )
     except ComposeplatError:
-        # What is wrong with the file can be mended first, and without a cluster.
+        # Errors of the file are shown first: they can be fixed without a cluster.
         if _is_refused(request, choice):
             return None
         raise
@@ -99,7 +102,7 @@ def plan_for(
 def hide_secrets_of(
     loaded: Loaded, plan: Plan, stored: StoredVariables | None = None, target: Target | None = None
 ) -> tuple[str, ...]:
-    """Name the confidential values of a run to the sink; return those of the definition, the longest first."""
+    """Hide the confidential values of a run in every event; return those of the definition, the longest first."""
     kept = worth_hiding(stored.confidential) if stored else ()
     values = sorted({*loaded.confidential, *kept}, key=lambda value: (-len(value), value))
     named = worth_hiding(_secret_variables(loaded))
@@ -122,7 +125,7 @@ def _secret_contents(plan: Plan) -> Iterator[str]:
 
 
 def _credentials(target: Target) -> Iterator[str]:
-    """Yield the token or password with which the cluster is asked."""
+    """Yield the token or password for the cluster."""
     with contextlib.suppress(ComposeplatError):
         credential = target.access.credentials.current()
         password = base64.b64decode(credential.basic).decode("utf-8", "ignore").partition(":")[2]
@@ -140,23 +143,23 @@ def _show(loaded: Loaded, choice: Choice) -> bool:
 
 
 def _is_refused(request: Request, choice: Choice) -> bool:
-    """Show what is wrong with a definition whatever the cluster; gives whether there is anything."""
+    """Show the errors that a definition has with any cluster, and return whether it has some."""
     loaded, _ = load_plan(request)
     return _is_hopeless(loaded, choice) and _show(loaded, choice)
 
 
 def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
-    """Say whether a definition has errors that are there whatever variables the namespace may give."""
+    """Check for errors that no variable of the namespace can fix."""
     found = loaded.report.at_least(Severity.WARNING, strict=choice.strict)
-    failed = any(one.severity_under(strict=choice.strict) is Severity.ERROR for one in found)
-    return failed and not any(one.code in ("required-variable", "unset-variable") for one in found)
+    failed = any(diagnostic.severity_under(strict=choice.strict) is Severity.ERROR for diagnostic in found)
+    return failed and not any(d.code in ("required-variable", "unset-variable") for d in found)
 
 
 def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables, ComposeplatError | None]:
-    """The variables that are kept in the namespace; and why they can't be had, where the cluster does not answer."""
+    """Read the variables that the namespace stores; return the error too, if the cluster does not answer."""
     namespace = namespace_of(request)
     if not is_dns_label(namespace):
-        # Reading the definition tells that.
+        # The error is reported when the definition is read.
         return StoredVariables(), None
     try:
         with Api(target.access) as api:
@@ -164,9 +167,7 @@ def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables
     except ApiError as error:
         if error.hint:
             return StoredVariables(), error
-        hint = (
-            "platform cluster start" if target.layout else "see whether the cluster runs, and that --context is right"
-        )
+        hint = "platform cluster start" if target.layout else "check that the cluster runs, and that --context is right"
         return StoredVariables(), MissingPiece(str(error), hint)
 
 
@@ -199,7 +200,7 @@ def stack_for(planned: Planned) -> Stack:
 
 
 def _claim(planned: Planned) -> Claim:
-    """Which project this is: by the repository that the definition lies in, else by this machine and its path."""
+    """Identify the project by its repository, else by this machine and its path."""
     folder = Path(os.path.realpath(planned.loaded.folder))
     repository = find_repository(folder) or Repository(folder)
     machine = Machine(id=find_data_folder(planned.environment).machine_id(), host=socket.gethostname())
@@ -228,7 +229,7 @@ def show_failures(failures: Iterable[Failure], planned: Planned, *, as_json: boo
 
 
 def _warn(failure: Failure, planned: Planned) -> None:
-    """Show a failure that is not final, while the work goes on."""
+    """Show a failure that is not final, while the operation runs."""
     report = _report(failure, planned, "job-retry")
     missing = left_out(planned.loaded, failure.service, failure.cause)
     text = diagnostics_text(report.sorted()) + _lines_text(failure) + diagnostics_text(missing.sorted())
@@ -253,8 +254,8 @@ def _lines_text(failure: Failure) -> str:
 
 
 def _cut(text: str) -> str:
-    """Cut a text that someone else wrote; it is masked before, as a part of a secret would not be found."""
-    return progress.masked_text(text)[:_LONGEST]
+    """Mask a text of a container or the cluster, then cut it: a mask does not find a part of a secret."""
+    return progress.masked_text(text)[:_MAX_LINE_CHARS]
 
 
 def _printable(lines: Iterable[str]) -> Iterable[str]:
@@ -280,12 +281,12 @@ def _row(failure: Failure, planned: Planned) -> dict[str, object]:
 
 
 def document(command: str, environment: str, namespace: str, **fields: object) -> dict[str, object]:
-    """What a command prints for programs; docs/schemas has the form of each."""
+    """Return the JSON result of a command; docs/schemas has the schema of each."""
     return {"schema": f"platform/{command}/1", "environment": environment, "namespace": namespace, **fields}
 
 
 def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields: object) -> dict[str, object]:
-    """What a command prints that services may fail under."""
+    """Return the JSON result of an operation in which services may fail."""
     plan = planned.plan
     return document(
         command,
@@ -298,23 +299,23 @@ def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields:
     )
 
 
-def failed_words(outcome: Outcome) -> str:
+def failure_summary(outcome: Outcome) -> str:
     count = len({failure.service for failure in outcome.failures})
     return f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s"
 
 
-def tell_published(planned: Planned, found: Iterable[Publication]) -> None:
-    """Tell what is about to leave this machine; to the local cluster nothing does."""
+def report_publications(planned: Planned, found: Iterable[Publication]) -> None:
+    """Report the files that will leave this machine; with the local cluster, none do."""
     if planned.target.layout is not None:
         return
-    for one in found:
-        progress.emit(progress.SessionEvent(one.data, printable(one.text), is_important=False))
+    for publication in found:
+        progress.emit(progress.SessionEvent(publication.data, printable(publication.text), is_important=False))
 
 
-def tell_deployed(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
-    """Tell what a deploy of some services, or of all, sends away."""
+def report_deploy(planned: Planned, services: Collection[str], *, builds: bool = True) -> None:
+    """Report the files that a deploy of some services, or of all, sends."""
     context = planned.context
-    tell_published(planned, publications(planned.loaded, planned.plan, services, context=context, builds=builds))
+    report_publications(planned, publications(planned.loaded, planned.plan, services, context=context, builds=builds))
 
 
 def show_document(data: dict[str, object], *, as_json: bool) -> None:

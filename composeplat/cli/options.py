@@ -16,7 +16,7 @@ from composeplat.diagnostics import ComposeplatError
 
 
 class ProgressMode(StrEnum):
-    """How a command shows what goes on, on standard error."""
+    """How a command shows its progress on standard error."""
 
     AUTO = "auto"
     TTY = "tty"
@@ -26,7 +26,7 @@ class ProgressMode(StrEnum):
 
 
 def setting_option(name: str) -> Any:
-    """The option of a row of the table of settings."""
+    """Return the option of a row in the table of settings."""
     row = SETTINGS[name]
     names = (row.option, row.short_option) if row.short_option else (row.option,)
     return typer.Option(*names, metavar=row.metavar, min=row.minimum, help=row.help)
@@ -85,7 +85,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show notes too, 
 
 
 def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = False) -> ProgressMode:
-    """The way to show progress; a table would be drawn over the lines of ``--debug``."""
+    """Choose how to show progress; a table would be drawn over the lines of ``--debug``."""
     if quiet:
         return ProgressMode.QUIET
     return ProgressMode.PLAIN if debug and progress in (ProgressMode.AUTO, ProgressMode.TTY) else progress
@@ -94,7 +94,7 @@ def progress_mode(progress: ProgressMode, *, quiet: bool = False, debug: bool = 
 def make_request(
     file: list[str] | None, env_file: list[str] | None, *, kubeconfig: str = "", context: str = "", local: bool = False
 ) -> Request:
-    """A request for files, made where we stand; a command adds its names with :func:`dataclasses.replace`."""
+    """Make the request for the current folder; a command adds its names with :func:`dataclasses.replace`."""
     request = Request(
         files=tuple(file or ()), folder=_current_folder(), env_files=tuple(env_file or ()), shell=dict(os.environ)
     )
@@ -104,16 +104,16 @@ def make_request(
 
 
 def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:
-    """Say whether the local cluster is meant: asked for, or meant always where no other cluster is named."""
+    """Check for the local cluster: by the option, or by PLATFORM_LOCAL if no other cluster is named."""
     return local or (
         not kubeconfig and not context and Variables.from_layers(os.environ).flag("PLATFORM_LOCAL", default=False)
     )
 
 
 def _for_local_cluster(request: Request) -> Request:
-    """A request with what goes without saying on the local cluster, whether it runs or not.
+    """Add the defaults of the local cluster, also if it does not run.
 
-    The user's own kubeconfig is not asked for anything, its namespace neither.
+    The user's own kubeconfig is not read, so its namespace is not used.
     """
     from composeplat.local.cluster_kind import local_cluster
     from composeplat.local.layout import DOMAIN

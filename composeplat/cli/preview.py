@@ -1,4 +1,4 @@
-"""``platform preview``: what a deploy would change, service by service, and why."""
+"""``platform preview``: the changes that a deploy would make, by service, with the reasons."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for, tell_deployed
+from composeplat.cli.operations import document, plan_for, report_deploy, show_document, show_refusal, stack_for
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, show
@@ -36,11 +36,11 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
         return Exit.INVALID
     try:
         with progress.work(f"comparing the file with {planned.where}"):
-            tell_deployed(planned, options.services)
+            report_deploy(planned, options.services)
             outcome = operation.preview(stack_for(planned), planned.plan, options)
     except Refused as refused:
         return show_refusal(refused, as_json=choice.json_diagnostics)
-    changes = [_as_itself(change) for change in outcome.changes]
+    changes = [_with_own_name(change) for change in outcome.changes]
     data = document(
         "preview",
         planned.plan.environment,
@@ -57,11 +57,11 @@ def run(choice: Choice, options: DeployOptions, *, diff: bool, as_json: bool, ex
     return Exit.CHANGES if changes and expect_no_changes else Exit.DONE
 
 
-def _as_itself(change: Change) -> Change:
-    """An object that a preview gave another name, under its own."""
+def _with_own_name(change: Change) -> Change:
+    """Return a change with the name of the object; a preview renames objects that it replaces."""
     if change.operation is not Operation.REPLACE or not change.name.endswith(REPLACED):
         return change
-    differences = tuple(one for one in change.differences if one.path != "metadata.name")
+    differences = tuple(difference for difference in change.differences if difference.path != "metadata.name")
     return replace(change, name=change.name.removesuffix(REPLACED), differences=differences)
 
 
@@ -79,8 +79,8 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
             row["kept"] = True
         if diff:
             row["differences"] = [
-                {"path": one.path, "old": one.old, "new": one.new, "replaces": one.replaces}
-                for one in change.differences
+                {"path": found.path, "old": found.old, "new": found.new, "replaces": found.replaces}
+                for found in change.differences
             ]
         rows.append(row)
     return rows
@@ -113,9 +113,9 @@ def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
         parts.setdefault(part_of(change, plan), []).append(change)
     color = wants_color(sys.stdout)
     lines: list[str] = []
-    for part, ones in parts.items():
+    for part, part_changes in parts.items():
         lines.append(printable(str(part)))
-        for change in sorted(ones, key=lambda one: (one.operation, one.kind, one.name)):
+        for change in sorted(part_changes, key=lambda change: (change.operation, change.kind, change.name)):
             lines.append(_line(change, color=color))
             if diff:
                 lines += _differences(change)
@@ -129,7 +129,7 @@ def _line(change: Change, *, color: bool) -> str:
     if color:
         sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
     why = "; ".join(describe_differences(change))
-    forced = [one.path for one in change.differences if one.replaces]
+    forced = [difference.path for difference in change.differences if difference.replaces]
     if change.operation is Operation.REPLACE and forced:
         why = f"{why} (can't be changed in place: {', '.join(sorted(forced)[:3])})"
     return f"  {sign} {word} {change.kind} {printable(change.name)}" + (f": {printable(why)}" if why else "")
@@ -137,12 +137,12 @@ def _line(change: Change, *, color: bool) -> str:
 
 def _differences(change: Change) -> list[str]:
     lines: list[str] = []
-    for one in change.differences:
-        lines.append(f"      {printable(one.path)}")
-        if one.old is not None:
-            lines.append(f"        - {printable(show(one.old))}")
-        if one.new is not None:
-            lines.append(f"        + {printable(show(one.new))}")
+    for difference in change.differences:
+        lines.append(f"      {printable(difference.path)}")
+        if difference.old is not None:
+            lines.append(f"        - {printable(show(difference.old))}")
+        if difference.new is not None:
+            lines.append(f"        + {printable(show(difference.new))}")
     return lines
 
 
@@ -150,8 +150,8 @@ def _end(changes: list[Change], outcome: Outcome) -> str:
     lines = [f"volume {name} is removed from the file; it and its data stay in the cluster" for name in outcome.kept]
     lines += outcome.notes
     counts = {operation: sum(c.operation is operation and not c.kept for c in changes) for operation in _SIGNS}
-    told = ", ".join(f"{count} to {operation}" for operation, count in counts.items() if count)
-    lines.append(f"{told or 'no changes'}, {outcome.seconds:.1f} s")
+    summary = ", ".join(f"{count} to {operation}" for operation, count in counts.items() if count)
+    lines.append(f"{summary or 'no changes'}, {outcome.seconds:.1f} s")
     return "\n".join(lines)
 
 

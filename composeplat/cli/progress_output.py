@@ -1,6 +1,6 @@
-"""How events look while a command works: a live table, lines, JSON lines, or nothing.
+"""Progress on standard error: a live table, lines, JSON lines, or nothing.
 
-Owns standard error while something goes on: one renderer handles the events of :mod:`composeplat.progress`.
+Owns standard error while a command runs: one renderer handles the events of :mod:`composeplat.progress`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Renderer(Protocol):
 
 
 class Screen:
-    """Hears what is told while it is open, and shows it as the mode says."""
+    """Handles the events while it is open, with the renderer of a mode."""
 
     def __init__(self, mode: ProgressMode = ProgressMode.AUTO) -> None:
         self._renderer = make_renderer(mode)
@@ -95,12 +95,12 @@ def make_renderer(mode: ProgressMode) -> Renderer:
 
 
 def _can_move(is_terminal: bool) -> bool:
-    """What a CI takes for a terminal is a log."""
+    """Check that the cursor can move: a CI job's terminal is a log."""
     return is_terminal and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 
 class Quiet:
-    """Nothing but what came of it."""
+    """Prints only the result, and important events of a session."""
 
     def handle(self, event: Event) -> None:
         match event:
@@ -115,7 +115,7 @@ class Quiet:
 
 
 class JsonLines:
-    """An object a line, for programs."""
+    """Prints one JSON object a line, for programs."""
 
     def handle(self, event: Event) -> None:
         data = progress.event_data(event)
@@ -129,24 +129,24 @@ class JsonLines:
 
 @dataclass(slots=True)
 class Lines:
-    """A line for each change, and a sign of life where nothing changes for long."""
+    """Prints a line for each change, and one every 15 seconds while nothing changes."""
 
     _latest: dict[str, ServiceProgress] = field(default_factory=dict)
     _steps: dict[str, tuple[Step, float]] = field(default_factory=dict)
     """The running steps and their start times."""
-    _told: set[str] = field(default_factory=set)
-    _last_word: float = field(default_factory=time.monotonic)
+    _shown_steps: set[str] = field(default_factory=set)
+    _last_line_at: float = field(default_factory=time.monotonic)
     _started: float = field(default_factory=time.monotonic)
 
     def handle(self, event: Event) -> None:
         match event:
             case ServiceProgress():
                 self._latest[event.service] = event
-                self._say(_service_line(event))
+                self._write_line(_service_line(event))
             case Step():
                 self._handle_step(event)
             case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
-                self._say(message)
+                self._write_line(message)
             case Finished():
                 self._latest.clear()
             case _:
@@ -158,23 +158,24 @@ class Lines:
         else:
             self._steps.pop(step.name, None)
         if not step.is_transient:
-            self._say(progress.event_message(step))
+            self._write_line(progress.event_message(step))
 
-    def _say(self, text: str) -> None:
-        self._last_word = time.monotonic()
+    def _write_line(self, text: str) -> None:
+        self._last_line_at = time.monotonic()
         write_message(f"{text}\n")
 
     def tick(self) -> None:
         now = time.monotonic()
         for step, since in self._steps.values():
-            if step.is_transient and step.name not in self._told and now - since > _MIN_STEP_S:
-                self._told.add(step.name)
-                self._say(progress.event_message(step))
-        if now - self._last_word > _STILL_INTERVAL_S:
-            self._say(self._still(now))
+            if step.is_transient and step.name not in self._shown_steps and now - since > _MIN_STEP_S:
+                self._shown_steps.add(step.name)
+                self._write_line(progress.event_message(step))
+        if now - self._last_line_at > _STILL_INTERVAL_S:
+            self._write_line(self._still(now))
 
     def _still(self, now: float) -> str:
-        services = [f"{one.service} ({one.message or one.phase})" for one in self._latest.values() if one.is_running]
+        running = [service for service in self._latest.values() if service.is_running]
+        services = [f"{service.service} ({service.message or service.phase})" for service in running]
         work = [*self._steps, *([f"waiting for {', '.join(services)}"] if services else [])]
         return f"still {', '.join(work) or 'running'}, {now - self._started:.0f} s"
 
@@ -182,7 +183,7 @@ class Lines:
 
 
 def _service_line(event: ServiceProgress) -> str:
-    """A line for a phase; the message of a service that waits or is ready says so itself."""
+    """Format a line; the message of a service that waits or is ready needs no phase."""
     if event.message and event.phase in (Phase.WAITING, Phase.READY):
         return f"{event.service}: {event.message}"
     return f"{event.service}: {event.phase}" + (f": {event.message}" if event.message else "")
@@ -190,7 +191,7 @@ def _service_line(event: ServiceProgress) -> str:
 
 @dataclass(slots=True)
 class Table:
-    """A line for each service, and for what else goes on, drawn anew in its place."""
+    """Draws a line for each service and for each running step, and redraws them in place."""
 
     _latest: dict[str, ServiceProgress] = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
@@ -206,7 +207,7 @@ class Table:
             case Step():
                 self._handle_step(event)
             case Note(message) | Conclusion(message) | SessionEvent(message=message) if message:
-                self._say(message)
+                self._write_line(message)
             case Finished():
                 self._draw(final=True)
                 self._latest.clear()
@@ -223,11 +224,11 @@ class Table:
             columns, _ = _size()
             self._write(_row(step.phase, progress.event_message(step), "", columns) + "\n")
 
-    def _say(self, text: str) -> None:
+    def _write_line(self, text: str) -> None:
         self._write(f"{text}\n")
 
     def tick(self) -> None:
-        # While a program has the terminal its screen is not to be drawn on.
+        # While a program of the user has the terminal, nothing is drawn on its screen.
         if not is_raw():
             self._draw()
 
@@ -236,11 +237,12 @@ class Table:
 
     def _draw(self, *, final: bool = False) -> None:
         columns, rows = _size()
-        services = [self._service(one, columns, final=final) for one in self._latest.values()]
-        steps = [] if final else [self._step(one, columns) for one in self._steps.values()]
+        services = [self._service_row(service, columns, final=final) for service in self._latest.values()]
+        steps = [] if final else [self._step_row(step, columns) for step in self._steps.values()]
         room = rows - 2 - len(steps)
         if len(services) > room and not final:
-            busy = [line for line, one in zip(services, self._latest.values(), strict=True) if one.is_running]
+            rows_and_services = zip(services, self._latest.values(), strict=True)
+            busy = [row for row, service in rows_and_services if service.is_running]
             done = len(services) - len(busy)
             shown = busy[: max(0, room - 1)]
             services = [*shown, f"… {done} done, {len(busy) - len(shown)} more under way"[:columns]]
@@ -249,26 +251,28 @@ class Table:
         self._drawn = 0 if final else len(lines)
 
     def _write(self, text: str) -> None:
-        """Write in the place of what was drawn, at once: a terminal would show what is empty between."""
+        """Replace the drawn lines in one write: with two, a terminal would show an empty screen between them."""
         erase = f"\x1b[{self._drawn}A\x1b[J" if self._drawn else ""
         self._drawn = 0
         if erase or text:
             write_message(erase + text)
 
-    def _service(self, one: ServiceProgress, columns: int, *, final: bool) -> str:
-        seconds = one.seconds if final or not one.is_running else time.monotonic() - self._begun[one.service]
+    def _service_row(self, service: ServiceProgress, columns: int, *, final: bool) -> str:
+        seconds = (
+            service.seconds if final or not service.is_running else time.monotonic() - self._begun[service.service]
+        )
         width = min(24, max(len(name) for name in self._latest))
-        text = f"{one.service[:width]:<{width}}  {one.message or one.phase}"
-        return _row(one.phase, text, f"  {seconds:.0f} s" if seconds >= 1 else "", columns)
+        text = f"{service.service[:width]:<{width}}  {service.message or service.phase}"
+        return _row(service.phase, text, f"  {seconds:.0f} s" if seconds >= 1 else "", columns)
 
-    def _step(self, one: Step, columns: int) -> str:
-        seconds = time.monotonic() - self._begun[one.name]
-        usual = f" of about {progress.format_seconds(one.usual_seconds)}" if one.usual_seconds else ""
-        return _row(one.phase, one.name, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
+    def _step_row(self, step: Step, columns: int) -> str:
+        seconds = time.monotonic() - self._begun[step.name]
+        usual = f" of about {progress.format_seconds(step.usual_seconds)}" if step.usual_seconds else ""
+        return _row(step.phase, step.name, f"  {seconds:.0f} s{usual}" if seconds >= 1 else "", columns)
 
 
 def _row(phase: str, text: str, clock: str, columns: int) -> str:
-    """A mark, a text and a time; of what does not fit the end of the text is left out."""
+    """Format a mark, a text and a time; the end of a text that does not fit is left out."""
     unicode = is_unicode(sys.stderr)
     marks = _MARKS if unicode else _PLAIN_MARKS
     spinner = _FRAMES[int(time.monotonic() / _REDRAW_INTERVAL_S) % len(_FRAMES)] if unicode else "-"

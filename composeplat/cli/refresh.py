@@ -1,4 +1,4 @@
-"""``platform refresh``: what others changed in the cluster."""
+"""``platform refresh``: the changes that others made in the cluster."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
         reasons = row["reasons"]
         why = f": {'; '.join(map(str, reasons))}" if isinstance(reasons, list) and reasons else ""
         write_output(f"{row['kind']} {printable(str(row['name']))} {what}{printable(why)}\n")
-    told = f"{len(rows)} objects differ from what was deployed" if rows else "nothing was changed outside platform"
-    progress.conclude(f"{told}, {outcome.seconds:.1f} s")
+    summary = f"{len(rows)} objects differ from what was deployed" if rows else "nothing was changed outside platform"
+    progress.conclude(f"{summary}, {outcome.seconds:.1f} s")
     if rows and not preview:
         progress.conclude("the state is updated; 'platform deploy' restores the objects")
     return Exit.DONE

@@ -43,12 +43,12 @@ def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] =
 
 
 def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
-    """Say where the objects name an image that only a deploy makes: kubectl alone could not run them."""
+    """Report images that only a deploy builds: kubectl alone can't run their services."""
     for image in plan.images:
         if image.derived:
             service = loaded.project.services[image.service]
             contents = [mount.content for mount in host_mounts(service) if mount.content]
-            count, size = sum(one.count for one in contents), sum(one.size for one in contents)
+            count, size = sum(content.count for content in contents), sum(content.size for content in contents)
             path = mount_path(service.name, largest_mount(service))
             key = dotted(loaded.origins.written_at(path))
             message = (

@@ -134,7 +134,7 @@ class _MaskedHandler(logging.Handler):
 
 
 class RunLog:
-    """The log while a run goes on, and whether it is kept."""
+    """The log of a run in progress, and whether it is kept."""
 
     def __init__(self, file: LogFile, handler: _MaskedHandler) -> None:
         self._file, self._handler = file, handler

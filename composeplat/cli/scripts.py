@@ -37,7 +37,7 @@ _platform() {
     while IFS= read -r line; do
         if [[ -z $kind ]]; then kind=$line; else COMPREPLY+=("$line"); fi
     done < <(_PLATFORM_COMPLETE=bash "$1" "$2" "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
-    # Where paths are meant, nothing was offered, and bash goes on with them by itself.
+    # For a path nothing is offered here: bash completes it.
     case $kind in
         files) compopt -o default ;;
         folders) compopt -o dirnames ;;

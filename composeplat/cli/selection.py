@@ -1,7 +1,7 @@
-"""Which definition and which cluster a command is about: the options that say so, given to commands as one value.
+"""The options that select a definition and a cluster, passed to commands as one value.
 
-Owns the order of these options in every command's help, and how a command's status becomes the process's.
-Must not load what a command needs: it is read for every command, for its help too.
+Owns the order of these options in the help of every command, and how the status of a command becomes the process's.
+Must not import the modules of a command: it is imported for every command, and for its help.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Callable[[Command], Command]:
-    """Give a command the options of a :class:`Choice`, those named here among them, and pass them as ``choice``.
+    """Add the options of a :class:`Choice` to a command, also those of ``more``, and pass them as ``choice``.
 
-    Without ``cluster`` the command asks no cluster, and has no option that names one.
+    Without ``cluster`` the command connects to no cluster, and has no option that names one.
 
-    The command runs inside the funnel, and what it returns is the status that the process ends with.
+    The command runs inside the funnel, and returns the exit status of the process.
     """
     names = {*_FIRST, "json_diagnostics", "debug", *more} - set(() if cluster else _CLUSTER)
     works = "progress" in more
@@ -78,7 +78,9 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
             if values.get("progress") is opt.ProgressMode.JSON:
                 values["json_diagnostics"] = True
             with _scope(command, values, parameters, cluster=cluster, is_kept=works) as run:
-                choice = _settled(Choice(**{parameter.name: values.pop(parameter.name) for parameter in shared}))
+                choice = _with_local_default(
+                    Choice(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+                )
                 with _screen(choice) if works else _lines():
                     run.status = int(command(choice, **values))
                 run.has_failed = run.status == Exit.FAILED and command_name(command) not in _OF_PROGRAMS
@@ -92,7 +94,7 @@ def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Call
 
 
 def command_name(command: Command) -> str:
-    """The name that users type, for the log: a command's function is called by it."""
+    """Return the name that users type, by the name of the function; it is for the log."""
     return command.__name__.removesuffix("_command").replace("_", "-")
 
 
@@ -145,8 +147,12 @@ _NOT_LOGGED = ("command", "env")
 
 
 def _given(values: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -> dict[str, object]:
-    """The options and arguments that were given, for the log."""
-    given = {one.name: values[one.name] for one in parameters if values.get(one.name) not in (None, one.default)}
+    """Return the options and arguments of this run, for the log."""
+    given = {
+        parameter.name: values[parameter.name]
+        for parameter in parameters
+        if values.get(parameter.name) not in (None, parameter.default)
+    }
     return {name: "…" if name in _NOT_LOGGED else value for name, value in given.items()}
 
 
@@ -157,14 +163,14 @@ def request_for(choice: Choice) -> Request:
     return replace(request, name=choice.name, **choice.options())
 
 
-def _settled(choice: Choice) -> Choice:
+def _with_local_default(choice: Choice) -> Choice:
     local = opt.is_local(local=choice.local, kubeconfig=choice.kubeconfig, context=choice.context)
     return replace(choice, local=local)
 
 
 @functools.cache
 def _kinds() -> dict[str, Any]:
-    """The types of all options, with their names and help; made once, as they are the same for each command."""
+    """Return the types of all options, with their names and help. They are the same for each command."""
     kinds = get_type_hints(Choice, include_extras=True)
     return {**kinds, **{name: Annotated[kinds[name], opt.setting_option(name)] for name in SETTINGS}}
 
@@ -197,4 +203,4 @@ def _lines() -> AbstractContextManager[object]:
 
 def _is_argument(parameter: inspect.Parameter) -> bool:
     found = getattr(parameter.annotation, "__metadata__", ())
-    return any(isinstance(one, typer.models.ArgumentInfo) for one in found)
+    return any(isinstance(entry, typer.models.ArgumentInfo) for entry in found)

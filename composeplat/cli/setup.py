@@ -1,4 +1,4 @@
-"""``platform setup``: find or make the programs, and say what is there."""
+"""``platform setup``: find, download or build the programs, and list them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
     if install:
         install_packages(os.environ)
     found = toolchain.need_all(tools)
-    for one in found.values():
-        if one.origin == CACHED and (passed_over := toolchain.passed_over(one.tool)):
+    for program in found.values():
+        if program.origin == CACHED and (passed_over := toolchain.passed_over(program.tool)):
             progress.note(passed_over)
     progress.conclude(f"{len(found)} programs are ready")
     return Exit.DONE

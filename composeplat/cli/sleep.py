@@ -1,4 +1,4 @@
-"""``platform sleep`` and ``platform wake``: an environment scaled to nothing, and back to what it was."""
+"""``platform sleep`` and ``platform wake``: scale an environment to zero, and back to its replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import (
     Planned,
-    failed_words,
+    failure_summary,
     outcome_document,
     plan_for,
     show_document,
@@ -34,8 +34,8 @@ def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     with progress.work(f"putting {planned.where} to sleep"):
         outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
     show_document(_result("sleep", outcome, planned), as_json=as_json)
-    _tell_developed(outcome)
-    progress.conclude(_sum(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
+    _report_developed(outcome)
+    progress.conclude(_summary(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
     return Exit.DONE
 
 
@@ -48,11 +48,11 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
         outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
     show_document(_result("wake", outcome, planned), as_json=as_json)
     show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
-    _tell_developed(outcome)
+    _report_developed(outcome)
     if outcome.failures:
-        progress.conclude(failed_words(outcome))
+        progress.conclude(failure_summary(outcome))
         return Exit.FAILED
-    progress.conclude(_sum(outcome, planned.where, "is awake", "nothing was asleep in"))
+    progress.conclude(_summary(outcome, planned.where, "is awake", "nothing was asleep in"))
     return Exit.DONE
 
 
@@ -61,12 +61,12 @@ def _result(command: str, outcome: Outcome, planned: Planned) -> dict[str, objec
     return outcome_document(command, planned, outcome, services=services, in_development=developed)
 
 
-def _tell_developed(outcome: Outcome) -> None:
+def _report_developed(outcome: Outcome) -> None:
     for name in outcome.developed:
         progress.conclude(f"{printable(name)} is under development, and was left alone")
 
 
-def _sum(outcome: Outcome, where: str, verb: str, nothing: str) -> str:
+def _summary(outcome: Outcome, where: str, verb: str, nothing: str) -> str:
     if not outcome.services:
         return f"{nothing} {where}"
     return f"{where} {verb}: {printable(', '.join(outcome.services))}, {outcome.seconds:.1f} s"

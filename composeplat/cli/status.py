@@ -29,10 +29,10 @@ from composeplat.diagnostics import Exit, printable
 app = App()
 
 _POLL_INTERVAL_S = 1.0
-#: So many of the last lines of what fails are on the screen; 'platform logs' has all.
+#: Of a failing container, this many last lines are shown; 'platform logs' shows all.
 _MAX_LOG_LINES = 5
 _COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "in-development": "36"}
-#: What a narrow terminal does without, first of all the first.
+#: The columns that a narrow terminal leaves out, in this order.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
@@ -56,7 +56,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
             before, shown = shown, _screen(view, rows)
             is_read = shown == before or write_output(clear + shown)
     if all(row.state == "absent" for row in rows):
-        view.tell_absent()
+        view.report_absent()
     return Exit.DONE
 
 
@@ -66,7 +66,7 @@ def _screen(view: EnvironmentView, rows: list[StatusRow]) -> str:
 
 
 class StatusReader:
-    """Reads the status of the services of an environment, each time anew."""
+    """Reads the status of the services of an environment."""
 
     def __init__(self, view: EnvironmentView, api: Api) -> None:
         self._view, self._api = view, api
@@ -76,7 +76,7 @@ class StatusReader:
     def read(self) -> list[StatusRow]:
         snapshot = self._watcher.take_snapshot(self._api)
         addresses = self._view.addresses(self._api)
-        rows = status_rows(self._view.wanted(snapshot.workloads, addresses), snapshot, datetime.now(UTC))
+        rows = status_rows(self._view.queries(snapshot.workloads, addresses), snapshot, datetime.now(UTC))
         return [_with_reason(row, self._view, self._reasons) for row in rows]
 
     def read_again(self, before: list[StatusRow]) -> list[StatusRow]:
@@ -92,7 +92,7 @@ class StatusReader:
 
 @dataclass(slots=True)
 class Reasons:
-    """The last lines of what fails: asked for once for each end of a container, however often it is shown."""
+    """The last lines of failing containers, read once for each cause."""
 
     api: Api
     namespace: str
@@ -140,7 +140,7 @@ def status_document(environment: str, namespace: str, rows: Iterable[StatusRow])
 def status_screen(
     environment: str, namespace: str, rows: Sequence[StatusRow], now: datetime, *, width: int | None, color: bool
 ) -> str:
-    """All that a person is shown; a table is cut to the width, messages and addresses are not."""
+    """Format the status for people; the table is cut to the width, messages and addresses are not."""
     head = ("SERVICE", "KIND", "STATE", "READY", "RESTARTS", "AGE", "IMAGE")
     cells = [
         (
@@ -157,10 +157,10 @@ def status_screen(
     lines = fit_table([head, *cells], width, _SPARE).splitlines()
     if color:
         lines = [lines[0], *(_colored(line, row) for line, row in zip(lines[1:], rows, strict=True))]
-    told = [line for row in rows if row.problem for line in _problem(row)]
+    problems = [line for row in rows if row.problem for line in _problem(row)]
     urls = [f"  {url}" for url in dict.fromkeys(url for row in rows for url in row.urls)]
     parts = [f"{environment} in namespace {namespace}", "", *lines]
-    parts += ["", "Problems", *told] if told else []
+    parts += ["", "Problems", *problems] if problems else []
     parts += ["", "Addresses", *urls] if urls else []
     return "\n".join(parts) + "\n"
 
@@ -169,8 +169,8 @@ def _problem(row: StatusRow) -> Iterable[str]:
     yield _one_line(f"  {row.service}: {row.problem}" + (f" ({row.hint})" if row.hint else ""))
     for line in row.lines[-_MAX_LOG_LINES:]:
         yield _one_line(f"    {line}")
-    for one in row.left_out:
-        yield _one_line(f"    {left_out_line(one)}")
+    for mount in row.left_out:
+        yield _one_line(f"    {left_out_line(mount)}")
 
 
 def _one_line(text: str) -> str:
@@ -181,7 +181,7 @@ def _colored(line: str, row: StatusRow) -> str:
     color = _COLORS.get(row.state)
     if not color:
         return line
-    # A service may be called as a state is: what comes first in a line is its name.
+    # A service may have the name of a state, and its name is first in the line.
     name, word, rest = line[: len(row.service)], f" {row.state} ", line[len(row.service) :]
     return name + rest.replace(word, f" \x1b[{color}m{row.state}\x1b[0m ", 1)
 

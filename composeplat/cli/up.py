@@ -17,7 +17,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import Planned, plan_for, stack_for, tell_published
+from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
 from composeplat.cli.selection import READING, WORKING, Choice, choosing
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
@@ -65,7 +65,7 @@ def run(choice: Choice, options: UpArguments) -> int:
         return int(Exit.INVALID)
     folders = [path.local for path in development.paths]
     sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
-    tell_published(planned, [sent])
+    report_publications(planned, [sent])
     if options.deploy or not development.is_deployed():
         deployed = deploy(planned, choice, DeployOptions(timeout=choice.timeout), as_json=False)
         if deployed is not Exit.DONE:
@@ -90,7 +90,7 @@ def run(choice: Choice, options: UpArguments) -> int:
             status = development.up(chosen, SessionReporter().emit)
     finally:
         if options.down_on_exit:
-            give_back(development, planned, volumes=False, say=progress.note)
+            end_development(development, planned, volumes=False, say=progress.note)
     if not options.down_on_exit:
         progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
     return status
@@ -108,7 +108,7 @@ def development_for(planned: Planned, service: Service) -> Development:
     )
 
 
-def give_back(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
+def end_development(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
         refresh_replicas(stack_for(planned), development.service.cluster_name)
@@ -117,11 +117,11 @@ def give_back(development: Development, planned: Planned, *, volumes: bool, say:
 
 
 def _plan_of(planned: Planned, name: str) -> ServicePlan:
-    return next(one for one in planned.plan.services if one.name == name)
+    return next(service for service in planned.plan.services if service.name == name)
 
 
 def _choose(planned: Planned, name: str) -> Service:
-    """The service that is meant: the one named, else the only one that has host volumes, else one is asked for."""
+    """Choose the named service, else the only one with host volumes, else ask the user."""
     services = planned.loaded.project.services
     if name:
         planned.plan.select_services((name,))
@@ -131,7 +131,7 @@ def _choose(planned: Planned, name: str) -> Service:
         return fit[0]
     names = ", ".join(service.name for service in fit)
     if not fit:
-        raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_ONE)
+        raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_VOLUME)
     if not sys.stdin.isatty():
         raise ComposeplatError(f"several services can be developed: {names}", "name one of them: platform up SERVICE")
     for number, service in enumerate(fit, start=1):
@@ -140,27 +140,27 @@ def _choose(planned: Planned, name: str) -> Service:
     return fit[int(picked) - 1]
 
 
-_ADD_ONE = "add one, such as '.:/app' under 'volumes'"
+_ADD_VOLUME = "add one, such as '.:/app' under 'volumes'"
 
 
 def _without_paths(planned: Planned, service: Service, choice: Choice) -> int:
     report = Report()
     path = ("services", service.name)
     message = f"services.{service.name} has no host volume, so there is nothing to develop it with"
-    report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, _ADD_ONE)
+    report.add("no-sync-path", planned.loaded.origins.key_at(*path), path, message, _ADD_VOLUME)
     show_report(report, as_json=choice.json_diagnostics)
     return int(Exit.FAILED)
 
 
 def _is_outside(planned: Planned, service: Service, choice: Choice) -> bool:
-    """Show which host paths would be synced that are outside the project; a deploy leaves out those of a build."""
+    """Show the synced host paths that are outside the project. A deploy does not check those of a built service."""
     report, loaded = Report(), planned.loaded
     check_synced_inside(loaded.project, service, loaded.origins, report, loaded.root)
     return show_report(report, as_json=choice.json_diagnostics)
 
 
 def _is_linked(planned: Planned, development: Development, service: Service, choice: Choice) -> bool:
-    """Show which host paths lie behind a link in the project: a container may have put it there earlier."""
+    """Show the host paths that contain a link of the project: a container may have created the link."""
     report, loaded = Report(), planned.loaded
     checker = Checker(loaded.project, loaded.origins, report)
     linked = {path.local: link for path in development.paths if (link := link_in(path))}
@@ -223,9 +223,9 @@ _IMPORTANT = ("conflict", "sync-stopped", "failed", "problem", "replaced")
 
 _MESSAGES = {
     "reconnected": "connected again, to {pod}",
-    "restarted": "connected again, to {pod}; its program starts anew",
+    "restarted": "connected again, to {pod}; its program was restarted",
     "disconnected": "lost the connection ({reason}); trying again, Ctrl-C ends it",
-    "forwarding": "{listen} leads to port {port}",
+    "forwarding": "{listen} is forwarded to port {port}",
     "port-taken": "{requested} is in use on this machine; {listen} is used instead",
     "first-sync": "synced: {to_container} to the container, {to_local} from it, {seconds:.1f} s",
     "conflict": "changed on both sides: {path}; the container's is kept as {kept_as}",
@@ -240,7 +240,7 @@ _MESSAGES = {
 
 
 def session_message(event: Event) -> str:
-    """An event of the link as a person is told it; nothing for those that are no news."""
+    """Return the message of an event of the link; empty for events that people need not see."""
     match event.get("event"):
         case "connected":
             kind = (
@@ -265,16 +265,16 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     service = _choose(planned, name)
     stack_for(planned).check_project("down")
     development = development_for(planned, service)
-    if not give_back(development, planned, volumes=volumes, say=progress.note):
+    if not end_development(development, planned, volumes=volumes, say=progress.note):
         progress.conclude(f"{service.name} is not under development")
     return Exit.DONE
 
 
 def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, ...]]:
-    """Without a service, what stands behind ``--`` is the command all the same: the parser drops the dashes."""
-    words = [service, *command]
-    if "--" in sys.argv and sys.argv[sys.argv.index("--") + 1 :] == words:
-        return "", tuple(words)
+    """Find the command after ``--`` also if no service is before it: the parser drops the dashes."""
+    args = [service, *command]
+    if "--" in sys.argv and sys.argv[sys.argv.index("--") + 1 :] == args:
+        return "", tuple(args)
     return service, tuple(command)
 
 
@@ -325,10 +325,10 @@ def up_command(
     ] = False,
 ) -> int:
     """Develop a service inside the cluster: sync its files, forward its ports, attach to its terminal."""
-    service, words = _split_at_dashes(service, command or [])
+    service, args = _split_at_dashes(service, command or [])
     options = UpArguments(
         service=service,
-        command=words,
+        command=args,
         deploy=deploy_first,
         forwards=tuple(forward or ()),
         reverse=tuple(reverse or ()),

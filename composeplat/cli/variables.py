@@ -37,7 +37,7 @@ _MASKED = "********"
         "variables.md",
     ),
 )
-def set_one(
+def set_command(
     variable: Annotated[
         str, typer.Argument(metavar="NAME[=VALUE]", help="The variable; its value is read from standard input.")
     ],
@@ -143,7 +143,7 @@ class _UsageError(ComposeplatError):
 
 
 class _Place:
-    """The namespace that is meant, and a connection to its cluster."""
+    """The namespace of the options, and a connection to its cluster."""
 
     def __init__(self, namespace: str, kubeconfig: str, context: str, *, local: bool) -> None:
         from composeplat.cluster.api import Api
@@ -183,7 +183,7 @@ def _check_name(name: str) -> None:
 
 
 def _read_value(name: str, *, hidden: bool) -> str:
-    """The value from standard input, without a newline at its end; typed on a terminal, where secrets are not shown."""
+    """Read the value from standard input, without the last newline; a terminal does not show a typed secret."""
     stream = sys.stdin
     if stream is None:
         raise ComposeplatError(f"the value of {name} is read from standard input, which is closed")

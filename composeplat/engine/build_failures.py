@@ -169,7 +169,9 @@ def _of_registry(image: str, why: str, verb: str) -> BuildFailure:
     ):
         reason = why.rpartition(": ")[2]
         message = f"registry {host} can't be reached: {reason}"
-        return BuildFailure(message=message, origin=origin, hint=f"see whether it runs and the name is right{other}")
+        return BuildFailure(
+            message=message, origin=origin, hint=f"check that it runs and that the name is right{other}"
+        )
     return BuildFailure(message=_short(why), origin=origin)
 
 
@@ -190,7 +192,7 @@ def _of_target(found: re.Match[str]) -> BuildFailure:
 def _of_builder(found: re.Match[str]) -> BuildFailure:
     return BuildFailure(
         message=f"{_BUILDER} does not answer: {_short(found[0])}",
-        hint="see whether it runs: docker buildx ls; or name another one with --builder",
+        hint="check that it runs: docker buildx ls; or name another one with --builder",
         has_subject=True,
     )
 

@@ -45,7 +45,7 @@ class Target:
         try:
             return cluster_identity(self.access)
         except ApiError as error:
-            hint = "see whether the cluster runs, and that --context is right"
+            hint = "check that the cluster runs, and that --context is right"
             raise MissingPiece(str(error), error.hint or ("platform cluster start" if self.layout else hint)) from error
 
     def reached_at(self, url: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from composeplat import progress
 from composeplat.cli.operations import Planned, failure_rows, show_failures, stack_for
-from composeplat.cli.preview import _as_itself, _end, _text, change_rows, part_of
+from composeplat.cli.preview import _end, _text, _with_own_name, change_rows, part_of
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
@@ -252,7 +252,7 @@ def test_a_service_that_a_preview_renamed() -> None:
     """A Service that was previewed under another name is told of under its own, and its name is no difference."""
     renamed = change(Operation.REPLACE, "Service", "service/web-replaced", *RENAMED)
 
-    assert replace(renamed, name="web", differences=RENAMED[1:]) == _as_itself(renamed)
+    assert replace(renamed, name="web", differences=RENAMED[1:]) == _with_own_name(renamed)
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE, Operation.DELETE])
@@ -260,7 +260,7 @@ def test_a_service_of_such_a_name(operation: Operation) -> None:
     """A Service that is not replaced may have such a name."""
     own = change(operation, "Service", "service/web-replaced")
 
-    assert own == _as_itself(own)
+    assert own == _with_own_name(own)
 
 
 # failures -------------------------------------------------------------------------------------------------------------

@@ -306,7 +306,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
 
     assert (outcome.status, outcome.stdout, seam.asked) == (0, "", [])
     assert outcome.stderr.splitlines()[-2:] == [
-        "localhost:8080 leads to port 80",
+        "localhost:8080 is forwarded to port 80",
         "web is still under development; 'platform down web' ends that",
     ]
     assert [(act, name) for act, name, _ in developing.done] == [("up", "web")]

@@ -17,13 +17,13 @@ from composeplat.diagnostics import ComposeplatError
         pytest.param({"event": "connected", "pod": "p", "reconnected": True}, "connected again, to p", id="again"),
         pytest.param(
             {"event": "connected", "pod": "p", "reconnected": True, "session": "new"},
-            "connected again, to p; its program starts anew",
+            "connected again, to p; its program was restarted",
             id="anew",
         ),
         pytest.param(
             {"event": "disconnected", "reason": "w"}, "lost the connection (w); trying again, Ctrl-C ends it", id="lost"
         ),
-        pytest.param({"event": "forwarding", "listen": "l", "port": 80}, "l leads to port 80", id="forwarding"),
+        pytest.param({"event": "forwarding", "listen": "l", "port": 80}, "l is forwarded to port 80", id="forwarding"),
         pytest.param(
             {"event": "port-taken", "requested": "l", "listen": "o"},
             "l is in use on this machine; o is used instead",

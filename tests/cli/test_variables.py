@@ -102,7 +102,7 @@ def test_variables_that_can_not_be_had(server: Server, project: Project, tmp_pat
     """A cluster that fails ends the command: what is deployed without them would be something else."""
     server.otherwise = refusal(500, "etcd is ill")
     ran = run("preview", project("services: {web: {image: nginx}}").path, server.port, tmp_path)
-    hint = "  hint: see whether the cluster runs, and that --context is right\n"
+    hint = "  hint: check that the cluster runs, and that --context is right\n"
     assert (ran.status, ran.stderr) == (4, f"error: etcd is ill\n{hint}")
 
 

@@ -183,7 +183,7 @@ def test_a_deploy_meanwhile(shop: Environment) -> None:
     assert "web is under development: its own pods come back with 'platform down web'" in ran.stderr
     assert spec(shop)["replicas"] == 0
     up.until("its development container follows")
-    up.until("its program starts anew")
+    up.until("its program was restarted")
     up.prompt()
     assert up.run("echo $COLOR") == "red\n"
     assert up.leave() == 0
@@ -201,7 +201,7 @@ def test_the_pod_is_killed(shop: Environment) -> None:
     with shop.api() as api:
         api.delete(f"{kind_path('v1', 'Pod', shop.namespace)}/{pod['metadata']['name']}")
     shop.write("meanwhile\n", "src/new")
-    up.until("its program starts anew")
+    up.until("its program was restarted")
     up.prompt()
     until(lambda: up.run("cat /app/new") == "meanwhile\n", seconds=10)
     assert up.leave() == 0
@@ -264,7 +264,7 @@ def test_ports(shop: Environment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mine:
         number = mine.getsockname()[1]
         up = Up(shop, "web", "--forward", "19229:9229", "--reverse", f"7000:{number}", *SH)
-        up.until("127.0.0.1:19229 leads to port 9229")
+        up.until("127.0.0.1:19229 is forwarded to port 9229")
         up.prompt()
         up.run("httpd -p 80 -h /app; httpd -p 127.0.0.1:9229 -h /app")
         assert until(lambda: get(18080)) == "print('one')\n"

@@ -91,7 +91,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
             BuildFailure(
                 message="can't be built on 'localhost:5001/none:1': registry localhost:5001 can't be reached:"
                 " connection refused",
-                hint="see whether it runs and the name is right",
+                hint="check that it runs and that the name is right",
             ),
             id="a base of a registry that does not run",
         ),
@@ -130,7 +130,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
                 message="was built, but can't be pushed as 'localhost:5001/shop/web:1': registry localhost:5001"
                 " can't be reached: connection refused",
                 origin=("image",),
-                hint="see whether it runs and the name is right;"
+                hint="check that it runs and that the name is right;"
                 " 'image' names another registry, or --registry where there is no 'image'",
             ),
             id="a registry that does not run",
@@ -143,7 +143,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
                 message="was built, but can't be pushed as 'shop-web': registry docker.io can't be reached:"
                 " no such host",
                 origin=("image",),
-                hint="see whether it runs and the name is right;"
+                hint="check that it runs and that the name is right;"
                 " 'image' names another registry, or --registry where there is no 'image'",
             ),
             id="a registry without an address",

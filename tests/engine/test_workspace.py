@@ -150,7 +150,7 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     with pytest.raises(MissingPiece, match=r"the API server at http://127\.0\.0\.1:9 can't be reached") as caught:
         make_workspace(tmp_path, 9)
 
-    assert caught.value.hint == "see whether the cluster runs, and that --context is right"
+    assert caught.value.hint == "check that the cluster runs, and that --context is right"
 
 
 # programs and variables -----------------------------------------------------------------------------------------------
