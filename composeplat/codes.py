@@ -225,6 +225,12 @@ CODES: dict[str, Code] = {
         "Move it into the project (the git work tree, else the Compose file's folder), or give --allow-outside.",
         many=True,
     ),
+    "host-data": Code(
+        _W,
+        "A host folder holds data: at the path of a program's data, or without a file. What is written there is lost.",
+        "Use a named volume, as the message shows.",
+        many=True,
+    ),
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(

@@ -159,7 +159,7 @@ def watch(event, args):
 
 
 def test_what_rendering_opens(project: Project) -> None:
-    """Rendering opens the files that the definition names, to read them, and nothing else: not what is built."""
+    """Rendering opens the files that the definition names, to read them; host folders are listed, builds are not."""
     folder = project(SHOP)
     script = f"""{WATCH}
 import composeplat.cli.app
@@ -187,7 +187,7 @@ finally:
     }
     assert [entry for entry in opened if entry[0] == "open" and not _is_inside(entry[1], folder)] == []
     assert {entry[0] for entry in opened} <= {"open", "os.scandir", "os.listdir"}
-    assert {Path(entry[1]).name for entry in opened if entry[0] == "os.scandir"} == {"conf", "sub"}
+    assert {Path(entry[1]).name for entry in opened if entry[0] == "os.scandir"} == {"conf", "source", "sub"}
 
 
 def _is_inside(path: str, folder: Folder) -> bool:

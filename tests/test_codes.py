@@ -238,6 +238,11 @@ CASES = {
         " [outside-project]",
         service("volumes: ['../a:/a']"),
     ),
+    "host-data": Case(
+        "compose.yaml:1:48: warning: services.web.volumes[0] mounts a folder that does not exist on this machine: what"
+        " is written there is lost with the pod [host-data]",
+        service("build: ., volumes: ['./uploads:/app/uploads']"),
+    ),
     "missing-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that does not exist: './a:/a'"
         " [missing-path]",

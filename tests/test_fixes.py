@@ -54,6 +54,21 @@ def service(keys: str) -> str:
             id="an empty folder",
         ),
         pytest.param(
+            "volumes: ['./empty:/var/lib/mysql']",
+            "warning: services.web.volumes[0] mounts a folder of this machine where MySQL or MariaDB keeps its data:"
+            " what is written there is lost with the pod",
+            "to keep it, use a named volume: 'empty:/var/lib/mysql', with 'empty:' under the top-level 'volumes'",
+            id="a folder with the data of a program",
+        ),
+        pytest.param(
+            "volumes: ['/var/lib/mysql:/var/lib/mysql']",
+            "error: services.web.volumes[0] mounts a system path of this machine: '/var/lib/mysql:/var/lib/mysql'",
+            "to keep the data of MySQL or MariaDB: 'mysql:/var/lib/mysql', with 'mysql:' under the top-level"
+            " 'volumes'; otherwise a cluster has no path of this machine: use a named volume, or a folder of the"
+            " project",
+            id="data at a system path",
+        ),
+        pytest.param(
             "volumes: ['/var/run/docker.sock:/var/run/docker.sock:ro']",
             "error: services.web.volumes[0] mounts a system path of this machine:"
             " '/var/run/docker.sock:/var/run/docker.sock:ro'",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from composeplat.compose.model import Mount, Service
+from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, mount_path
-from composeplat.diagnostics import PathKey
-from composeplat.names import suggest_volume
 from composeplat.plan.images import carries_content_in_image, host_mounts
 
 _LARGEST_SECRET = 1_000_000
@@ -34,14 +32,6 @@ def _report_host_content(checker: Checker, service: Service) -> None:
         checker.say("derived-image", ("services", service.name, "volumes"), message)
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):
-        if mount in mounts and mount.content is not None and mount.content.files == ():
-            _report_empty_folder(checker, mount, mount_path(service.name, index))
-
-
-def _report_empty_folder(checker: Checker, mount: Mount, path: PathKey) -> None:
-    if mount.read_only:
-        checker.say("not-deployed", path, "is an empty folder, and nothing is mounted")
-        return
-    example = suggest_volume(mount.source, mount.target, hidden=checker.origins.is_substituted(*path, "source"))
-    message = "mounts an empty folder of this machine: what is written there is lost with the pod"
-    checker.say("no-effect", path, message, f"to keep it, use a named volume: {example}")
+        if mount in mounts and mount.read_only and mount.content is not None and mount.content.files == ():
+            path = mount_path(service.name, index)
+            checker.say("not-deployed", path, "is an empty folder, and nothing is mounted")

@@ -40,8 +40,8 @@ from tests.conftest import Project
             "build: 'https://example.com/$$app.git'", {"build": "https://example.com/$$app.git"}, id="build-address"
         ),
         pytest.param(
-            "build: ., volumes: ['./src:/src', 'data:/data', /cache]",
-            {"build": ".", "volumes": ["./src:/src", "data:/data", "/cache"]},
+            "build: ., volumes: ['./src:/src:ro', 'data:/data', /cache]",
+            {"build": ".", "volumes": ["./src:/src:ro", "data:/data", "/cache"]},
             id="volumes",
         ),
     ],

@@ -79,7 +79,7 @@ def test_an_empty_host_folder(project: Project) -> None:
 
     reading = folder.read()
 
-    assert reading.messages == [f"compose.yaml:1:42: warning: services.web.volumes[0] {EMPTY} [no-effect]"]
+    assert reading.messages == [f"compose.yaml:1:42: warning: services.web.volumes[0] {EMPTY} [host-data]"]
     assert reading.notes == [
         "compose.yaml:1:59: note: services.web.volumes[1] is an empty folder, and nothing is mounted [not-deployed]"
     ]
@@ -96,7 +96,7 @@ def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
 
     reading = folder.read()
 
-    assert reading.messages == [f"compose.yaml:1:55: warning: services.web.volumes[1] {EMPTY} [no-effect]"]
+    assert reading.messages == [f"compose.yaml:1:55: warning: services.web.volumes[1] {EMPTY} [host-data]"]
     assert [mount["mountPath"] for mount in reading.container("Deployment", "web")["volumeMounts"]] == ["/a/x"]
 
 

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from composeplat.compose.data_paths import find_program
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
+from composeplat.compose.load.host_data import check_host_data, volume_for
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
 from composeplat.compose.origins import Checker, Origins, env_file_path, mount_path
 from composeplat.diagnostics import PathKey, quoted
-from composeplat.names import is_env_name, suggest_volume
+from composeplat.names import is_env_name
 from composeplat.system import files
 
 MAX_ENVIRONMENTS = 32 * 1024 * 1024
@@ -111,18 +113,24 @@ class Content(Checker):
 
     def mounts(self, service: Service) -> tuple[Mount, ...]:
         """Read the content of host volumes, unless the service is built: these are not deployed."""
-        if service.build is not None:
-            return service.mounts
         return tuple(
-            self._with_content(mount, mount_path(service.name, index)) if mount.kind == HOST else mount
+            self._host_volume(service, mount, mount_path(service.name, index)) if mount.kind == HOST else mount
             for index, mount in enumerate(service.mounts)
         )
 
-    def _with_content(self, mount: Mount, path: PathKey) -> Mount:
+    def _host_volume(self, service: Service, mount: Mount, path: PathKey) -> Mount:
+        found = mount if service.build is not None else self._with_content(service, mount, path)
+        if self.reading.publishes and (service.build is not None or found.content is not None):
+            check_host_data(self, service, found, path, self.reading.root)
+        return found
+
+    def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         """Read a host volume; if nothing is published, unreadable content is no error, as a container may write it."""
         source = Path(mount.source)
         if files.is_system_path(source):
-            hint = _NO_SOCKET if source.name in _ENGINE_SOCKETS else _NO_SYSTEM_PATH
+            hint = (
+                _NO_SOCKET if source.name in _ENGINE_SOCKETS else self._keeping(service, mount, path, _NO_SYSTEM_PATH)
+            )
             self.say("forbidden-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
             return mount
         try:
@@ -134,17 +142,24 @@ class Content(Checker):
             instead = (
                 self._alternatives(mount, path) if error.missing else "use a named volume, or files of the project"
             )
-            hint = error.hint or instead
+            hint = self._keeping(service, mount, path, error.hint or instead)
             self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
             return mount
         return replace(mount, content=content)
+
+    def _keeping(self, service: Service, mount: Mount, path: PathKey, fix: str) -> str:
+        """Put the named volume first, if the path is one of a program's data."""
+        program = "" if mount.read_only else find_program(mount.target, service.image)
+        if not program or fix.startswith("to keep data: "):
+            return fix
+        return f"to keep the data of {program}: {volume_for(self, mount, path)}; otherwise {fix}"
 
     def _alternatives(self, mount: Mount, path: PathKey) -> str:
         """Return the fixes for a missing host path, which may be meant as data or as files."""
         hidden = self.origins.is_substituted(*path, "source")
         if Path(mount.target).suffix and not hidden:
             return "create the file: it is copied, read-only"
-        example = suggest_volume(mount.source, mount.target, hidden=hidden)
+        example = volume_for(self, mount, path)
         return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"
 
     def _shown(self, path: PathKey) -> str:

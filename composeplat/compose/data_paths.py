@@ -1,0 +1,84 @@
+"""The paths at which well-known programs keep their data.
+
+Owns one row for each program: the paths, and the images if a path has another meaning elsewhere.
+Must not know files or the model: a path and the name of an image come in, the name of a program goes out.
+It is apart because a host folder at such a path holds data, whatever is in it on this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    program: str
+    paths: str
+    """Patterns of paths in the container."""
+    images: str = ""
+    """Parts of the names of images; empty for all images."""
+
+
+_ROWS = (
+    _Row("PostgreSQL", "/var/lib/postgresql /var/lib/postgresql/* /var/lib/pgsql/data"),
+    _Row("MySQL or MariaDB", "/var/lib/mysql /var/lib/mysql/*"),
+    _Row("Microsoft SQL Server", "/var/opt/mssql /var/opt/mssql/data"),
+    _Row("Oracle Database", "/opt/oracle/oradata"),
+    _Row("MongoDB", "/data/db /data/configdb"),
+    _Row("Redis", "/data", "redis valkey keydb dragonfly"),
+    _Row("RabbitMQ", "/var/lib/rabbitmq /var/lib/rabbitmq/*"),
+    _Row("Cassandra", "/var/lib/cassandra /var/lib/scylla"),
+    _Row("CouchDB", "/opt/couchdb/data"),
+    _Row("ClickHouse", "/var/lib/clickhouse"),
+    _Row("InfluxDB", "/var/lib/influxdb /var/lib/influxdb2"),
+    _Row("Neo4j", "/data", "neo4j"),
+    _Row("CockroachDB", "/cockroach/cockroach-data"),
+    _Row("Elasticsearch", "/usr/share/elasticsearch/data"),
+    _Row("OpenSearch", "/usr/share/opensearch/data"),
+    _Row("Solr", "/var/solr /var/solr/*"),
+    _Row("Meilisearch", "/meili_data"),
+    _Row("Qdrant", "/qdrant/storage"),
+    _Row("Weaviate", "/var/lib/weaviate"),
+    _Row("Kafka", "/var/lib/kafka /var/lib/kafka/data"),
+    _Row("ZooKeeper", "/var/lib/zookeeper /var/lib/zookeeper/*"),
+    _Row("NATS", "/data", "nats"),
+    _Row("Mosquitto", "/mosquitto/data"),
+    _Row("etcd", "/etcd-data /var/lib/etcd"),
+    _Row("Consul", "/consul/data"),
+    _Row("Vault", "/vault/data /vault/file"),
+    _Row("MinIO", "/data /export", "minio"),
+    _Row("the registry", "/var/lib/registry"),
+    _Row("the Bitnami image", "/bitnami /bitnami/*"),
+    _Row("Grafana", "/var/lib/grafana"),
+    _Row("Prometheus", "/prometheus"),
+    _Row("Loki", "/loki"),
+    _Row("Gitea", "/data /var/lib/gitea", "gitea forgejo"),
+    _Row("GitLab", "/var/opt/gitlab"),
+    _Row("Jenkins", "/var/jenkins_home"),
+    _Row("Nexus", "/nexus-data"),
+    _Row("SonarQube", "/opt/sonarqube/data"),
+    _Row("Nextcloud", "/var/www/html /var/www/html/data", "nextcloud"),
+    _Row("WordPress", "/var/www/html /var/www/html/wp-content /var/www/html/wp-content/uploads", "wordpress"),
+    _Row("Drupal", "/var/www/html/sites /opt/drupal/web/sites", "drupal"),
+    _Row("Ghost", "/var/lib/ghost/content"),
+    _Row("Mattermost", "/mattermost/data"),
+    _Row("n8n", "/home/node/.n8n"),
+    _Row("Vaultwarden", "/data", "vaultwarden"),
+    _Row("Uptime Kuma", "/app/data", "uptime-kuma"),
+    _Row("Portainer", "/data", "portainer"),
+    _Row("Caddy", "/data", "caddy"),
+    _Row("Home Assistant", "/config", "home-assistant homeassistant"),
+)
+
+
+def find_program(path: str, image: str) -> str:
+    """Return the program that keeps its data at a path of an image; empty if none is known."""
+    for row in _ROWS:
+        if any(fnmatchcase(path, pattern) for pattern in row.paths.split()) and _has_name(image, row.images):
+            return row.program
+    return ""
+
+
+def _has_name(image: str, parts: str) -> bool:
+    return not parts or any(part in image.lower() for part in parts.split())

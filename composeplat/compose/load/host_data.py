@@ -1,0 +1,59 @@
+"""Host volumes that hold data: what a container writes there is lost with its pod.
+
+Owns how such a folder is recognized, and the warning.
+Must not read a file's content: :mod:`~composeplat.compose.load.host_content` does.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from composeplat.compose.data_paths import find_program
+from composeplat.compose.model import Mount, Service
+from composeplat.compose.origins import Checker
+from composeplat.diagnostics import PathKey
+from composeplat.names import suggest_volume
+from composeplat.system import files
+from composeplat.system.project_root import ProjectRoot
+
+
+def check_host_data(checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot) -> None:
+    """Warn if a host volume holds data: at a known path of a program, or in a folder without a file."""
+    if mount.read_only:
+        return
+    program = find_program(mount.target, service.image)
+    folder = f"a folder of this machine where {program} keeps its data" if program else _describe_folder(mount, root)
+    if folder and not _is_file(mount):
+        hint = f"to keep it, use a named volume: {volume_for(checker, mount, path)}"
+        checker.say("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
+
+
+def volume_for(checker: Checker, mount: Mount, path: PathKey) -> str:
+    """Write the named volume to use in place of a host volume."""
+    return suggest_volume(mount.source, mount.target, hidden=checker.origins.is_substituted(*path, "source"))
+
+
+def _is_file(mount: Mount) -> bool:
+    return mount.content is not None and not mount.content.is_folder
+
+
+def _describe_folder(mount: Mount, root: ProjectRoot) -> str:
+    """Describe a folder without a file; empty for every other path."""
+    empty = "an empty folder of this machine"
+    if mount.content is not None:
+        return empty if mount.content.files == () else ""
+    source = Path(mount.source)
+    if not root.allows(source) or Path(mount.target).suffix:
+        return ""
+    if not files.exists(source):
+        return "a folder that does not exist on this machine"
+    return empty if _is_empty(source) else ""
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return False

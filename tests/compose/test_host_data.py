@@ -1,0 +1,93 @@
+"""Host volumes that hold data."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compose.data_paths import find_program
+from tests.conftest import Project
+
+LOST = "what is written there is lost with the pod [host-data]"
+
+
+@pytest.mark.parametrize(
+    ("path", "image", "program"),
+    [
+        ("/var/lib/postgresql/data", "postgres:17", "PostgreSQL"),
+        ("/var/lib/postgresql/18/docker", "postgres:18", "PostgreSQL"),
+        ("/var/lib/mysql", "mariadb", "MySQL or MariaDB"),
+        ("/data", "redis:7-alpine", "Redis"),
+        ("/data", "quay.io/minio/minio", "MinIO"),
+        ("/data", "busybox", ""),
+        ("/bitnami/postgresql", "bitnami/postgresql", "the Bitnami image"),
+        ("/var/www/html", "nextcloud:fpm", "Nextcloud"),
+        ("/var/www/html", "php:apache", ""),
+        ("/etc/postgresql", "postgres", ""),
+    ],
+)
+def test_programs(path: str, image: str, program: str) -> None:
+    """A path is one of a program's data, for some of them only in its own image."""
+    assert find_program(path, image) == program
+
+
+@pytest.mark.parametrize("keys", ["image: postgres", "build: ."])
+def test_data_of_a_program(project: Project, keys: str) -> None:
+    """A folder at the path of a program's data is warned of, whatever is in it, in a built service too."""
+    text = f"services: {{db: {{{keys}, volumes: ['./pg:/var/lib/postgresql/data']}}}}"
+    reading = project({"compose.yaml": text, "pg/PG_VERSION": "17", "Dockerfile": ""}).read()
+
+    (message,) = reading.messages
+    assert message.endswith(f"mounts a folder of this machine where PostgreSQL keeps its data: {LOST}")
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        pytest.param("./pg:/var/lib/mysql:ro", id="read-only"),
+        pytest.param("./pg/PG_VERSION:/var/lib/mysql/my.cnf", id="a-file"),
+        pytest.param("./pg:/etc/mysql", id="files-to-ship"),
+    ],
+)
+def test_no_data(project: Project, volume: str) -> None:
+    """What is read-only, a file, or a folder of files at another path is no data."""
+    text = f"services: {{db: {{image: mysql, volumes: ['{volume}']}}}}"
+
+    assert project({"compose.yaml": text, "pg/PG_VERSION": "17"}).read().messages == []
+
+
+def test_built_service(project: Project) -> None:
+    """Of the host volumes of a built service, folders without a file are warned of, and files and sources are not."""
+    text = "services: {web: {build: ., volumes: ['.:/app', './gone:/a', './empty:/b', './x.conf:/c/x.conf']}}"
+    folder = project({"compose.yaml": text, "Dockerfile": ""})
+    (folder.path / "empty").mkdir()
+
+    assert [message.partition("warning: ")[2] for message in folder.read().messages] == [
+        f"services.web.volumes[1] mounts a folder that does not exist on this machine: {LOST}",
+        f"services.web.volumes[2] mounts an empty folder of this machine: {LOST}",
+    ]
+
+
+def test_outside_the_project(project: Project) -> None:
+    """Whether a folder outside the project exists is not looked up."""
+    text = "services: {web: {build: ., volumes: ['../gone:/app/data']}}"
+
+    assert project({"compose.yaml": text, "Dockerfile": ""}).read().messages == []
+
+
+def test_refused_data(project: Project) -> None:
+    """A data folder outside the project is refused, and the fix begins with the named volume."""
+    (error,) = (
+        project("services: {db: {image: mysql, volumes: ['/srv/db:/var/lib/mysql']}}").read().loaded.report.sorted()
+    )
+
+    assert error.code == "outside-project"
+    assert error.hint.startswith(
+        "to keep the data of MySQL or MariaDB: 'db:/var/lib/mysql', with 'db:' under the top-level 'volumes'; otherwise"
+    )
+
+
+def test_nothing_is_published(project: Project) -> None:
+    """A command that publishes nothing does not warn."""
+    text = "services: {web: {build: ., volumes: ['./gone:/app/data']}}"
+
+    assert project({"compose.yaml": text, "Dockerfile": ""}).read(publishes=False).messages == []
