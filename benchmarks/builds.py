@@ -28,7 +28,7 @@ AT_MOST = 1.5
 """Times what buildx takes."""
 
 
-def lay_out(folder: Path) -> None:
+def copy_host_content(folder: Path) -> None:
     """A Compose file and the same builds for bake, each of a folder with some files."""
     targets = {}
     lines = ["services:"]
@@ -88,7 +88,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lay_out(folder)
+        copy_host_content(folder)
         taken = on_a_cluster(folder, use)
     medians = {name: statistics.median(times) for name, times in taken.items()}
     print(f"| {SERVICES} services, nothing to do | median (min-max) | / buildx bake |\n|---|---|---|")

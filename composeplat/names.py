@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 
-LONGEST_LABEL = 63
+MAX_LABEL_LENGTH = 63
 #: A StatefulSet's pods carry ``<name>-<hash of ten>`` as a label's value.
-LONGEST_STATEFUL = 52
+MAX_STATEFUL_SET_NAME_LENGTH = 52
 
-OURS = "dev.platform.com"
-UPDATE_LABEL = f"{OURS}/update"
+LABEL_PREFIX = "dev.platform.com"
+UPDATE_LABEL = f"{LABEL_PREFIX}/update"
 #: Only these find our objects and pods: other tools give `app.kubernetes.io/name` and `instance` values of their own.
-ENVIRONMENT_LABEL = f"{OURS}/environment"
-SERVICE_LABEL = f"{OURS}/service"
+ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
+SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 MANAGED_BY = "composeplat"
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
@@ -46,7 +46,7 @@ def make_label(name: str) -> str:
     return shorten(_FOREIGN.sub("-", name.lower()).strip("-"))
 
 
-def shorten(label: str, limit: int = LONGEST_LABEL) -> str:
+def shorten(label: str, limit: int = MAX_LABEL_LENGTH) -> str:
     """Cut a label to a length; the hash of the whole keeps two long names apart."""
     if len(label) <= limit:
         return label
@@ -59,7 +59,7 @@ def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:8]
 
 
-def slug(path: str, limit: int = LONGEST_LABEL) -> str:
+def slug(path: str, limit: int = MAX_LABEL_LENGTH) -> str:
     """Make a path a DNS label; the hash is added where it can't be read back, so that two paths stay apart."""
     plain = _FOREIGN.sub("-", path.lower()).strip("-")
     if plain == path.strip("/").replace("/", "-") and "-" not in path and len(plain) <= limit:
@@ -87,7 +87,7 @@ def is_service_name(name: str) -> bool:
 
 def is_dns_name(name: str) -> bool:
     longest = max((len(label) for label in name.split(".")), default=0)
-    return _DNS_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME and longest <= LONGEST_LABEL
+    return _DNS_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME and longest <= MAX_LABEL_LENGTH
 
 
 def is_label_value(text: str) -> bool:
@@ -113,14 +113,14 @@ def is_env_name(name: str) -> bool:
     return _ENV_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME
 
 
-def host_of(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
+def endpoint_host(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
     """Give ``<endpoint>-<namespace>.<domain>`` and whether its first label had to be shortened."""
     label = f"{endpoint}-{namespace}"
     short = shorten(label)
     return f"{short}.{domain}", short != label
 
 
-def config_key(path: str) -> str:
+def make_file_key(path: str) -> str:
     """Make a file's path a Secret key that still reads like it."""
     key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
     if key == path and len(key) <= _LONGEST_READABLE_KEY and key != "." and not key.startswith(".."):

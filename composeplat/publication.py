@@ -110,7 +110,7 @@ def publications(
 ) -> tuple[Publication, ...]:
     """List what a deploy of some services, or of all, sends; images only where they are built."""
     part = plan.limited_to(services)
-    found = [*_to_cluster(loaded, part, context), *(to_registries(loaded, part.images) if builds else ())]
+    found = [*_to_cluster(loaded, part, context), *(registry_publications(loaded, part.images) if builds else ())]
     return tuple(found)
 
 
@@ -142,7 +142,7 @@ def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
             yield _name(loaded, env_file_source_path(service.name, index), file.path)
 
 
-def to_registries(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
+def registry_publications(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
     """What builds push, by registry: under their own names, further tags, and as caches."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for image in images:

@@ -6,14 +6,14 @@ import pytest
 
 from composeplat.names import (
     clean,
-    config_key,
-    host_of,
+    endpoint_host,
     is_dns_label,
     is_dns_name,
     is_env_name,
     is_key,
     is_label_value,
     is_service_name,
+    make_file_key,
     make_label,
     shorten,
     slug,
@@ -175,12 +175,12 @@ def test_env_name(name: str, expected: bool) -> None:  # noqa: FBT001 -- the exp
 
 def test_host() -> None:
     """A host is the endpoint and the namespace, under the domain."""
-    assert host_of("web", "team", "example.com") == ("web-team.example.com", False)
+    assert endpoint_host("web", "team", "example.com") == ("web-team.example.com", False)
 
 
 def test_long_host() -> None:
     """A host's first label is shortened to what DNS takes, and that is told."""
-    host, shortened = host_of(LONG, "team", "example.com")
+    host, shortened = endpoint_host(LONG, "team", "example.com")
 
     assert shortened
     assert len(host.partition(".")[0]) == 63
@@ -196,4 +196,4 @@ def test_long_host() -> None:
 )
 def test_config_key(path: str, expected: str) -> None:
     """A Secret's key reads like the path, with a hash where characters were lost."""
-    assert expected == config_key(path)
+    assert expected == make_file_key(path)

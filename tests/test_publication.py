@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from composeplat.diagnostics import quoted
-from composeplat.publication import publications, synced, to_registries
+from composeplat.publication import publications, registry_publications, synced
 from tests.conftest import Project
 
 TEXT = """\
@@ -101,7 +101,7 @@ def test_many_names(project: Project) -> None:
     reading = project({**FILES, "compose.yaml": f"services:\n{services}"}).read(registry="r.example.com")
     assert reading.plan is not None
 
-    (sent,) = to_registries(reading.loaded, reading.plan.images)
+    (sent,) = registry_publications(reading.loaded, reading.plan.images)
 
     assert sent.text.endswith("; demo-s4, of './api'; and 2 more")
     assert len(sent.images) == 7

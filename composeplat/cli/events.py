@@ -67,7 +67,7 @@ def _other_objects(view: EnvironmentView) -> dict[str, str]:
 def events_document(environment: str, namespace: str, found: Iterable[EnvironmentEvent]) -> dict[str, object]:
     rows = [
         {
-            "time": event.moment,
+            "time": event.time,
             "count": event.count,
             "type": "Warning" if event.warning else "Normal",
             "service": event.service,
@@ -83,7 +83,7 @@ def events_document(environment: str, namespace: str, found: Iterable[Environmen
 def events_table(found: Sequence[EnvironmentEvent], now: datetime, *, width: int | None, color: bool) -> str:
     head = ("AGE", "SERVICE", "OBJECT", "REASON", "MESSAGE")
     cells = [
-        (age(event.moment, now), event.service or "-", event.object, event.reason, _message(event)) for event in found
+        (age(event.time, now), event.service or "-", event.object, event.reason, _message(event)) for event in found
     ]
     lines = fit_table([head, *cells], width, _SPARE if width and width < _NARROW else ()).splitlines()
     if color:

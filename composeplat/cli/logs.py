@@ -24,7 +24,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_moment, read_logs
+from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, service_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import Watcher, environment_selector
@@ -51,9 +51,9 @@ class LogOptions:
 
 def parse_since(text: str) -> LogQuery:
     """Parse a duration, or a time in the form of RFC 3339."""
-    moment = parse_moment(text)
-    if moment is not None:
-        return LogQuery(since=f"{datetime.fromtimestamp(moment[0], UTC):%Y-%m-%dT%H:%M:%S}.{moment[1]}Z")
+    time = parse_time(text)
+    if time is not None:
+        return LogQuery(since=f"{datetime.fromtimestamp(time[0], UTC):%Y-%m-%dT%H:%M:%S}.{time[1]}Z")
     try:
         return LogQuery(since_seconds=max(1, whole_seconds(parse_duration(text), lowest=0)) if text else None)
     except BadValue as error:
@@ -136,7 +136,7 @@ class Printer:
     def show(self, line: LogLine) -> str:
         text = clean_line(line.text)
         if self.timestamps:
-            text = f"{line.moment} {text}"
+            text = f"{line.time} {text}"
         return f"{self._prefix(line)}{text}\n"
 
     def _prefix(self, line: LogLine) -> str:

@@ -193,7 +193,7 @@ def stack_for(planned: Planned) -> Stack:
         variables=planned.environment,
         claim=_claim(planned),
         origins=planned.loaded.origins,
-        listener=progress.emit,
+        on_progress=progress.emit,
         note=progress.note,
         warn=lambda failure: _warn(failure, planned),
     )

@@ -17,7 +17,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, report_deploy, show_document, show_refusal, stack_for
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
 from composeplat.diagnostics import Exit, printable
-from composeplat.engine.events import Change, Operation, describe_differences, show
+from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
 from composeplat.engine.preflight import REPLACED
@@ -140,9 +140,9 @@ def _differences(change: Change) -> list[str]:
     for difference in change.differences:
         lines.append(f"      {printable(difference.path)}")
         if difference.old is not None:
-            lines.append(f"        - {printable(show(difference.old))}")
+            lines.append(f"        - {printable(format_value(difference.old))}")
         if difference.new is not None:
-            lines.append(f"        + {printable(show(difference.new))}")
+            lines.append(f"        + {printable(format_value(difference.new))}")
     return lines
 
 

@@ -24,7 +24,7 @@ from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.dev.link import Event, Session
 from composeplat.dev.session import Development, UpOptions
-from composeplat.dev.sync_paths import link_in, sync_paths
+from composeplat.dev.sync_paths import find_link, sync_paths
 from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, quoted
 from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
@@ -90,7 +90,7 @@ def run(choice: Choice, options: UpArguments) -> int:
             status = development.up(chosen, SessionReporter().emit)
     finally:
         if options.down_on_exit:
-            end_development(development, planned, volumes=False, say=progress.note)
+            end_development(development, planned, volumes=False, note=progress.note)
     if not options.down_on_exit:
         progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
     return status
@@ -104,15 +104,15 @@ def development_for(planned: Planned, service: Service) -> Development:
         paths=sync_paths(service, project),
         target=planned.target,
         environment=planned.environment,
-        say=progress.note,
+        note=progress.note,
     )
 
 
-def end_development(development: Development, planned: Planned, *, volumes: bool, say: Callable[[str], None]) -> bool:
+def end_development(development: Development, planned: Planned, *, volumes: bool, note: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
         refresh_replicas(stack_for(planned), development.service.cluster_name)
-        say(f"{development.service.name} runs as it was deployed again")
+        note(f"{development.service.name} runs as it was deployed again")
     return there
 
 
@@ -163,14 +163,14 @@ def _is_linked(planned: Planned, development: Development, service: Service, cho
     """Show the host paths that contain a link of the project: a container may have created the link."""
     report, loaded = Report(), planned.loaded
     checker = Checker(loaded.project, loaded.origins, report)
-    linked = {path.local: link for path in development.paths if (link := link_in(path))}
+    linked = {path.local: link for path in development.paths if (link := find_link(path))}
     for index, mount in enumerate(service.mounts):
         if mount.kind == HOST and mount.source in linked:
             place = mount_path(service.name, index)
             shown = loaded.origins.shown(*place, "source")
             link = quoted(os.path.relpath(linked[mount.source], loaded.folder))
             message = f"mounts a host path that is a link, or lies behind one, which 'up' does not follow: {shown}"
-            checker.say("forbidden-path", place, message, f"mount what the link {link} leads to by its own path")
+            checker.add("forbidden-path", place, message, f"mount what the link {link} leads to by its own path")
     return show_report(report, as_json=choice.json_diagnostics)
 
 
@@ -265,7 +265,7 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     service = _choose(planned, name)
     stack_for(planned).check_project("down")
     development = development_for(planned, service)
-    if not end_development(development, planned, volumes=volumes, say=progress.note):
+    if not end_development(development, planned, volumes=volumes, note=progress.note):
         progress.conclude(f"{service.name} is not under development")
     return Exit.DONE
 

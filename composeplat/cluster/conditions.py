@@ -51,7 +51,7 @@ class ServiceStatus:
     state: WorkloadState
     message: str
     ready: int = 0
-    wanted: int = 0
+    desired: int = 0
     cause: Cause | None = None
     pods: tuple[str, ...] = ()
     retry: Cause | None = None
@@ -89,7 +89,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     pods = [pod for pod in snapshot.pods if owner_uid(pod) == uid]
     names = pod_names(pods)
     if "Complete" in conditions:
-        return ServiceStatus(state=WorkloadState.COMPLETED, message="completed", ready=1, wanted=1, pods=names)
+        return ServiceStatus(state=WorkloadState.COMPLETED, message="completed", ready=1, desired=1, pods=names)
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(job_failure_cause(job, failed, pods), 0, 1, names)
@@ -102,40 +102,40 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     retry = job_retry_cause(job, pods)
     if any(is_running(pod) for pod in pods):
         message = f"is running; {retry.message}" if retry else "is running"
-        return ServiceStatus(state=WorkloadState.STARTED, message=message, wanted=1, pods=names, retry=retry)
+        return ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=names, retry=retry)
     message = _waiting_reason(alive, snapshot) or (retry.message if retry else "")
-    return ServiceStatus(state=WorkloadState.WAITING, message=message, wanted=1, pods=names, retry=retry)
+    return ServiceStatus(state=WorkloadState.WAITING, message=message, desired=1, pods=names, retry=retry)
 
 
 def _long_running(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
-    wanted = workload["spec"].get("replicas", 1)
+    desired = workload["spec"].get("replicas", 1)
     status = workload.get("status", {})
     ready = sum(is_ready(pod) for pod in pods)
     names = pod_names(pods)
     updated = status.get("updatedReplicas", 0) + held
     others = status.get("replicas", 0) - updated
-    if wanted == 0:
+    if desired == 0:
         return ServiceStatus(state=WorkloadState.READY, message="is scaled to 0", pods=names)
-    if ready >= wanted and updated >= wanted and (others <= 0 or kind == "StatefulSet"):
+    if ready >= desired and updated >= desired and (others <= 0 or kind == "StatefulSet"):
         return ServiceStatus(
-            state=WorkloadState.READY, message=f"{ready}/{wanted} ready", ready=ready, wanted=wanted, pods=names
+            state=WorkloadState.READY, message=f"{ready}/{desired} ready", ready=ready, desired=desired, pods=names
         )
     cause = next((c for c in (pod_failure_cause(p, snapshot) for p in pods) if c), None)
-    cause = cause or (pod_creation_failure_cause(workload, snapshot) if len(pods) < wanted else None)
+    cause = cause or (pod_creation_failure_cause(workload, snapshot) if len(pods) < desired else None)
     if cause:
-        return _failed(cause, ready, wanted, names)
-    message = f"{ready}/{wanted} ready"
-    if others > 0 and ready >= wanted:
+        return _failed(cause, ready, desired, names)
+    message = f"{ready}/{desired} ready"
+    if others > 0 and ready >= desired:
         message = f"{message}, {others} old pods still ending"
     elif waiting := _waiting_reason(pods, snapshot):
         message = f"{message}, {waiting}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
-    return ServiceStatus(state=state, message=message, ready=ready, wanted=wanted, pods=names)
+    return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names)
 
 
-def _failed(cause: Cause, ready: int, wanted: int, pods: tuple[str, ...]) -> ServiceStatus:
+def _failed(cause: Cause, ready: int, desired: int, pods: tuple[str, ...]) -> ServiceStatus:
     return ServiceStatus(
-        state=WorkloadState.FAILED, message=cause.message, ready=ready, wanted=wanted, cause=cause, pods=pods
+        state=WorkloadState.FAILED, message=cause.message, ready=ready, desired=desired, cause=cause, pods=pods
     )
 
 
@@ -146,7 +146,7 @@ def _with_outdated(found: ServiceStatus, present: list[Object], held: list[Objec
     cause = found.cause
     if cause is not None and cause.pod in names:
         cause = replace(cause, hint=f"it runs the old revision: kubectl delete pod {cause.pod}")
-    rest = len(present) + len(held) >= found.wanted and all(is_ready(pod) for pod in present)
+    rest = len(present) + len(held) >= found.desired and all(is_ready(pod) for pod in present)
     return replace(found, message=message, cause=cause, outdated=names, waits_for_outdated=rest)
 
 

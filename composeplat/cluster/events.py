@@ -24,7 +24,7 @@ _OWNED: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentEvent:
-    moment: str
+    time: str
     """When it happened last."""
     count: int
     warning: bool
@@ -45,7 +45,7 @@ def read_events(
         for event in events
         if (owner := _owner(_about(event), patterns, others)) is not None
     ]
-    return sorted(found, key=lambda event: event.moment)
+    return sorted(found, key=lambda event: event.time)
 
 
 def _pattern(service: ServiceQuery) -> re.Pattern[str]:
@@ -74,7 +74,7 @@ def _about(event: Object) -> str:
 def _environment_event(event: Object, service: str) -> EnvironmentEvent:
     series = event.get("series") or {}
     return EnvironmentEvent(
-        moment=event_time(event),
+        time=event_time(event),
         count=int(series.get("count") or event.get("count") or 1),
         warning=event.get("type") == "Warning",
         service=service,

@@ -30,16 +30,16 @@ _NANOSECONDS = 9
 #: For a slow reader.
 _MAX_BUFFERED_LINES = 10000
 
-Moment = tuple[int, str]
+LogTime = tuple[int, str]
 """Seconds since 1970, and nine digits of the fraction."""
-_NEVER: Moment = (0, "")
+_NEVER: LogTime = (0, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
     service: str
     pod: str
-    moment: str
+    time: str
     """When it was written, by the kubelet."""
     text: str
 
@@ -49,7 +49,7 @@ class LogQuery:
     """Which of the existing lines of each container are requested."""
 
     since: str = ""
-    """A moment, in UTC, such as ``2025-06-01T12:00:00Z``."""
+    """A time, in UTC, such as ``2025-06-01T12:00:00Z``."""
     since_seconds: int | None = None
     tail: int | None = None
 
@@ -65,7 +65,7 @@ class LogQuery:
         return query
 
 
-def parse_moment(text: str) -> Moment | None:
+def parse_time(text: str) -> LogTime | None:
     """Parse a timestamp whose fraction may be finer than Python's; None if it is invalid."""
     head, _, rest = text.partition(".")
     digits = rest.rstrip("Z").partition("+")[0].partition("-")[0] if rest else ""
@@ -82,8 +82,8 @@ def parse_moment(text: str) -> Moment | None:
 class Cursor:
     """How far a container's log has been read: lines that come again are dropped, each as often as it was read."""
 
-    latest: Moment | None = None
-    _floor: Moment | None = None
+    latest: LogTime | None = None
+    _floor: LogTime | None = None
     """Older lines were not requested."""
     _seen: dict[int, Counter[str]] = field(default_factory=dict)
     """The lines of the last seconds, by second."""
@@ -100,14 +100,14 @@ class Cursor:
         """Start a read from :attr:`since`: its first lines may be known."""
         self._again = {second: counter.copy() for second, counter in self._seen.items()}
 
-    def leave_out_before(self, moment: Moment) -> None:
-        """Drop lines before a moment, which were not requested, in later reads."""
-        self._floor = moment
+    def leave_out_before(self, time: LogTime) -> None:
+        """Drop lines before a time, which were not requested, in later reads."""
+        self._floor = time
 
     def take(self, line: str) -> tuple[str, str] | None:
         """Return the timestamp and the text of a line; None if it was read before, or is not the container's."""
-        moment, _, text = line.partition(" ")
-        parsed = parse_moment(moment)
+        time, _, text = line.partition(" ")
+        parsed = parse_time(time)
         if parsed is None:
             # The kubelet's own message, for a log that it does not have.
             return None
@@ -119,15 +119,15 @@ class Cursor:
             if self._floor is not None and parsed < self._floor:
                 return None
         self._note(parsed, line)
-        return moment, text
+        return time, text
 
-    def _note(self, moment: Moment, line: str) -> None:
-        if self.latest is None or moment > self.latest:
-            if self.latest is None or moment[0] != self.latest[0]:
-                self._seen = {s: lines for s, lines in self._seen.items() if s >= moment[0] - _MAX_DISORDER_S}
-            self.latest = moment
-        if moment[0] >= self.latest[0] - _MAX_DISORDER_S:
-            self._seen.setdefault(moment[0], Counter())[line] += 1
+    def _note(self, time: LogTime, line: str) -> None:
+        if self.latest is None or time > self.latest:
+            if self.latest is None or time[0] != self.latest[0]:
+                self._seen = {s: lines for s, lines in self._seen.items() if s >= time[0] - _MAX_DISORDER_S}
+            self.latest = time
+        if time[0] >= self.latest[0] - _MAX_DISORDER_S:
+            self._seen.setdefault(time[0], Counter())[line] += 1
 
 
 def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery) -> list[LogLine]:
@@ -137,8 +137,8 @@ def read_logs(api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery)
 
 def _all_lines(
     api: Api, namespace: str, pods: Iterable[Object], asked: LogQuery, cursors: dict[Key, Cursor]
-) -> list[tuple[Moment, LogLine]]:
-    found: list[tuple[Moment, LogLine]] = []
+) -> list[tuple[LogTime, LogLine]]:
+    found: list[tuple[LogTime, LogLine]] = []
     for pod in pods:
         for status in _started(pod):
             container = str(status["name"])
@@ -149,7 +149,7 @@ def _all_lines(
                 if not _is_gone(error):
                     raise
                 continue
-            found += [(parse_moment(moment) or _NEVER, _line(pod, moment, text)) for moment, text in taken]
+            found += [(parse_time(time) or _NEVER, _line(pod, time, text)) for time, text in taken]
     return found
 
 
@@ -164,11 +164,11 @@ def _read(api: Api, namespace: str, pod: str, container: str, asked: LogQuery, c
         taken = [entry for entry in map(cursor.take, lines) if entry]
     if asked.since:
         # The API selects by whole seconds.
-        earliest = parse_moment(asked.since) or _NEVER
-        taken = [entry for entry in taken if (parse_moment(entry[0]) or _NEVER) >= earliest]
+        earliest = parse_time(asked.since) or _NEVER
+        taken = [entry for entry in taken if (parse_time(entry[0]) or _NEVER) >= earliest]
     if cursor.latest is None and last:
         cursor.take(last.removesuffix("\n"))
-    first = parse_moment(taken[0][0]) if taken else cursor.latest
+    first = parse_time(taken[0][0]) if taken else cursor.latest
     if first is not None:
         cursor.leave_out_before(first)
     return taken
@@ -182,8 +182,8 @@ def _key(pod: Object, container: str) -> Key:
     return str(pod["metadata"]["uid"]), container
 
 
-def _line(pod: Object, moment: str, text: str) -> LogLine:
-    return LogLine(service=service_of(pod), pod=str(pod["metadata"]["name"]), moment=moment, text=text)
+def _line(pod: Object, time: str, text: str) -> LogLine:
+    return LogLine(service=service_of(pod), pod=str(pod["metadata"]["name"]), time=time, text=text)
 
 
 def _started(pod: Object) -> list[Object]:

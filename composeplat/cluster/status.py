@@ -49,7 +49,7 @@ class StatusRow:
     kind: str
     state: str
     ready: int
-    wanted: int
+    desired: int
     restarts: int
     image: str
     """The digest of the running image; several if pods differ."""
@@ -110,7 +110,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         kind=service.kind,
         state=state,
         ready=found.ready,
-        wanted=found.wanted,
+        desired=found.desired,
         restarts=sum(status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)),
         image=_images(pods),
         created=str(workload["metadata"].get("creationTimestamp", "")),
@@ -161,10 +161,10 @@ def _status(end: Mapping[str, object]) -> str:
     return f"signal {end['signal']}" if end.get("signal") else f"exit status {end.get('exitCode')}"
 
 
-def age(moment: str, now: datetime) -> str:
-    """Return how long ago a moment was, in one unit: ``40s``, ``5m``, ``3h``, ``2d``."""
+def age(time: str, now: datetime) -> str:
+    """Return how long ago a time was, in one unit: ``40s``, ``5m``, ``3h``, ``2d``."""
     try:
-        then = datetime.fromisoformat(moment)
+        then = datetime.fromisoformat(time)
     except ValueError:
         return "?"
     seconds = max(0, int((now - then.astimezone(UTC)).total_seconds()))

@@ -15,10 +15,10 @@ from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.namespaces import make_namespace
-from composeplat.names import MANAGED_BY, OURS
+from composeplat.names import LABEL_PREFIX, MANAGED_BY
 
 SECRET_NAME = "platform-variables"  # noqa: S105 -- the object's name
-SHOWN = f"{OURS}/shown-variables"
+SHOWN = f"{LABEL_PREFIX}/shown-variables"
 _MAX_ATTEMPTS = 10
 
 

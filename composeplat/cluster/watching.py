@@ -142,11 +142,11 @@ class HealthMonitor:
     Use it in a ``with`` block, and call :meth:`check` now and then.
     """
 
-    def __init__(self, access: Access, namespace: str, say: Callable[[str], None]) -> None:
+    def __init__(self, access: Access, namespace: str, note: Callable[[str], None]) -> None:
         self.access = access
         # Reading an object needs the server's storage too; it need not exist.
         self._path = f"/api/v1/namespaces/{namespace}"
-        self._say = say
+        self._note = note
         self._asked: float | None = None
         """When the first ping was sent that has no answer yet."""
         self._has_warned = False
@@ -189,10 +189,10 @@ class HealthMonitor:
         if silence > _WARN_AFTER_S and not self._has_warned:
             self._has_warned = True
             most = f"{_MAX_SILENCE_S:.0f} s at most"
-            self._say(f"the API server at {self.access.address} does not answer; waiting for it, {most}")
+            self._note(f"the API server at {self.access.address} does not answer; waiting for it, {most}")
         elif self._has_warned and not silence:
             self._has_warned = False
-            self._say("the API server answers again")
+            self._note("the API server answers again")
 
     def _run(self) -> None:
         with Api(self.access) as api:

@@ -49,7 +49,7 @@ def build_image(
     if image.derived:
         # Stacks of one environment in several namespaces may be at it at the same time.
         owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{image.reference}"
-        build = replace(build, context=lay_out(owner, image.contents))
+        build = replace(build, context=copy_host_content(owner, image.contents))
     module: Any = import_module("pulumi_docker_build")
     made: pulumi.CustomResource = module.Image(
         name,
@@ -154,7 +154,7 @@ def _add_to(digest: Any, path: str, name: str) -> None:
 # host content ---------------------------------------------------------------------------------------------------------
 
 
-def lay_out(owner: str, contents: Iterable[str]) -> str:
+def copy_host_content(owner: str, contents: Iterable[str]) -> str:
     """Lay host content out as the context of a build: each path's under its number, links followed; gives the folder.
 
     It is apart from where it comes from, so that nothing beside it is read, and no ``.dockerignore`` in it counts.

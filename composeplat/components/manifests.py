@@ -17,7 +17,7 @@ from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
 from composeplat.plan.resource_keys import ResourceKey
 
 FIELD_MANAGER = "composeplat"
-SALT_STAYS = f'metadata.annotations["{SALT_ANNOTATION}"]'
+SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
 
 #: One owner of the fields, so that an object whose deploy was killed is taken up again as our own.
 _OWNER = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
@@ -48,8 +48,8 @@ def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
     return bound
 
 
-def with_salt(bound: Manifest) -> Manifest:
-    """Give a Secret a salt; one that it has stays, as :data:`SALT_STAYS` is among its options."""
+def add_salt(bound: Manifest) -> Manifest:
+    """Give a Secret a salt; one that it has stays, as :data:`SALT_PATH` is among its options."""
     annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: make_salt()}
     return {**bound, "metadata": {**bound["metadata"], "annotations": annotations}}
 
@@ -58,7 +58,7 @@ def make_salt() -> str:
     return secrets.token_hex(16)
 
 
-def salt_of(secret: pulumi.CustomResource) -> pulumi.Output[str]:
+def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     """The salt that a Secret has; where someone has taken it away, what else is its own and not to be guessed."""
     metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
     return metadata.apply(lambda found: str((found.annotations or {}).get(SALT_ANNOTATION) or found.uid))

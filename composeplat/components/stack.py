@@ -17,7 +17,7 @@ from composeplat.cluster.watching import Watcher
 from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
-from composeplat.components.manifests import SALT_STAYS, LateValues, bind, salt_of, with_salt
+from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
 from composeplat.components.resource_names import ENDPOINTS_TYPE, SERVICE_TYPE, STACK_TYPE, VOLUME_TYPE, ResourceName
 from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
@@ -191,16 +191,16 @@ class _Registrar:
             hooks=hooks,
             retain_on_delete=keep or None,
             delete_before_replace=True,
-            ignore_changes=[SALT_STAYS] if is_salted else None,
+            ignore_changes=[SALT_PATH] if is_salted else None,
         )
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
-        self.ports.put_into(bound, desired.ports_of, self.late.images)
+        self.ports.set_ports(bound, desired.ports_of, self.late.images)
         made = register_object(
-            str(ResourceName(self.stack, desired.key)), with_salt(bound) if is_salted else bound, opts
+            str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
         )
         self.made[desired.key] = made
         if is_salted:
-            self.late.salts[desired.key] = salt_of(made)
+            self.late.salts[desired.key] = read_salt(made)
         return made
 
 

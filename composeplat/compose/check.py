@@ -13,8 +13,8 @@ from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, Dep
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import Report
 from composeplat.names import (
-    LONGEST_LABEL,
-    LONGEST_STATEFUL,
+    MAX_LABEL_LENGTH,
+    MAX_STATEFUL_SET_NAME_LENGTH,
     UPDATE_LABEL,
     clean,
     is_dns_label,
@@ -58,12 +58,12 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
         cleaned = clean(name)
         path = (kind, name)
         if not is_valid(cleaned):
-            hint = f"use at most {LONGEST_LABEL} letters, digits and '-', beginning with {first}"
-            checker.say("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
+            hint = f"use at most {MAX_LABEL_LENGTH} letters, digits and '-', beginning with {first}"
+            checker.add("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
             continue
         if cleaned != name:
             role = "its DNS name" if kind == "services" else "its name in the cluster"
-            checker.say(
+            checker.add(
                 "name-normalized",
                 path,
                 f"becomes '{cleaned}', which is {role}",
@@ -71,7 +71,7 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
                 at_key=True,
             )
         if cleaned in originals:
-            checker.say(
+            checker.add(
                 "name-conflict",
                 path,
                 f"and {kind}.{originals[cleaned]} would both be named '{cleaned}'",
@@ -83,9 +83,10 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
 
 def _check_length(checker: Checker, service: Service) -> None:
     cleaned = clean(service.name)
-    if service.workload_kind == "StatefulSet" and LONGEST_STATEFUL < len(cleaned) <= LONGEST_LABEL:
-        hint = f"use at most {LONGEST_STATEFUL} characters, such as '{shorten(cleaned, LONGEST_STATEFUL)}'"
-        checker.say(
+    if service.workload_kind == "StatefulSet" and MAX_STATEFUL_SET_NAME_LENGTH < len(cleaned) <= MAX_LABEL_LENGTH:
+        shorter = shorten(cleaned, MAX_STATEFUL_SET_NAME_LENGTH)
+        hint = f"use at most {MAX_STATEFUL_SET_NAME_LENGTH} characters, such as '{shorter}'"
+        checker.add(
             "invalid-name",
             ("services", service.name),
             "is too long a name for a service that keeps data",
@@ -105,7 +106,7 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
         shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
         if found is None:
             if dependency.required:
-                checker.say(
+                checker.add(
                     "undefined-service",
                     path,
                     f"names {shown}, which is not a service of the definition",
@@ -117,13 +118,13 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
                 " it counts as healthy once it runs"
             )
             if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
-                checker.say("no-effect", path, message, f"give {shown} a health check")
+                checker.add("no-effect", path, message, f"give {shown} a health check")
         elif (
             dependency.condition is DependencyCondition.COMPLETED
             and found.restart == ALWAYS
             and not _is_unread(checker, found, "restart", "deploy")
         ):
-            checker.say(
+            checker.add(
                 "not-a-job",
                 path,
                 f"waits for {shown} to complete, but that service is always restarted",
@@ -171,7 +172,7 @@ def _check_cycles(checker: Checker) -> None:
             elif state[following] == 1:
                 cycle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
                 path = ("services", name, "depends_on", following)
-                checker.say("dependency-cycle", path, f"closes a cycle: {cycle}", "remove one of these dependencies")
+                checker.add("dependency-cycle", path, f"closes a cycle: {cycle}", "remove one of these dependencies")
 
 
 def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
@@ -188,7 +189,7 @@ def _check_isolation(checker: Checker) -> None:
         named, other = (first, second) if on[first] != DEFAULT_NETWORKS else (second, first)
         message = f"keeps it apart from '{other}' in Compose; here every service reaches every other"
         hint = "a NetworkPolicy of your own keeps them apart"
-        checker.say("no-network-isolation", ("services", named, "networks"), message, hint, at_key=True)
+        checker.add("no-network-isolation", ("services", named, "networks"), message, hint, at_key=True)
 
 
 # mounts ---------------------------------------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ def check_omitted_mounts(checker: Checker, service: Service) -> None:
         if mount.kind == HOST:
             path = mount_path(service.name, index)
             message = "is a host volume of a service that is built: it is for development, and not deployed"
-            checker.say("not-deployed", path, message, "copy it into the image: COPY in the Dockerfile")
+            checker.add("not-deployed", path, message, "copy it into the image: COPY in the Dockerfile")
 
 
 def _check_mounts(checker: Checker, service: Service) -> None:
@@ -212,14 +213,14 @@ def _check_mounts(checker: Checker, service: Service) -> None:
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
-            checker.say("undefined-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
+            checker.add("undefined-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
 
 
 def _check_unused_volumes(checker: Checker) -> None:
     mounted = checker.project.mounted_volumes
     for name in checker.project.volumes:
         if name not in mounted:
-            checker.say("not-deployed", ("volumes", name), "is mounted by no service, and not created", at_key=True)
+            checker.add("not-deployed", ("volumes", name), "is mounted by no service, and not created", at_key=True)
 
 
 # workloads ------------------------------------------------------------------------------------------------------------
@@ -236,10 +237,10 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
     shown = checker.origins.shown(*path)
     if allowed:
         message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
-        checker.say("unsupported-update-policy", path, message, _why_kind(service))
+        checker.add("unsupported-update-policy", path, message, _why_kind(service))
     else:
         message = f"is {shown}, which a Job does not support: it is replaced as a whole"
-        checker.say("unsupported-update-policy", path, message, "remove the label, or set restart: always")
+        checker.add("unsupported-update-policy", path, message, "remove the label, or set restart: always")
 
 
 def _why_kind(service: Service) -> str:
@@ -258,7 +259,7 @@ def _check_resources(checker: Checker, service: Service) -> None:
     for resource, request, limit in (("cpu", r.request_cpu, r.limit_cpu), ("memory", r.request_memory, r.limit_memory)):
         if request is not None and limit is not None and request > limit:
             path = request_path(service.name, resource)
-            checker.say(
+            checker.add(
                 "request-above-limit", path, "is above the limit of the same resource", "lower it, or raise the limit"
             )
 
@@ -266,7 +267,7 @@ def _check_resources(checker: Checker, service: Service) -> None:
 def _check_command(checker: Checker, service: Service) -> None:
     path = ("services", service.name)
     if service.command == () and not service.entrypoint:
-        checker.say(
+        checker.add(
             "no-effect",
             (*path, "command"),
             "is empty; Kubernetes can't clear an image's command, so the image's command runs",
@@ -275,4 +276,4 @@ def _check_command(checker: Checker, service: Service) -> None:
         message = (
             "is empty without a command; Kubernetes can't clear an image's entrypoint, so the image's entrypoint runs"
         )
-        checker.say("no-effect", (*path, "entrypoint"), message, "give a command")
+        checker.add("no-effect", (*path, "entrypoint"), message, "give a command")

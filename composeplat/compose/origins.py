@@ -123,7 +123,7 @@ class Checker:
         """Whether one of a service's keys could not be read; errors that follow from it are then not reported."""
         return any(self.report.has_error("services", service, key) for key in keys)
 
-    def say(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:
+    def add(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Report at a part of the model, under the path the definition writes it at."""
         span = self.origins.key_at(*path) if at_key else self.origins.at(*path)
         written_at = self.origins.written_at(path)

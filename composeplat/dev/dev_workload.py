@@ -17,7 +17,7 @@ from typing import Any
 
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import DEV_WORKLOAD_LABEL, ORIGINAL_ANNOTATION, OriginalWorkload
-from composeplat.names import ENVIRONMENT_LABEL, OURS, shorten, slug
+from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.storage import FILES_VOLUME
 
@@ -28,7 +28,7 @@ AGENT = f"{ROOT}/bin/platform-agent"
 SOCKET = f"{ROOT}/run/agent.sock"
 SEEDS = f"{ROOT}/seeds"
 _VOLUME = "/.platform-volume"
-_TEMPLATE_ANNOTATION = f"{OURS}/up-template"
+_TEMPLATE_ANNOTATION = f"{LABEL_PREFIX}/up-template"
 _BIN, _RUN, _SYNCED = "platform-bin", "platform-run", "platform-kept"
 #: Probes and hooks that would restart a container whose program the developer breaks.
 _REMOVED_KEYS = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "args")

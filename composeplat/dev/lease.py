@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from composeplat.names import OURS
+from composeplat.names import LABEL_PREFIX
 from composeplat.system.processes import ProcessId
 
-LEASE_ANNOTATION = f"{OURS}/up-held-by"
+LEASE_ANNOTATION = f"{LABEL_PREFIX}/up-held-by"
 #: A lease that was not renewed for so long has ended.
 LEASE_DURATION_S = 30.0
 
@@ -53,7 +53,7 @@ class LeaseRenewal:
     """When this process renewed its lease, and the message if it can't."""
 
     service: str
-    say: Callable[[str], None]
+    note: Callable[[str], None]
     now: Callable[[], float] = time.monotonic
     _renewed_at: float = 0.0
     _is_lost: bool = False
@@ -67,10 +67,10 @@ class LeaseRenewal:
 
     def succeed(self) -> None:
         if self._is_lost:
-            self.say(f"the lease on {self.service} is renewed again")
+            self.note(f"the lease on {self.service} is renewed again")
         self._renewed_at, self._is_lost = self.now(), False
 
     def fail(self, error: Exception) -> None:
         if not self._is_lost and self.age > LEASE_DURATION_S:
             self._is_lost = True
-            self.say(f"the lease on {self.service} can't be renewed, and others may take it over: {error}")
+            self.note(f"the lease on {self.service} can't be renewed, and others may take it over: {error}")

@@ -60,7 +60,7 @@ class Development:
     paths: tuple[SyncPath, ...]
     target: Target
     environment: Mapping[str, str]
-    say: Callable[[str], None]
+    note: Callable[[str], None]
     _id: str = field(default_factory=lambda: secrets.token_hex(8))
     _ended: threading.Event = field(default_factory=threading.Event)
     _end_reason: str = ""
@@ -137,7 +137,7 @@ class Development:
     def _wait_until_ready(self, replacement: Replacement, timeout: float) -> None:
         watcher = Watcher(self.target.access, self.plan.namespace, self.plan.environment)
         try:
-            replacement.wait_until_ready(watcher, timeout, lambda message: self.say(f"{self.service.name}: {message}"))
+            replacement.wait_until_ready(watcher, timeout, lambda message: self.note(f"{self.service.name}: {message}"))
         finally:
             watcher.stop()
 
@@ -176,12 +176,12 @@ class Development:
             raise ComposeplatError(
                 f"service '{self.service.name}' is being developed already, by {who}", "--take-over ends that session"
             )
-        self.say(f"taking {self.service.name} over from {who}")
+        self.note(f"taking {self.service.name} over from {who}")
         _terminate(holder)
 
     def _watch(self, inputs: DevWorkloadInputs, link: Link) -> None:
         """Renew the lease until the session ends, and replace the workload again after someone else's deploy."""
-        renewal = LeaseRenewal(self.service.name, self.say)
+        renewal = LeaseRenewal(self.service.name, self.note)
         with Api(self.target.access) as api:
             replacement = self._replacement(api)
             while not self._ended.wait(_CHECK_INTERVAL_S):
@@ -206,7 +206,7 @@ class Development:
             replacement.renew_lease(self._holder())
             renewal.succeed()
         if replacement.is_outdated(dev_workload):
-            self.say(f"{self.service.name} was deployed again; its development container follows")
+            self.note(f"{self.service.name} was deployed again; its development container follows")
             replacement.replace(inputs)
         return ""
 

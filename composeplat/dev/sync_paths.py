@@ -20,7 +20,7 @@ def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath,
     return tuple(_with_ignores(path) for path in plan_sync(service, kinds, project))
 
 
-def link_in(path: SyncPath) -> str:
+def find_link(path: SyncPath) -> str:
     """The first link on the way to a sync path, below the folder where one may be of a container; none is ''."""
     if not path.within:
         return ""

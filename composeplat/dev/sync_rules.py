@@ -16,7 +16,7 @@ from composeplat.compose.model import HOST, Mount, Service
 FOLDER, FILE = "folder", "file"
 #: History is large, changes under one's hands, and is of no use to the program; git runs programs that its files name.
 #: Some systems take no account of case.
-USUALLY_IGNORED = ("**/.[gG][iI][tT]",)
+DEFAULT_IGNORES = ("**/.[gG][iI][tT]",)
 STIGNORE, DOCKERIGNORE = ".stignore", ".dockerignore"
 #: The rules stay on this machine, and no rule changes that: the container must not have a say in them.
 ALWAYS_IGNORED = (
@@ -60,7 +60,7 @@ def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str]
     targets = {posixpath.normpath(mount.target) for mount in service.mounts if not _is_inside(mount, kept)}
     shared = (*project, *(path.local for path in paths.values() if not path.is_file))
     return tuple(
-        replace(path, within=_outermost(path.local, shared), ignores=(*USUALLY_IGNORED, *_below(path, targets)))
+        replace(path, within=_outermost(path.local, shared), ignores=(*DEFAULT_IGNORES, *_below(path, targets)))
         for path in kept
     )
 

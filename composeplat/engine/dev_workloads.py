@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from composeplat.engine.preflight import Object, belongs_to
-from composeplat.names import OURS
+from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 
 #: Marks the dev workload of a service; its value is the service.
-DEV_WORKLOAD_LABEL = f"{OURS}/up"
-ORIGINAL_ANNOTATION = f"{OURS}/up-original"
+DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
+ORIGINAL_ANNOTATION = f"{LABEL_PREFIX}/up-original"
 WORKLOADS = ("Deployment", "StatefulSet", "Job")
 
 

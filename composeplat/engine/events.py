@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from composeplat.components.resource_names import ResourceName, last_part
-from composeplat.names import OURS
+from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 
 IMAGE = "Image"
@@ -259,7 +259,7 @@ def describe_differences(change: Change) -> list[str]:
 def _describe(difference: Difference) -> str:
     parts = parts_of(difference.path)
     dotted = ".".join(parts)
-    if f"{OURS}/config-hash" in parts:
+    if f"{LABEL_PREFIX}/config-hash" in parts:
         return "its variables or files"
     if parts[: len(_CONTAINER)] == list(_CONTAINER):
         parts = parts[len(_CONTAINER) :]
@@ -267,13 +267,13 @@ def _describe(difference: Difference) -> str:
         parts = parts[3:]
     name = _PROPERTY_NAMES.get(dotted) or ".".join(parts)
     # Both sides of a confidential value, or of one that only Pulumi knows, look the same.
-    is_seen = show(difference.old) != show(difference.new)
+    is_seen = format_value(difference.old) != format_value(difference.new)
     if not is_seen or isinstance(difference.old, dict | list) or isinstance(difference.new, dict | list):
         return name
-    return f"{name} {show(difference.old)} → {show(difference.new)}"
+    return f"{name} {format_value(difference.old)} → {format_value(difference.new)}"
 
 
-def show(value: Any) -> str:
+def format_value(value: Any) -> str:
     if value is None:
         return "(none)"
     if isinstance(value, float) and value.is_integer():

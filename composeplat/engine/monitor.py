@@ -27,13 +27,13 @@ _STABLE_S = 1.5
 _BEFORE_ALL_SNAPSHOTS = -2
 
 
-Listener = Callable[[ServiceProgress], None]
+ProgressHandler = Callable[[ServiceProgress], None]
 
 
 @dataclass(slots=True, kw_only=True)
 class Monitor:
     plan: Plan
-    listener: Listener
+    on_progress: ProgressHandler
     chosen: frozenset[str]
     """The services of this deployment."""
     started: float = field(default_factory=time.monotonic)
@@ -55,7 +55,9 @@ class Monitor:
             return
         begun = self._since.setdefault(service, time.monotonic())
         self._emitted[service] = (phase, message)
-        self.listener(ServiceProgress(service=service, phase=phase, message=message, seconds=time.monotonic() - begun))
+        self.on_progress(
+            ServiceProgress(service=service, phase=phase, message=message, seconds=time.monotonic() - begun)
+        )
 
     def fail(self, service: str, cause: Cause) -> None:
         if service not in self.causes:

@@ -35,7 +35,7 @@ class LockHolder:
     user: str
     host: str
     pid: int
-    since: float
+    created_at: float
     """In seconds since 1970."""
 
 
@@ -54,7 +54,7 @@ def lock_holders(output: str) -> tuple[LockHolder, ...]:
         return ()
     try:
         return tuple(
-            LockHolder(user=user, host=host, pid=int(pid), since=datetime.fromisoformat(time).timestamp())
+            LockHolder(user=user, host=host, pid=int(pid), created_at=datetime.fromisoformat(time).timestamp())
             for user, host, pid, time in found
         )
     except ValueError:
@@ -78,7 +78,7 @@ class OwnProcess:
         return {**self.process.to_data(), "at": self.at}
 
     def took(self, lock: LockHolder) -> bool:
-        in_time = self.at - _CLOCK_STEP_S <= lock.since <= self.at + _MAX_LOCK_DELAY_S
+        in_time = self.at - _CLOCK_STEP_S <= lock.created_at <= self.at + _MAX_LOCK_DELAY_S
         return self.process.pid == lock.pid and in_time
 
     def has_ended(self, *, state_is_private: bool) -> bool:

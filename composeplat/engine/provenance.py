@@ -20,11 +20,11 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
 from composeplat.engine.preflight import Key, LiveState, Object
-from composeplat.names import MANAGED_BY, OURS, is_dns_label
+from composeplat.names import LABEL_PREFIX, MANAGED_BY, is_dns_label
 
-_KEY = f"{OURS}/project"
-_DESCRIPTION = f"{OURS}/project-description"
-_ENVIRONMENT = f"{OURS}/project-of"
+_KEY = f"{LABEL_PREFIX}/project"
+_DESCRIPTION = f"{LABEL_PREFIX}/project-description"
+_ENVIRONMENT = f"{LABEL_PREFIX}/project-of"
 _MAX_LISTED = 5
 #: Of a text that somebody else wrote.
 _MAX_SHOWN = 300

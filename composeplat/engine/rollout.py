@@ -150,7 +150,7 @@ def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cau
 def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Rollout]:
     """Start to watch some services of a plan; the watch ends with the block."""
     watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
-    monitor = Monitor(plan=plan, listener=stack.listener, chosen=frozenset(chosen))
+    monitor = Monitor(plan=plan, on_progress=stack.on_progress, chosen=frozenset(chosen))
     try:
         yield Rollout(
             stack=stack,

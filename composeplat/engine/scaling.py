@@ -23,13 +23,13 @@ from composeplat.codes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path, belongs_to
-from composeplat.names import OURS
+from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase
 from composeplat.system.deadline import Deadline
 
 #: The annotation with the number of pods before sleep; 1 for a Job.
-ASLEEP = f"{OURS}/asleep"
+ASLEEP = f"{LABEL_PREFIX}/asleep"
 _TRIES = 10
 _POLL_INTERVAL_S = 0.15
 _ENDED = ("Complete", "Failed", "FailureTarget")

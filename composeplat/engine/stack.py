@@ -18,7 +18,7 @@ from composeplat.cluster.identity import address_identity
 from composeplat.cluster.watching import HealthMonitor
 from composeplat.compose.origins import Origins
 from composeplat.diagnostics import ComposeplatError
-from composeplat.engine.monitor import Listener
+from composeplat.engine.monitor import ProgressHandler
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
@@ -43,7 +43,7 @@ class Stack:
     """The project of this run; none if it is unknown, as in plain Pulumi."""
     origins: Origins | None = None
     """The places of the definition's parts, for messages about them."""
-    listener: Listener = field(default=lambda _: None)
+    on_progress: ProgressHandler = field(default=lambda _: None)
     note: Callable[[str], None] = field(default=lambda _: None)
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Called for failures that are not final."""

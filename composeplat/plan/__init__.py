@@ -24,13 +24,13 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
-from composeplat.plan.images import built_references, exposing_image, image_of, plan_images
+from composeplat.plan.images import built_references, image_with_ports, plan_images, service_image
 from composeplat.plan.limits import check_limits
-from composeplat.plan.order import in_order, plan_edges
+from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_security
-from composeplat.plan.services import check_ports, container_ports, is_checked, plan_cluster_service
+from composeplat.plan.services import check_ports, container_ports, has_readiness_check, plan_cluster_service
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
@@ -58,7 +58,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     identity = Identity(environment=settings.environment, namespace=settings.namespace)
     shared = shared_volumes(project) if settings.volume_affinity else {}
     mounted = project.mounted_volumes
-    ordered = in_order(project.services)
+    ordered = sort_services(project.services)
     built = built_references(ordered, settings)
     for service in project.services.values():
         check_ports(checker, service)
@@ -91,7 +91,7 @@ def _plan_service(
     has_endpoint: bool,
 ) -> ServicePlan:
     name = clean(service.name)
-    image = image_of(service, settings)
+    image = service_image(service, settings)
     storage = plan_storage(service, identity)
     login = settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
@@ -104,7 +104,7 @@ def _plan_service(
         has_pull_secret=login is not None,
     )
     objects = _plan_secrets(service, identity, storage, login)
-    exposing = exposing_image(service, built, settings)
+    exposing = image_with_ports(service, built, settings)
     cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
     address = ResourceKey(ResourceKind.SERVICE, name)
     objects.append(DesiredObject(key=address, manifest=cluster_service, ports_of=exposing))
@@ -122,7 +122,7 @@ def _plan_service(
         image=image,
         objects=tuple(objects),
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
-        has_health_check=is_checked(service),
+        has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
     )
 
@@ -144,4 +144,4 @@ def _plan_secrets(service: Service, identity: Identity, storage: Storage, login:
 def _start_period(service: Service) -> int:
     """The seconds before a service can be found healthy; a Job is not asked how healthy it is."""
     check = service.health_check
-    return check.start_period if check is not None and is_checked(service) and not service.is_job else 0
+    return check.start_period if check is not None and has_readiness_check(service) and not service.is_job else 0

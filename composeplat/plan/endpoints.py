@@ -13,7 +13,16 @@ from composeplat.compose.model import Endpoint, Port, Route, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, port_path, route_path
 from composeplat.diagnostics import PathKey, dotted
-from composeplat.names import OURS, clean, host_of, is_dns_name, is_label_key, is_label_value, make_label, shorten
+from composeplat.names import (
+    LABEL_PREFIX,
+    clean,
+    endpoint_host,
+    is_dns_name,
+    is_label_key,
+    is_label_value,
+    make_label,
+    shorten,
+)
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
@@ -38,7 +47,7 @@ _MOST_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class EndpointSpec:
     """One endpoint to be: from a public port or from the ``endpoints`` key."""
 
     name: str
@@ -51,17 +60,17 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
     services = checker.project.services
     wanted = [w for service in services.values() for w in _public(checker, service, settings)]
     wanted += [w for endpoint in checker.project.endpoints for w in _declared(checker, endpoint, settings)]
-    taken: dict[str, Wanted] = {}
+    taken: dict[str, EndpointSpec] = {}
     for endpoint in wanted:
         if endpoint.name in taken:
             other = dotted(checker.origins.written_at(taken[endpoint.name].origin))
             hint = "rename the endpoint, or map the port privately: '80' for '8080:80'"
-            checker.say("name-conflict", endpoint.origin, f"would have the same name and address as {other}", hint)
+            checker.add("name-conflict", endpoint.origin, f"would have the same name and address as {other}", hint)
         taken.setdefault(endpoint.name, endpoint)
     return tuple(_plan_endpoint(checker, endpoint, settings, identity) for endpoint in taken.values())
 
 
-def _public(checker: Checker, service: Service, settings: Settings) -> list[Wanted]:
+def _public(checker: Checker, service: Service, settings: Settings) -> list[EndpointSpec]:
     """The endpoints of a service's public ports: named as the service, and with the port where there are several."""
     ports: dict[int, Port] = {}
     for port in _meant_public(service):
@@ -69,7 +78,7 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
             ports.setdefault(port.target, port)
     if service.public and not service.ports and not _ports_unread(checker, service):
         path = ("services", service.name, "public")
-        checker.say(
+        checker.add(
             "no-effect",
             path,
             "has no effect, as the service names no port",
@@ -78,13 +87,13 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Want
     if ports and not settings.domain:
         for port in ports.values():
             message = "is public, but gets no address, as no domain is known"
-            checker.say(
+            checker.add(
                 "port-without-url", port_path(service.name, port), message, "give --domain or set PLATFORM_DOMAIN"
             )
         return []
     name = clean(service.name)
     return [
-        Wanted(
+        EndpointSpec(
             name=name if len(ports) == 1 else shorten(f"{name}-{target}"),
             routes=(Route(path="/", service=service.name, port=target),),
             origin=port_path(service.name, port),
@@ -111,20 +120,20 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
     if port.loopback:
         hint = _ROUTE if listed else "for a URL, leave the host address out" if routable else ""
         message = "is bound to loopback: it stays private and gets no URL"
-        checker.say("loopback-port", port_path(service.name, port), message, hint)
+        checker.add("loopback-port", port_path(service.name, port), message, hint)
     elif listed:
         message = "is not made public: it is on the list of ports of databases and debuggers"
-        checker.say("sensitive-port", port_path(service.name, port), message, _ROUTE)
+        checker.add("sensitive-port", port_path(service.name, port), message, _ROUTE)
     elif not routable:
         message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and nothing else leads in from outside"
-        checker.say(
+        checker.add(
             "sensitive-port", port_path(service.name, port), message, f"for a way in: {_way_in(checker, service, port)}"
         )
     elif port.target in NOT_HTTP:
         spoken = "what this port is for" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
         message = f"gets an HTTPS route, which can't carry {spoken}"
         hint = f"publish no port to keep it private; for a way in: {_way_in(checker, service, port)}"
-        checker.say("non-http-port", port_path(service.name, port), message, hint)
+        checker.add("non-http-port", port_path(service.name, port), message, hint)
     return routable and not port.loopback and not listed
 
 
@@ -141,31 +150,31 @@ def _way_in(checker: Checker, service: Service, port: Port) -> str:
     )
 
 
-def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[Wanted]:
+def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[EndpointSpec]:
     origin: PathKey = ("endpoints", endpoint.name) if endpoint.name else ("endpoints",)
     if not endpoint.routes:
         return []
     if not settings.domain:
         hint = "give --domain or set PLATFORM_DOMAIN"
-        checker.say("no-domain", ("endpoints",), "need a domain, and none is known", hint, at_key=True)
+        checker.add("no-domain", ("endpoints",), "need a domain, and none is known", hint, at_key=True)
     name = make_label(endpoint.name) if endpoint.name else settings.environment
     if not name:
-        checker.say("invalid-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
+        checker.add("invalid-name", origin, "can't be made a host name", "use letters, digits and '-'", at_key=True)
         return []
     if endpoint.name and name != endpoint.name:
         message = f"becomes '{name}', which is its name in the cluster and in its address"
-        checker.say("name-normalized", origin, message, f"name it '{name}'", at_key=True)
+        checker.add("name-normalized", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
     for index, route in enumerate(endpoint.routes):
         _check_route(checker, route, route_path(endpoint.name, index), paths)
-    return [Wanted(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
+    return [EndpointSpec(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
 
 
 def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:
     service = checker.project.services.get(route.service)
     if service is None:
         names = ", ".join(islice(checker.project.services, 8))
-        checker.say(
+        checker.add(
             "undefined-service",
             origin,
             "leads to a service that the definition does not have",
@@ -174,7 +183,7 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
     elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
         _report_undefined_port(checker, service, origin)
     if route.path in paths:
-        checker.say(
+        checker.add(
             "name-conflict", origin, "has the same path as another route of this endpoint", "remove one of them"
         )
     paths.add(route.path)
@@ -190,7 +199,7 @@ def _report_undefined_port(checker: Checker, service: Service, origin: PathKey) 
     listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
     message = f"routes to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
-    checker.say("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
+    checker.add("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
 
 
 def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> str:
@@ -204,14 +213,14 @@ def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
     return checker.origins.is_substituted(*port_path(service.name, port))
 
 
-def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identity: Identity) -> EndpointPlan:
-    host, shortened = host_of(wanted.name, settings.namespace, settings.domain)
+def _plan_endpoint(checker: Checker, wanted: EndpointSpec, settings: Settings, identity: Identity) -> EndpointPlan:
+    host, shortened = endpoint_host(wanted.name, settings.namespace, settings.domain)
     if shortened:
-        checker.say(
+        checker.add(
             "hostname-truncated", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash"
         )
     if settings.domain and not is_dns_name(host):
-        checker.say("invalid-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
+        checker.add("invalid-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
     labels, annotations = _split_labels(checker, wanted)
     routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
     metadata = identity.metadata(wanted.name, wanted.name, annotations)
@@ -220,7 +229,7 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     manifest = make(metadata, host, routes, settings)
     if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
         message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
-        checker.say("invalid-value", wanted.origin, message, "divide it into several named endpoints")
+        checker.add("invalid-value", wanted.origin, message, "divide it into several named endpoints")
     needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in wanted.routes))
     urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
     desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, wanted.name), manifest=manifest, needs=needs)
@@ -228,19 +237,19 @@ def _plan_endpoint(checker: Checker, wanted: Wanted, settings: Settings, identit
     return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=led)
 
 
-def _split_labels(checker: Checker, wanted: Wanted) -> tuple[dict[str, str], dict[str, str]]:
+def _split_labels(checker: Checker, wanted: EndpointSpec) -> tuple[dict[str, str], dict[str, str]]:
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     for name, value in wanted.labels:
         path = (*wanted.origin, "labels", name)
-        if name.startswith(("app.kubernetes.io/", f"{OURS}/")):
-            checker.say("no-effect", path, "is a label that names the owner of the object, and can't be set")
+        if name.startswith(("app.kubernetes.io/", f"{LABEL_PREFIX}/")):
+            checker.add("no-effect", path, "is a label that names the owner of the object, and can't be set")
         elif not is_label_key(name):
-            checker.say("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
+            checker.add("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
         elif is_label_value(value):
             labels[name] = value
         else:
-            checker.say("no-effect", path, "has a value that no Kubernetes label takes, and becomes an annotation")
+            checker.add("no-effect", path, "has a value that no Kubernetes label takes, and becomes an annotation")
             annotations[name] = value
     return labels, annotations
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from composeplat.compose.model import HostFile
-from composeplat.names import OURS
+from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 
-HASH_ANNOTATION = f"{OURS}/config-hash"
+HASH_ANNOTATION = f"{LABEL_PREFIX}/config-hash"
 #: On a Secret; random.
-SALT_ANNOTATION = f"{OURS}/salt"
+SALT_ANNOTATION = f"{LABEL_PREFIX}/salt"
 _LENGTH = 16
 _COST = 2**14
 

@@ -47,12 +47,12 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
     for context, name in _bases(service).items():
         base = checker.project.services.get(name)
         if base is not None:
-            bases[context] = image_of(base, settings)
+            bases[context] = service_image(base, settings)
         elif not checker.is_unread(service.name, "build"):
             path = ("services", service.name, "build", "additional_contexts", context)
             shown = checker.origins.shown(*path)
             hint = checker.report.near(name, checker.project.services)
-            checker.say("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
+            checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
     return ImageBuild(service=service.name, reference=reference, build=service.build, bases=bases)
 
 
@@ -71,10 +71,10 @@ def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
         name = next(base for base in _bases(waiting[name]).values() if base in waiting)
     cycle = [*trail[trail.index(name) :], name]
     path = ("services", name, "build", "additional_contexts")
-    checker.say("dependency-cycle", path, f"closes a cycle: {' -> '.join(cycle)}", "remove one of these contexts")
+    checker.add("dependency-cycle", path, f"closes a cycle: {' -> '.join(cycle)}", "remove one of these contexts")
 
 
-def image_of(service: Service, settings: Settings) -> BuiltImage | str:
+def service_image(service: Service, settings: Settings) -> BuiltImage | str:
     return BuiltImage(service.name, image_reference(service, settings)) if _is_built(service) else service.image
 
 
@@ -83,12 +83,12 @@ def built_references(services: Iterable[Service], settings: Settings) -> frozens
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 
 
-def exposing_image(service: Service, built: frozenset[str], settings: Settings) -> BuiltImage | str:
+def image_with_ports(service: Service, built: frozenset[str], settings: Settings) -> BuiltImage | str:
     """The image whose ports a service's name is to list: none where the service names ports itself.
 
     One that another service builds is left out: it is read before that build, and might be another after it.
     """
-    image = image_of(service, settings)
+    image = service_image(service, settings)
     return "" if service.ports or image in built else image
 
 

@@ -15,23 +15,23 @@ def check_limits(checker: Checker, service: Service) -> None:
     size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
     if size > _LARGEST_SECRET:
         message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
-        checker.say("invalid-value", (*path, "environment"), message, "mount large values as files")
+        checker.add("invalid-value", (*path, "environment"), message, "mount large values as files")
     annotations = {**service.labels, **service.annotations}
     size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
     if size > _LARGEST_ANNOTATIONS:
         message = (
             f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
         )
-        checker.say("invalid-value", path, message, "shorten them", at_key=True)
+        checker.add("invalid-value", path, message, "shorten them", at_key=True)
     _report_host_content(checker, service)
 
 
 def _report_host_content(checker: Checker, service: Service) -> None:
     if carries_content_in_image(service):
         message = "has host content too large for a Secret: it goes into an image made from the service's own"
-        checker.say("derived-image", ("services", service.name, "volumes"), message)
+        checker.add("derived-image", ("services", service.name, "volumes"), message)
     mounts = host_mounts(service)
     for index, mount in enumerate(service.mounts):
         if mount in mounts and mount.read_only and mount.content is not None and mount.content.files == ():
             path = mount_path(service.name, index)
-            checker.say("not-deployed", path, "is an empty folder, and nothing is mounted")
+            checker.add("not-deployed", path, "is an empty folder, and nothing is mounted")

@@ -18,7 +18,7 @@ def plan_edges(project: Project) -> tuple[Edge, ...]:
     )
 
 
-def in_order(services: Mapping[str, Service]) -> list[Service]:
+def sort_services(services: Mapping[str, Service]) -> list[Service]:
     """Sort services so that each comes after its dependencies, else as in the file; cycles have been refused."""
     placed: dict[str, Service] = {}
     for start in services.values():

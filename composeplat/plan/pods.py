@@ -19,7 +19,7 @@ from composeplat.names import clean
 from composeplat.plan.desired import BuiltImage, Identity, Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.plan.security import container_security, pod_security, token_of
+from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import Storage, plan_affinity, volume_label
 from composeplat.registry.credentials import Login
@@ -87,7 +87,7 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
-    spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **token_of(service)}
+    spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **plan_token(service)}
     aliases = own_name_aliases(service)
     if aliases:
         spec["hostAliases"] = aliases
@@ -134,20 +134,20 @@ def _command(service: Service) -> Manifest:
     """Compose's entrypoint is Kubernetes's command, and Compose's command its args."""
     made: Manifest = {}
     if service.entrypoint:
-        made["command"] = [literal(word) for word in service.entrypoint]
+        made["command"] = [escape(word) for word in service.entrypoint]
         if service.command:
-            made["args"] = [literal(word) for word in service.command]
+            made["args"] = [escape(word) for word in service.command]
     elif service.entrypoint == () and service.command:
-        made["command"] = [literal(word) for word in service.command]
+        made["command"] = [escape(word) for word in service.command]
     elif service.command:
-        made["args"] = [literal(word) for word in service.command]
+        made["args"] = [escape(word) for word in service.command]
     return made
 
 
 _EXPANDED = re.compile(r"\$\$+(?:\()?|\$\(")
 
 
-def literal(word: str) -> str:
+def escape(word: str) -> str:
     """Write a word so that it reaches the container as it stands: Kubernetes expands ``$(X)`` and halves ``$$``."""
     return _EXPANDED.sub(lambda found: found[0].replace("$", "$$"), word)
 
@@ -173,7 +173,7 @@ def _probes(check: HealthCheck | None) -> Manifest:
         return {}
     probe: Manifest = {}
     if check.command:
-        probe["exec"] = {"command": [literal(word) for word in check.command]}
+        probe["exec"] = {"command": [escape(word) for word in check.command]}
     else:
         probe["httpGet"] = {"path": check.http_path, "port": check.http_port}
     if check.start_period:

@@ -18,7 +18,7 @@ _REFUSED = "which a namespace with pod security 'restricted' refuses"
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
 
 
-def token_of(service: Service) -> Manifest:
+def plan_token(service: Service) -> Manifest:
     """The fields of a pod that say which ServiceAccount's token it gets: Compose knows none, so it is asked for."""
     if not service.service_account:
         return {"automountServiceAccountToken": False}
@@ -68,13 +68,13 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         return
     path = ("services", service.name)
     if service.user is not None and service.user.uid == 0:
-        checker.say(
+        checker.add(
             "pod-security-violation", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'"
         )
     for name in service.cap_add:
         if name not in _ALLOWED_CAPABILITIES:
             message = f"adds {name}, {_REFUSED}: it admits {', '.join(_ALLOWED_CAPABILITIES)} alone"
-            checker.say("pod-security-violation", (*path, "cap_add"), message, "leave it out")
+            checker.add("pod-security-violation", (*path, "cap_add"), message, "leave it out")
 
 
 def check_image_users(
@@ -101,10 +101,10 @@ def _check_image_user(checker: Checker, service: Service, user: str | None) -> N
     name = (user or "").partition(":")[0]
     if user is None:
         message = "names no user, and that of its image is not known: its pods don't start if that is root"
-        checker.say("unknown-user", path, message, "give the user's number with 'user'", at_key=True)
+        checker.add("unknown-user", path, message, "give the user's number with 'user'", at_key=True)
     elif name in ("", "0", "root"):
         hint = "give a user that the image works with, as in `user: '1000'`, or take an image that has one"
-        checker.say("pod-security-violation", (*path, "image"), f"runs as root, {_REFUSED}", hint)
+        checker.add("pod-security-violation", (*path, "image"), f"runs as root, {_REFUSED}", hint)
     elif not name.isdigit():
         message = f"runs as '{name}', and Kubernetes can't check that a user name is not root"
-        checker.say("pod-security-violation", (*path, "image"), message, "give that user's number with `user`")
+        checker.add("pod-security-violation", (*path, "image"), message, "give that user's number with `user`")

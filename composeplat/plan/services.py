@@ -46,7 +46,7 @@ def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: 
     spec: Manifest = {}
     if is_headless(service):
         spec["clusterIP"] = "None"
-        if is_checked(service) and not has_endpoint:
+        if has_readiness_check(service) and not has_endpoint:
             spec["publishNotReadyAddresses"] = True
     else:
         spec["type"] = "ClusterIP"
@@ -56,7 +56,7 @@ def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: 
     return {"apiVersion": "v1", "kind": "Service", "metadata": identity.service_metadata(name, name), "spec": spec}
 
 
-def is_checked(service: Service) -> bool:
+def has_readiness_check(service: Service) -> bool:
     """Say whether a service's pods are ready only once they pass a health check."""
     return service.health_check is not None and service.health_check.readiness
 
@@ -76,7 +76,7 @@ def own_name_aliases(service: Service) -> list[Manifest]:
     return [{"ip": "127.0.0.1", "hostnames": [name]}]
 
 
-def with_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:
+def add_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:
     """List the ports that an image exposes; the Service stays headless.
 
     A Service with a cluster IP would be deleted and recreated whenever an image starts to expose a port.
@@ -115,18 +115,18 @@ def check_ports(checker: Checker, service: Service) -> None:
         if port.published is not None and (port.published, port.protocol) in ports:
             holder = ports[(port.published, port.protocol)]
             if holder.target != port.target and holder.published == port.published:
-                checker.say(
+                checker.add(
                     "name-conflict", path, "publishes the same port as another one", "publish one of them elsewhere"
                 )
             elif holder.target != port.target:
                 message = "publishes a port that in the cluster is the container's own port, which is used"
-                checker.say("no-effect", path, message)
+                checker.add("no-effect", path, message)
         elif port.published is not None and port.published != port.target:
             message = "publishes a port that with dnsrr leads nowhere inside the cluster; use the container's own"
-            checker.say("no-effect", path, message)
+            checker.add("no-effect", path, message)
         if port.name and names.setdefault(port.name, own) != own:
-            checker.say("name-conflict", path, "has the name of another port", "rename one of them")
+            checker.add("name-conflict", path, "has the name of another port", "rename one of them")
         if port.name and not is_dns_label(port.name):
-            checker.say("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
+            checker.add("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
         if port.app_protocol and not is_label_key(port.app_protocol):
-            checker.say("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
+            checker.add("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")

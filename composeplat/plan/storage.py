@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
 from composeplat.compose.values import show_size
-from composeplat.names import OURS, clean, config_key, shorten, slug
+from composeplat.names import LABEL_PREFIX, clean, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -104,7 +104,7 @@ def _add_files(service: Service, storage: Storage) -> None:
     for mount in host_mounts(service):
         for file in mount.content.files or () if mount.content else ():
             target = f"{mount.target}/{file.path}" if file.path else mount.target
-            key = config_key(target.lstrip("/").replace("/", "_"))
+            key = make_file_key(target.lstrip("/").replace("/", "_"))
             while key in storage.files:
                 key = f"{key}_"
             storage.files[key] = file
@@ -160,7 +160,7 @@ def _is_shared(services: list[Service]) -> bool:
 
 
 def volume_label(volume: str) -> str:
-    return f"{OURS}/{shorten(f'volume-{clean(volume)}')}"
+    return f"{LABEL_PREFIX}/{shorten(f'volume-{clean(volume)}')}"
 
 
 def plan_affinity(volumes: Iterable[str], identity: Identity) -> Manifest:

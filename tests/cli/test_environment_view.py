@@ -22,15 +22,15 @@ from composeplat.compose.values import BadValue
 
 NOW = datetime(2025, 6, 1, 12, 10, tzinfo=UTC)
 WEB = StatusRow(
-    service="web", kind="Deployment", state="ready", ready=2, wanted=2, restarts=0, image=f"sha256:{'ab' * 32}",
+    service="web", kind="Deployment", state="ready", ready=2, desired=2, restarts=0, image=f"sha256:{'ab' * 32}",
     created="2025-06-01T12:00:00Z", urls=("https://web.example.com",), problem="", hint="", pods=("web-1", "web-2"),
 )  # fmt: skip
 DB = StatusRow(
-    service="a-database-with-a-long-name", kind="StatefulSet", state="failing", ready=0, wanted=1, restarts=4,
+    service="a-database-with-a-long-name", kind="StatefulSet", state="failing", ready=0, desired=1, restarts=4,
     image="", created="", urls=(), problem="crashes with exit status 3 (5 times)", hint="see its logs", pods=(),
 )  # fmt: skip
 HAPPENING = EnvironmentEvent(
-    moment="2025-06-01T12:05:00Z", count=3, warning=True, service="web", object="Pod/web-7d4b9c6f58-x7k2p",
+    time="2025-06-01T12:05:00Z", count=3, warning=True, service="web", object="Pod/web-7d4b9c6f58-x7k2p",
     reason="BackOff", message="Back-off restarting failed container web in pod web-7d4b9c6f58-x7k2p",
 )  # fmt: skip
 
@@ -235,7 +235,7 @@ def test_whether_a_browser_is_seen(environment: dict[str, str], system: str, *, 
 
 
 def line(pod: str = "web-7d4b9c6f58-x7k2p", service: str = "web", text: str = "hello") -> LogLine:
-    return LogLine(service=service, pod=pod, moment="2025-06-01T12:00:00.5Z", text=text)
+    return LogLine(service=service, pod=pod, time="2025-06-01T12:00:00.5Z", text=text)
 
 
 def printer(*, timestamps: bool = False, prefix: bool = True, color: bool = False, only: bool = False) -> Printer:

@@ -49,7 +49,7 @@ def stands(workload: Object, *held: Object) -> ServiceStatus:
 
 
 def failed(cause: Cause, *pods: str) -> ServiceStatus:
-    return ServiceStatus(state=WorkloadState.FAILED, message=cause.message, ready=0, wanted=1, cause=cause, pods=pods)
+    return ServiceStatus(state=WorkloadState.FAILED, message=cause.message, ready=0, desired=1, cause=cause, pods=pods)
 
 
 # conditions -----------------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
 
 def test_no_pod_yet() -> None:
     """Without a pod a workload waits, and there is no more to say."""
-    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == web()
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == web()
 
 
 def test_deployment_ready() -> None:
@@ -103,7 +103,7 @@ def test_deployment_ready() -> None:
     pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
     names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
 
-    assert ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, wanted=2, pods=names) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, desired=2, pods=names) == stands(
         workload, SET, *pods
     )
 
@@ -112,14 +112,14 @@ def test_stateful_set_ready() -> None:
     """A StatefulSet is ready when as many pods are as are wanted."""
     ready = pod(DB, "0", state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.READY, message="1/1 ready", ready=1, wanted=1, pods=("db-0",)) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, message="1/1 ready", ready=1, desired=1, pods=("db-0",)) == stands(
         DB, ready
     )
 
 
 def test_replicas_are_one_unless_said() -> None:
     """A workload that does not say how many pods it wants wants one."""
-    assert stands({**WEB, "spec": {}}, SET).wanted == 1
+    assert stands({**WEB, "spec": {}}, SET).desired == 1
 
 
 def test_some_of_several_ready() -> None:
@@ -133,7 +133,7 @@ def test_some_of_several_ready() -> None:
         state=WorkloadState.STARTED,
         message="1/2 ready, creating its container",
         ready=1,
-        wanted=2,
+        desired=2,
         pods=("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb"),
     )
 
@@ -177,7 +177,7 @@ def test_some_of_several_ready() -> None:
 )
 def test_what_it_waits_for(made: Object, state: WorkloadState, message: str) -> None:
     """A pod on its way says in a few words how far it is; it has started once a container runs."""
-    assert ServiceStatus(state=state, message=f"0/1 ready, {message}", wanted=1, pods=(POD,)) == web(made)
+    assert ServiceStatus(state=state, message=f"0/1 ready, {message}", desired=1, pods=(POD,)) == web(made)
 
 
 def test_pulling() -> None:
@@ -208,7 +208,7 @@ def test_old_pods_still_ending() -> None:
     workload, old = deployment(total=2), replica_set(WEB, 1)
     pods = [pod(SET, state=running(), ready=True), pod(old, state=running(), ready=True)]
     message = "1/1 ready, 1 old pods still ending"
-    expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, wanted=1, pods=(POD,))
+    expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, desired=1, pods=(POD,))
 
     assert expected == stands(workload, SET, old, *pods)
 
@@ -234,7 +234,7 @@ def test_old_deployment_pods_are_not_judged() -> None:
     standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
     message = "0/1 ready, started, not ready yet"
 
-    assert ServiceStatus(state=WorkloadState.STARTED, message=message, wanted=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=(POD,)) == standing
 
 
 def test_old_stateful_set_pods_are_not_judged() -> None:
@@ -243,7 +243,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 
     standing = stands(stateful_set(updated=0, total=1), crashing)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == standing
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == standing
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
 )
 def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
     """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
-    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", wanted=1) == stands(workload, *owners, one)
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == stands(workload, *owners, one)
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_on_delete_is_judged_by_the_pods_it_has() -> None:
     """Pods of the revision before count, and are named: nothing but their deletion replaces them."""
     pods = [old(suffix, state=running(), ready=True) for suffix in ("0", "1")]
     expected = ServiceStatus(
-        state=WorkloadState.READY, message=f"2/2 ready, {LEFT}", ready=2, wanted=2, pods=BOTH, outdated=BOTH,
+        state=WorkloadState.READY, message=f"2/2 ready, {LEFT}", ready=2, desired=2, pods=BOTH, outdated=BOTH,
         waits_for_outdated=True,
     )  # fmt: skip
 
@@ -332,23 +332,23 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
     [
         pytest.param(
             [pod(MIGRATE)],
-            ServiceStatus(state=WorkloadState.WAITING, message="creating its pod", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.WAITING, message="creating its pod", desired=1, pods=("migrate-x7k2p",)),
             id="pod-being-made",
         ),
         pytest.param(
             [pod(MIGRATE, state=running())],
-            ServiceStatus(state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p",)),
             id="running",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(0, "Completed"))],
-            ServiceStatus(state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p",)),
+            ServiceStatus(state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p",)),
             id="ended-and-not-yet-counted",
         ),
         pytest.param(
             [pod(MIGRATE, state=ended(1)), pod(MIGRATE, "second", state=running())],
             ServiceStatus(
-                state=WorkloadState.STARTED, message="is running", wanted=1, pods=("migrate-x7k2p", "migrate-second")
+                state=WorkloadState.STARTED, message="is running", desired=1, pods=("migrate-x7k2p", "migrate-second")
             ),
             id="second-try",
         ),
@@ -357,7 +357,7 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
             ServiceStatus(
                 state=WorkloadState.WAITING,
                 message="it crashed, and is being restarted",
-                wanted=1,
+                desired=1,
                 pods=("migrate-x7k2p",),
             ),
             id="tries-left-in-the-same-pod",
@@ -380,7 +380,7 @@ def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
     standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
     expected = ServiceStatus(
-        state=WorkloadState.COMPLETED, message="completed", ready=1, wanted=1, pods=("migrate-x7k2p",)
+        state=WorkloadState.COMPLETED, message="completed", ready=1, desired=1, pods=("migrate-x7k2p",)
     )
 
     assert expected == standing
@@ -519,7 +519,7 @@ def test_a_job_that_tries_again(pods: list[Object], state: WorkloadState, messag
     """A Job that has tries left has not failed, and says why its last try did."""
     names = tuple(one["metadata"]["name"] for one in pods)
 
-    assert ServiceStatus(state=state, message=message, wanted=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
+    assert ServiceStatus(state=state, message=message, desired=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
 
 
 def test_a_job_without_tries_left() -> None:
@@ -792,7 +792,7 @@ def test_not_started(reason: str) -> None:
     )
 
     assert failed(cause, POD) == web(made, age={"unmade": 5.0})
-    assert ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {reason}", wanted=1, pods=(POD,)) == web(
+    assert ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {reason}", desired=1, pods=(POD,)) == web(
         made, age={"unmade": 4.9}
     )
 
@@ -861,7 +861,7 @@ def test_unschedulable_for_a_moment() -> None:
     standing = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})
 
     assert (
-        ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {WAITS}: {ROOM}", wanted=1, pods=(POD,))
+        ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {WAITS}: {ROOM}", desired=1, pods=(POD,))
         == standing
     )
 
@@ -1145,7 +1145,7 @@ def test_unhealthy(events: list[Object], times: int) -> None:
 def test_not_yet_unhealthy(count: int, age: float, message: str) -> None:
     """A health check may fail some times, and for some time."""
     assert ServiceStatus(
-        state=WorkloadState.STARTED, message=f"0/1 ready, {message}", wanted=1, pods=(POD,)
+        state=WorkloadState.STARTED, message=f"0/1 ready, {message}", desired=1, pods=(POD,)
     ) == checked(unhealthy(count=count), age=age)
 
 

@@ -55,7 +55,7 @@ def test_the_order() -> None:
     late = {**about("Deployment/web", ""), "eventTime": "2025-06-01T12:00:02.000001Z"}
     series = {**about("Deployment/web"), "series": {"count": 7, "lastObservedTime": "2025-06-01T12:00:03.5Z"}}
     found = read_events([series, late, about("Deployment/web", "2025-06-01T12:00:01Z")], [WEB], {})
-    assert [(one.moment[-3:], one.count) for one in found] == [("01Z", 1), ("02Z", 1), ("03Z", 7)]
+    assert [(one.time[-3:], one.count) for one in found] == [("01Z", 1), ("02Z", 1), ("03Z", 7)]
 
 
 def test_all_of_an_event() -> None:
@@ -63,7 +63,7 @@ def test_all_of_an_event() -> None:
     one = event(deployment("web"), "FailedCreate", " no quota\n", lastTimestamp=MOMENT, count=3)
     assert read_events([one], [WEB], {}) == [
         EnvironmentEvent(
-            moment=MOMENT, count=3, warning=True, service="Web", object="Deployment/web", reason="FailedCreate",
+            time=MOMENT, count=3, warning=True, service="Web", object="Deployment/web", reason="FailedCreate",
             message="no quota",
         )
     ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.api import Api, ApiError
-from composeplat.cluster.logs import Cursor, Follower, LogLine, LogQuery, parse_moment, read_logs
+from composeplat.cluster.logs import Cursor, Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object
 from tests.cluster.objects import NAMESPACE, Answer, Server, deployment, no_server, pod, refusal, replica_set, running
 
@@ -52,7 +52,7 @@ def log_of(name: str, query: str = "") -> str:
 )
 def test_moments(text: str, parts: tuple[int, str] | None) -> None:
     """A moment is read to the nanosecond, in every zone."""
-    assert parts == parse_moment(text)
+    assert parts == parse_time(text)
 
 
 # the cursor -----------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_what_was_not_asked_for() -> None:
     """Lines before those that were asked for do not come in by a second reading."""
     cursor = Cursor()
     texts(cursor, [LINES[1]])
-    cursor.leave_out_before((parse_moment(LINES[1].split()[0])) or (0, ""))
+    cursor.leave_out_before((parse_time(LINES[1].split()[0])) or (0, ""))
     cursor.begin()
     assert texts(cursor, LINES) == ["three", "four"]
 
@@ -155,9 +155,9 @@ def test_lines_of_two_pods() -> None:
     with Server(answers) as server, Api(server.access) as api:
         lines = read_logs(api, NAMESPACE, [first, second], LogQuery())
     assert lines == [
-        LogLine(service="web", pod=names[0], moment="2025-06-01T12:00:00.5Z", text="a"),
-        LogLine(service="web", pod=names[1], moment="2025-06-01T12:00:00.75Z", text="b"),
-        LogLine(service="web", pod=names[0], moment="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
+        LogLine(service="web", pod=names[0], time="2025-06-01T12:00:00.5Z", text="a"),
+        LogLine(service="web", pod=names[1], time="2025-06-01T12:00:00.75Z", text="b"),
+        LogLine(service="web", pod=names[0], time="2025-06-01T12:00:02Z", text="c\x0b\u2028c"),
     ]
 
 

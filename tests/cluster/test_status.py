@@ -26,7 +26,7 @@ def made(state: Object, *, ready: bool = True, restarts: int = 0, last: Object |
 def test_a_service_that_runs() -> None:
     """Kind, state, pods, image and addresses are told; nothing is wrong."""
     (row,) = status_rows([WEB], snapshot(*made(running())), NOW)
-    assert (row.service, row.kind, row.state, row.ready, row.wanted) == ("web", "Deployment", "ready", 1, 1)
+    assert (row.service, row.kind, row.state, row.ready, row.desired) == ("web", "Deployment", "ready", 1, 1)
     assert (row.image, row.urls, row.problem) == (DIGEST, ("https://web",), "")
 
 

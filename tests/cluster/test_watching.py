@@ -36,8 +36,8 @@ APPS, CORE = f"/apis/apps/v1/namespaces/{NAMESPACE}", f"/api/v1/namespaces/{NAME
 DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS = f"{APPS}/deployments", f"{APPS}/statefulsets", f"{APPS}/replicasets"
 JOBS, PODS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", f"{CORE}/pods"
 CLAIMS, EVENTS = f"{CORE}/persistentvolumeclaims", f"{CORE}/events"
-OURS = "?labelSelector=dev.platform.com/environment%3Dshop"
-USUAL = [path + OURS for path in (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)]
+OWN_SELECTOR = "?labelSelector=dev.platform.com/environment%3Dshop"
+USUAL = [path + OWN_SELECTOR for path in (DEPLOYMENTS, STATEFUL_SETS, JOBS, REPLICA_SETS, PODS)]
 
 WEB = deployment()
 SET = replica_set(WEB)

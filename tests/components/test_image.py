@@ -12,7 +12,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from composeplat.components.image import lay_out
+from composeplat.components.image import copy_host_content
 from composeplat.components.program import declare
 from composeplat.components.stack import ComposeStack
 from tests.components.test_stack import SECRET, run
@@ -193,8 +193,8 @@ def test_host_content_is_laid_out_apart(tmp_path: Path, monkeypatch: pytest.Monk
     (source / "link").symlink_to("inner/run")
     (tmp_path / "one").write_text("1")
 
-    lay_out("localhost/shop-web", (str(tmp_path / "one"), str(tmp_path / "one")))
-    folder = Path(lay_out("localhost/shop-web", (str(source), str(tmp_path / "one"))))
+    copy_host_content("localhost/shop-web", (str(tmp_path / "one"), str(tmp_path / "one")))
+    folder = Path(copy_host_content("localhost/shop-web", (str(source), str(tmp_path / "one"))))
 
     found = {
         str(path.relative_to(folder)): path.lstat().st_mode & 0o777 for path in folder.rglob("*") if not path.is_dir()
@@ -207,14 +207,14 @@ def test_host_content_that_nobody_lays_out_any_more(tmp_path: Path, monkeypatch:
     """What was laid out long ago is removed, leavings of killed runs too, but for what is in use."""
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
     (tmp_path / "one").write_text("1")
-    old, held, fresh = (Path(lay_out(name, (str(tmp_path / "one"),))) for name in ("old", "held", "fresh"))
+    old, held, fresh = (Path(copy_host_content(name, (str(tmp_path / "one"),))) for name in ("old", "held", "fresh"))
     left = old.with_name(".0123.999")
     other = shutil.copytree(old, old.with_name("other"))
     left.mkdir()
     for folder in (held, left, other):
         os.utime(folder, (1_000_000, 1_000_000))
 
-    lay_out("another", (str(tmp_path / "one"),))
+    copy_host_content("another", (str(tmp_path / "one"),))
 
     assert [folder.exists() for folder in (held, fresh, left, other)] == [True, True, False, False]
 
@@ -224,18 +224,18 @@ def test_host_content_that_went_away(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
 
     with pytest.raises(pulumi.RunError, match=r"^host content for image 'localhost/shop' can't be laid out: "):
-        lay_out("localhost/shop", (str(tmp_path / "gone"),))
+        copy_host_content("localhost/shop", (str(tmp_path / "gone"),))
 
 
 def test_host_content_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a killed run of the same number left half laid out is not part of the content; what is recent stays."""
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
     (tmp_path / "one").write_text("1")
-    folder = Path(lay_out("owner", (str(tmp_path / "one"),)))
+    folder = Path(copy_host_content("owner", (str(tmp_path / "one"),)))
     recent = shutil.copytree(folder, folder.with_name("recent"))
     half = folder.with_name(f".{folder.name}.{os.getpid()}")
     half.mkdir()
     (half / "secret").touch()
 
-    assert sorted(path.name for path in Path(lay_out("owner", (str(tmp_path / "one"),))).iterdir()) == ["0"]
+    assert sorted(path.name for path in Path(copy_host_content("owner", (str(tmp_path / "one"),))).iterdir()) == ["0"]
     assert recent.exists()

@@ -71,8 +71,8 @@ def test_a_message_names_the_path_as_written(origins: Origins) -> None:
     report = Report()
     checker = Checker(Project(services={}, volumes={}), origins, report)
 
-    checker.say("undefined-volume", ("services", "web", "mounts", 0), "mounts nothing")
-    checker.say("invalid-name", ("services", "web"), "is no name", at_key=True)
+    checker.add("undefined-volume", ("services", "web", "mounts", 0), "mounts nothing")
+    checker.add("invalid-name", ("services", "web"), "is no name", at_key=True)
 
     assert lines(report.sorted()) == [
         "compose.yaml:2:3: error: services.web is no name [invalid-name]",

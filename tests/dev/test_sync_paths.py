@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.compose.model import HOST, Mount, Service
-from composeplat.dev.sync_paths import link_in, sync_paths
+from composeplat.dev.sync_paths import find_link, sync_paths
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.diagnostics import ComposeplatError
 
@@ -28,7 +28,7 @@ def test_a_link_in_the_project_is_found(tmp_path: Path, local: str, link: str) -
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "real" / "nowhere").symlink_to("../none")
     path = SyncPath(local=str(tmp_path / local).rstrip("/"), remote="/app", within=str(tmp_path))
-    assert link_in(path) == (str(tmp_path / link) if link else "")
+    assert find_link(path) == (str(tmp_path / link) if link else "")
 
 
 def test_a_link_on_the_way_to_the_project_is_the_users(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_a_link_on_the_way_to_the_project_is_the_users(tmp_path: Path) -> None:
     (tmp_path / "home").symlink_to("real")
     service = Service(name="web", mounts=(Mount(kind=HOST, source=str(tmp_path / "home" / "app"), target="/app"),))
     (path,) = sync_paths(service, (str(tmp_path / "home"),))
-    assert (path.within, link_in(path)) == (str(tmp_path / "home"), "")
+    assert (path.within, find_link(path)) == (str(tmp_path / "home"), "")
     (outside,) = sync_paths(service)
-    assert (outside.within, link_in(outside)) == (str(tmp_path / "home" / "app"), "")
+    assert (outside.within, find_link(outside)) == (str(tmp_path / "home" / "app"), "")
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(1024 * 1024, True), (1024 * 1024 + 1, False)])

@@ -13,11 +13,11 @@ from composeplat.engine.events import (
     Events,
     Operation,
     describe_differences,
+    format_value,
     kind_of,
     look_up,
     names_of,
     parts_of,
-    show,
 )
 
 STACK = "urn:pulumi:team::shop::pulumi:pulumi:Stack::shop-team"
@@ -535,6 +535,6 @@ def test_no_reasons() -> None:
         pytest.param("x" * 61, "x" * 59 + "…", id="too-long"),
     ],
 )
-def test_show(value: object, shown: str) -> None:
+def test_format_value(value: object, shown: str) -> None:
     """A value is shown in as much as reads well in a line."""
-    assert shown == show(value)
+    assert shown == format_value(value)

@@ -36,7 +36,7 @@ def monitor(*, operation: Operation = Operation.UPDATE, has_health_check: bool =
     )
     made = Monitor(
         plan=Plan(environment="shop", namespace="team", services=(web,)),
-        listener=lambda _: None,
+        on_progress=lambda _: None,
         chosen=frozenset({"web"}),
     )
     change = Change(urn=URN, operation=operation, kind="Deployment", name="web")
@@ -89,7 +89,7 @@ def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     one = Monitor(
         plan=Plan(environment="shop", namespace="team"),
         chosen=frozenset({"web"}),
-        listener=lambda progress: heard.append((progress.phase, progress.message)),
+        on_progress=lambda progress: heard.append((progress.phase, progress.message)),
     )
     for phase, words in phases:
         one.emit("web", Phase(phase), words)

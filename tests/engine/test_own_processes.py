@@ -20,8 +20,8 @@ def test_whether_it_was_a_lock() -> None:
 def test_every_holder() -> None:
     """Each is read with its machine, its process and since when."""
     assert lock_holders(SAID + ANN + EVE) == (
-        LockHolder(user="ann", host="desk", pid=7, since=1748779200.0),
-        LockHolder(user="eve", host="lap.example.com", pid=81, since=1748779205.0),
+        LockHolder(user="ann", host="desk", pid=7, created_at=1748779200.0),
+        LockHolder(user="eve", host="lap.example.com", pid=81, created_at=1748779205.0),
     )
 
 

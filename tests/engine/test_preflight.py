@@ -24,7 +24,7 @@ from composeplat.engine.preflight import (
 from composeplat.plan import Plan
 from tests.conftest import Project, Reading, lines
 
-OURS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
+OWN_LABELS = {"app.kubernetes.io/managed-by": "composeplat", "dev.platform.com/environment": "demo"}
 CLAIM = "PersistentVolumeClaim"
 
 TEXT = """\
@@ -41,7 +41,7 @@ endpoints: [{path: /, service: web, port: 80}]
 """
 
 
-def head(kind: str, name: str, labels: Mapping[str, str] | None = OURS) -> dict[tuple[str, str], dict[str, Any]]:
+def head(kind: str, name: str, labels: Mapping[str, str] | None = OWN_LABELS) -> dict[tuple[str, str], dict[str, Any]]:
     """An object as a list of metadata has it."""
     metadata = {"name": name, "namespace": "team", **({} if labels is None else {"labels": dict(labels)})}
     return {(kind, name): {"metadata": metadata}}
@@ -104,8 +104,10 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
         pytest.param({}, "someone else", id="nobody's"),
         pytest.param({"dev.platform.com/environment": "demo"}, "someone else", id="of-nobody-for-this-environment"),
         pytest.param({"app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's"),
-        pytest.param({**OURS, "app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's-of-that-name"),
-        pytest.param({**OURS, "dev.platform.com/environment": "stage"}, "environment 'stage'", id="of-another"),
+        pytest.param(
+            {**OWN_LABELS, "app.kubernetes.io/managed-by": "Helm"}, "'Helm'", id="another-tool's-of-that-name"
+        ),
+        pytest.param({**OWN_LABELS, "dev.platform.com/environment": "stage"}, "environment 'stage'", id="of-another"),
         pytest.param({"app.kubernetes.io/managed-by": "composeplat"}, "'composeplat'", id="of-no-environment"),
     ],
 )
@@ -135,7 +137,7 @@ def test_what_is_ours(project: Project) -> None:
     """Objects that carry this environment's labels are taken up, and those of others under other names don't matter."""
     reading = read(project)
     assert reading.plan is not None
-    taken_up = heads(object_keys(reading.plan.objects), OURS)
+    taken_up = heads(object_keys(reading.plan.objects), OWN_LABELS)
     live_state = LiveState(
         object_metadata={**taken_up, **head("Deployment", "web", {}), **head("Service", "other", {})},
         claims={"data": claim("2Gi")},
@@ -152,9 +154,9 @@ def test_an_empty_namespace(project: Project) -> None:
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        pytest.param(OURS, True, id="both-labels"),
-        pytest.param({**OURS, "more": "x"}, True, id="with-others"),
-        pytest.param({**OURS, "dev.platform.com/environment": "demo2"}, False, id="another-environment"),
+        pytest.param(OWN_LABELS, True, id="both-labels"),
+        pytest.param({**OWN_LABELS, "more": "x"}, True, id="with-others"),
+        pytest.param({**OWN_LABELS, "dev.platform.com/environment": "demo2"}, False, id="another-environment"),
         pytest.param({"dev.platform.com/environment": "demo"}, False, id="no-manager"),
         pytest.param({}, False, id="no-labels"),
         pytest.param(None, False, id="no-map-of-labels"),
@@ -429,9 +431,12 @@ def test_unknown_to_state(project: Project) -> None:
     plan = read(project).plan
     assert plan is not None
     wanted = object_keys(plan.objects)
-    going = {"metadata": {"labels": OURS, "deletionTimestamp": "now"}}
+    going = {"metadata": {"labels": OWN_LABELS, "deletionTimestamp": "now"}}
     live_state = LiveState(
-        object_metadata={**{key: {"metadata": {"labels": OURS}} for key in wanted}, ("Deployment", "old"): going}
+        object_metadata={
+            **{key: {"metadata": {"labels": OWN_LABELS}} for key in wanted},
+            ("Deployment", "old"): going,
+        }
     )
 
     assert set(wanted) - known_to_state(STATE) == set(unknown_to_state(plan, STATE, live_state))

@@ -57,7 +57,7 @@ def attendant(*held: Object, deadline: Deadline, said: list[str] | None = None) 
         note=(said if said is not None else []).append,
     )
     plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
-    monitor = Monitor(plan=plan, listener=lambda _: None, chosen=frozenset(one.name for one in services))
+    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(one.name for one in services))
     view = View(snapshot(*held))
     return Rollout(
         stack=stack, monitor=monitor, watcher=view, deadline=deadline, retries=Retries(stack=stack, api=Api(NOWHERE))

@@ -288,7 +288,7 @@ def wake(
     server: Server, whole: Plan, *views: Snapshot, asleep: tuple[str, ...], deadline: float = 60, in_order: bool = True
 ) -> Monitor:
     server.otherwise = answer(deployment(replicas=0))
-    monitor = Monitor(plan=whole, listener=lambda _: None, chosen=frozenset(asleep))
+    monitor = Monitor(plan=whole, on_progress=lambda _: None, chosen=frozenset(asleep))
     keys: dict[str, tuple[Key, int]] = {name: (("Deployment", name), 1) for name in asleep}
     with Api(server.access) as api:
         WakeUp(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.plan.desired import BuiltImage
-from composeplat.plan.services import with_image_ports
+from composeplat.plan.services import add_image_ports
 from tests.conftest import Project
 
 
@@ -35,7 +35,7 @@ def test_whose(service: str, expected: BuiltImage | str, project: Project) -> No
 
 def test_they_are_listed() -> None:
     """The name goes on leading to the pods themselves, with the ports under it."""
-    assert with_image_ports({"clusterIP": "None", "selector": {}}, ((53, "udp"), (80, "tcp"))) == {
+    assert add_image_ports({"clusterIP": "None", "selector": {}}, ((53, "udp"), (80, "tcp"))) == {
         "clusterIP": "None",
         "selector": {},
         "ports": [
@@ -47,4 +47,4 @@ def test_they_are_listed() -> None:
 
 def test_none_are_listed() -> None:
     """An image that exposes nothing leaves the cluster service as it is."""
-    assert with_image_ports({"clusterIP": "None"}, ()) == {"clusterIP": "None"}
+    assert add_image_ports({"clusterIP": "None"}, ()) == {"clusterIP": "None"}

@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from composeplat.names import (
-    LONGEST_LABEL,
+    MAX_LABEL_LENGTH,
     clean,
-    config_key,
-    host_of,
+    endpoint_host,
     is_dns_label,
     is_dns_name,
+    make_file_key,
     make_label,
     shorten,
     slug,
@@ -24,7 +24,7 @@ names = st.one_of(
     texts, st.text(st.sampled_from("abAB01-_. /é"), max_size=80), st.text("ab", min_size=60, max_size=130)
 )
 labels = st.from_regex(r"\A[a-z0-9]([a-z0-9-]{0,150}[a-z0-9])?\Z")
-limits = st.integers(min_value=20, max_value=LONGEST_LABEL)
+limits = st.integers(min_value=20, max_value=MAX_LABEL_LENGTH)
 paths = st.lists(st.text(st.sampled_from("abAB-_.é "), min_size=1, max_size=12), min_size=1, max_size=5).map(
     lambda steps: "/" + "/".join(steps)
 )
@@ -88,7 +88,7 @@ def test_slugs_stay_apart(several: set[str]) -> None:
 @example({".", "..", "...", "..a", ".a"})
 def test_config_keys_stay_apart(several: set[str]) -> None:
     """Two paths become two keys, which a Secret takes."""
-    keys = {config_key(path) for path in several}
+    keys = {make_file_key(path) for path in several}
 
     assert len(several) == len(keys)
     assert all(CONFIG_KEY.match(key) for key in keys)
@@ -97,8 +97,8 @@ def test_config_keys_stay_apart(several: set[str]) -> None:
 @given(labels, labels)
 def test_hosts_are_hosts(endpoint: str, namespace: str) -> None:
     """A host of any endpoint and namespace is one that DNS takes, and says whether it was cut."""
-    host, shortened = host_of(endpoint[:63].strip("-"), namespace[:63].strip("-"), "apps.example.com")
+    host, shortened = endpoint_host(endpoint[:63].strip("-"), namespace[:63].strip("-"), "apps.example.com")
 
     assert is_dns_name(host)
     assert host.endswith(".apps.example.com")
-    assert shortened == (len(f"{endpoint[:63].strip('-')}-{namespace[:63].strip('-')}") > LONGEST_LABEL)
+    assert shortened == (len(f"{endpoint[:63].strip('-')}-{namespace[:63].strip('-')}") > MAX_LABEL_LENGTH)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from composeplat.compose.dotenv import read_env
 from composeplat.compose.template import BadTemplate, Outcome, Part, evaluate, parse_template
 from composeplat.diagnostics import Report, Source
-from composeplat.plan.pods import literal
+from composeplat.plan.pods import escape
 from tests.properties.trees import texts, words
 
 templates = st.lists(
@@ -44,7 +44,7 @@ def expanded(word: str, variables: dict[str, str]) -> str:
 @example("$(A")
 def test_words_reach_the_container_as_they_stand(word: str) -> None:
     """What Kubernetes makes of a word that we write is the word, whatever variables there are."""
-    assert word == expanded(literal(word), {"A": "changed", "": "changed", "A)": "changed"})
+    assert word == expanded(escape(word), {"A": "changed", "": "changed", "A)": "changed"})
 
 
 def test_the_expansion_expands() -> None:

@@ -60,7 +60,7 @@ class Content(Checker):
                 path = env_file_path(service.name, index)
                 hint = "create it, or write the long form with required: false" if found.missing else found.hint
                 code = found.code or "unreadable-file"
-                self.say(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
+                self.add(code, path, f"names a file that {found.reason}: {self._shown(path)}", hint)
         for name, value in service.environment.items():
             if value is None:
                 merged.pop(name, None)
@@ -84,7 +84,7 @@ class Content(Checker):
             return True
         if before <= MAX_ENVIRONMENTS:
             message = f"brings the variables of all services above {MAX_ENVIRONMENTS // 1024**2} MiB"
-            self.say(
+            self.add(
                 "too-large", ("services", service.name), message, "give fewer services the large values", at_key=True
             )
         return False
@@ -94,7 +94,7 @@ class Content(Checker):
         if is_env_name(name):
             return True
         path = env_file_path(service.name, index)
-        self.say(
+        self.add(
             "no-effect", path, f"names a file with a variable name that Kubernetes does not accept: {quoted(name)}"
         )
         return False
@@ -131,7 +131,7 @@ class Content(Checker):
             hint = (
                 _NO_SOCKET if source.name in _ENGINE_SOCKETS else self._keeping(service, mount, path, _NO_SYSTEM_PATH)
             )
-            self.say("forbidden-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
+            self.add("forbidden-path", path, f"mounts a system path of this machine: {self._shown(path)}", hint)
             return mount
         try:
             content = read_host_content(source, self.reading.root)
@@ -143,7 +143,7 @@ class Content(Checker):
                 self._alternatives(mount, path) if error.missing else "use a named volume, or files of the project"
             )
             hint = self._keeping(service, mount, path, error.hint or instead)
-            self.say(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
+            self.add(code, path, f"mounts a host path that {error.reason}: {self._shown(path)}", hint)
             return mount
         return replace(mount, content=content)
 

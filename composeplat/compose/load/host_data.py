@@ -26,7 +26,7 @@ def check_host_data(checker: Checker, service: Service, mount: Mount, path: Path
     folder = f"a folder of this machine where {program} keeps its data" if program else _describe_folder(mount, root)
     if folder and not _is_file(mount):
         hint = f"to keep it, use a named volume: {volume_for(checker, mount, path)}"
-        checker.say("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
+        checker.add("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
 
 
 def volume_for(checker: Checker, mount: Mount, path: PathKey) -> str:

@@ -43,7 +43,7 @@ def check_synced_inside(
 
 def _check(checker: Checker, root: ProjectRoot, place: PathKey, path: str, message: str) -> None:
     if not root.allows(path):
-        checker.say("outside-project", place, message, root.fix)
+        checker.add("outside-project", place, message, root.fix)
 
 
 def build_paths(build: Build) -> Iterator[tuple[PathKey, str]]:

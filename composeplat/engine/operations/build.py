@@ -33,7 +33,7 @@ def build(stack: Stack, plan: Plan, services: Collection[str], *, force: bool) -
     # Nothing of the cluster is registered then: that would be half of the time of a build without a change.
     alone = plan.images_only
     chosen = frozenset(image.service for image in images)
-    monitor = Monitor(plan=alone, listener=stack.listener, chosen=chosen, only_images=True)
+    monitor = Monitor(plan=alone, on_progress=stack.on_progress, chosen=chosen, only_images=True)
     handlers = pulumi_runs.RunHandlers(lambda urn, events: monitor.handle(urn, events, 0))
     with stack.interrupts:
         pulumi_runs.prepare(stack, alone)
