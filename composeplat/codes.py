@@ -231,6 +231,12 @@ CODES: dict[str, Code] = {
         "Use a named volume, as the message shows.",
         many=True,
     ),
+    "windows-path": Code(
+        _E,
+        "A path of Windows: a drive, a share, or folders separated by backslashes.",
+        "Write a path in the project with '/', or use a named volume.",
+        many=True,
+    ),
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(

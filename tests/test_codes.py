@@ -193,6 +193,10 @@ CASES = {
         " kompose, which has no effect here [kompose-label]",
         service("labels: {kompose.volume.size: 1Gi}"),
     ),
+    "windows-path": Case(
+        "compose.yaml:1:38: error: services.web.volumes[0] has a path of Windows: '.\\conf:/etc/x' [windows-path]",
+        service("volumes: ['.\\conf:/etc/x']"),
+    ),
     "inferred-job": Case(
         "compose.yaml:3:3: note: services.b becomes a Job: 'a' waits for it to complete, and it sets no 'restart'"
         " [inferred-job]",

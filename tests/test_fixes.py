@@ -136,15 +136,20 @@ def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
     [
         pytest.param(
             "version: '1'\nweb:\n  image: nginx\ndb:\n  build: .\nnotes: {}\n",
-            "'web', 'db' look like services: put them under 'services:'",
+            "'web', 'db' look like services: put them under 'services:', indented; the file has Compose's first format",
             id="two",
         ),
         pytest.param(
             "\n".join(f"s{number}: {{image: nginx}}" for number in range(9)),
-            "'s0', 's1', 's2', 's3', 's4', 's5', 's6', 's7' … look like services: put them under 'services:'",
+            "'s0', 's1', 's2', 's3', 's4', 's5', 's6', 's7' … look like services: put them under 'services:', indented;"
+            " the file has Compose's first format",
             id="nine",
         ),
-        pytest.param("web: {image: nginx}", "'web' looks like a service: put it under 'services:'", id="one"),
+        pytest.param(
+            "web: {image: nginx}",
+            "'web' looks like a service: put it under 'services:', indented; the file has Compose's first format",
+            id="one",
+        ),
         pytest.param("volumes: {data: {}}", "add a service such as  web: {image: nginx}", id="none"),
     ],
 )

@@ -213,6 +213,8 @@ def _check_mounts(checker: Checker, service: Service) -> None:
         if mount.kind == NAMED and mount.source not in checker.project.volumes:
             shown = checker.origins.shown(*path, "source")
             hint = "declare the volume under the top-level 'volumes', or write './…' for a host path"
+            if len(mount.source) == 1:
+                hint += "; a drive of Windows is on no other machine"
             checker.add("undefined-volume", path, f"mounts a volume that 'volumes' does not declare: {shown}", hint)
 
 

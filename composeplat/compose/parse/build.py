@@ -8,6 +8,7 @@ from composeplat.compose.model import Build, BuildSecret
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.diagnostics import quoted
 
 #: A base image in a local folder.
@@ -38,7 +39,14 @@ def parse_build(service: Section) -> Build | None:
 def _context(place: Field, text: str) -> str:
     if text.startswith(OCI_LAYOUT):
         return OCI_LAYOUT + absolute(place, text.removeprefix(OCI_LAYOUT))
-    return text if is_remote(text) else absolute(place, text)
+    if is_remote(text):
+        return text
+    return absolute(place, "." if refuse_windows_path(place, text) else text)
+
+
+def _dockerfile(place: Field | None) -> str:
+    text = place.text() if place else None
+    return "" if place is None or not text or refuse_windows_path(place, text) else text
 
 
 def _read_build(section: Section) -> Build:
@@ -52,7 +60,7 @@ def _read_build(section: Section) -> Build:
         ssh.report_type("a mapping or a list")
     return Build(
         context=_context(context, context.text() or ".") if context else absolute(section.whole, "."),
-        dockerfile=section.text("dockerfile"),
+        dockerfile=_dockerfile(dockerfile),
         dockerfile_inline=section.text("dockerfile_inline"),
         target=section.text("target"),
         args=_args(section),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os.path
+import re
 
 from composeplat.compose.model import EnvFile
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.diagnostics import quoted
 from composeplat.names import is_env_name
 
@@ -49,7 +51,7 @@ def parse_env_files(service: Section) -> tuple[EnvFile, ...]:
 def _read_env_file(item: Field) -> EnvFile | None:
     if isinstance(item.node, Scalar):
         path = item.text()
-        return EnvFile(path=absolute(item, path)) if path else None
+        return EnvFile(path=absolute(item, path)) if path and not refuse_windows_path(item, path) else None
     section = item.section("services.*.env_file.*")
     if section is None:
         return None
@@ -57,7 +59,7 @@ def _read_env_file(item: Field) -> EnvFile | None:
     path = place.text() if place else None
     if place is None:
         item.report("missing-key", "must have a 'path'")
-    if place is None or not path:
+    if place is None or not path or refuse_windows_path(place, path):
         return None
     style = section.get("format")
     return EnvFile(
@@ -71,4 +73,5 @@ def absolute(place: Field, path: str) -> str:
     """Return the absolute path; a relative one is relative to the folder of its file."""
     if path == "~" or path.startswith("~/"):
         path = place.ctx.home + path[1:] if place.ctx.home else path
-    return os.path.normpath(os.path.join(place.base, path))
+    # POSIX keeps two slashes at the start apart from one; Windows shells write them for a path of the engine's machine.
+    return re.sub(r"\A//", "/", os.path.normpath(os.path.join(place.base, path)))

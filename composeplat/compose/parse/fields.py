@@ -270,8 +270,9 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
         message = f"{dotted(path)} has no effect here, and needs none: {explanation.text}"
         report.add("redundant-key", key.span, path, message)
     else:
-        more = f": {explanation.text}" if explanation else ""
-        report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", hint)
+        more = f": {explanation.text}" if explanation and explanation.text else ""
+        fix = (explanation.fix if explanation else "") or hint
+        report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
 
 
 def _report_unsupported_fields(report: Report, block: Node, path: PathKey) -> None:

@@ -8,6 +8,7 @@ from composeplat.compose.origins import mount_path, mount_source_path
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.unsupported_keys import HARMLESS_OPTIONS
+from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
 from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
 from composeplat.diagnostics import quoted
 
@@ -32,6 +33,8 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
 
 
 def _read_short(item: Field) -> Mount | None:
+    if isinstance(item.node, Scalar) and refuse_windows_volume(item, item.node.text):
+        return None
     text = item.value(parse_mount)
     if text is None:
         return None
@@ -79,6 +82,8 @@ def _read_long(item: Field) -> Mount | None:
         return Mount(kind=MEMORY, target=path, read_only=read_only, size=size)
     text = source.text() if source else None
     if kind == "bind" and source and text:
+        if refuse_windows_path(source, text):
+            return None
         return Mount(kind=HOST, target=path, source=absolute(source, text), read_only=read_only)
     if not text:
         return Mount(kind=ANONYMOUS, target=path, read_only=read_only, sub_path=sub_path)

@@ -106,12 +106,16 @@ def _sets_restart(service: Node) -> bool:
 def _stray_services(whole: Field) -> tuple[Span, str]:
     """Find services at the top level, as in files of Compose's first version."""
     entries = whole.node if isinstance(whole.node, Mapping) else ()
-    stray = [key for key, node in entries if isinstance(node, Mapping) and ("image" in node or "build" in node)]
+    stray = [
+        key
+        for key, node in entries
+        if isinstance(node, Mapping) and any(key in node for key in ("image", "build", "extends"))
+    ]
     if not stray:
         return whole.span, ""
     names = ", ".join(quoted(key.text) for key in stray[:_MAX_STRAY]) + (" …" if len(stray) > _MAX_STRAY else "")
     looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
-    return stray[0].span, f"{names} {looks} under 'services:'"
+    return stray[0].span, f"{names} {looks} under 'services:', indented; the file has Compose's first format"
 
 
 # volumes --------------------------------------------------------------------------------------------------------------

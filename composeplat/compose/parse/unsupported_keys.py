@@ -7,6 +7,7 @@ about a real file are about these keys, and few of them matter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,10 +23,11 @@ _ADDRESSES = ("ipv4_address", "ipv6_address", "link_local_ips", "mac_address")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The behavior here; ``is_harmless`` if the key asks for exactly that."""
+    """The behavior here, and what to write instead; ``is_harmless`` if the key asks for exactly that."""
 
-    text: str
+    text: str = ""
     is_harmless: bool = False
+    fix: str = ""
 
 
 Explainer = Callable[[Node, PathKey], Explanation | None]
@@ -133,10 +135,81 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
     return None
 
 
+# Swarm ----------------------------------------------------------------------------------------------------------------
+
+_NODE_LABELS = {
+    "node.hostname": "kubernetes.io/hostname",
+    "node.platform.arch": "kubernetes.io/arch",
+    "node.platform.os": "kubernetes.io/os",
+}
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_CONSTRAINT = re.compile(r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*")
+
+
+def _explain_placement(value: Node, _path: PathKey) -> Explanation:
+    """Write the constraints that a node's labels can express as a node selector."""
+    listed = value.get("constraints") if isinstance(value, Mapping) else None
+    texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
+    found = [match for text in texts if (match := _CONSTRAINT.fullmatch(text))]
+    labels = {_NODE_LABELS.get(match[1], match[1]): _ARCHITECTURES.get(match[2], match[2]) for match in found}
+    chosen = {key: text for key, text in labels.items() if not key.startswith(("node.", "engine."))}
+    if not chosen or (isinstance(listed, Sequence) and any(_is_substituted(item) for item in listed)):
+        return Explanation(fix="x-node-selector chooses nodes by their labels; leave it out for any node")
+    selector = ", ".join(f"{key}: {text}" for key, text in chosen.items())
+    return Explanation(fix=f"write x-node-selector: {{{selector}}}")
+
+
+def _is_substituted(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.is_substituted
+
+
+def _explain_mode(value: Node, _path: PathKey) -> Explanation | None:
+    text = value.text if isinstance(value, Scalar) else ""
+    if text == "replicated":
+        return Explanation("this is the default here", is_harmless=True)
+    if text.endswith("-job"):
+        return Explanation(fix="set restart: 'no', which makes the service a Job")
+    return Explanation(fix="set deploy.replicas, or write a DaemonSet of your own") if text == "global" else None
+
+
+def _mounted_in(folder: str) -> Explainer:
+    """Name the mount that has the effect of the first entry of ``configs`` or ``secrets``."""
+
+    def explainer(value: Node, _path: PathKey) -> Explanation | None:
+        first = next((item for item in value), None) if isinstance(value, Sequence) else None
+        name = first.get("source") if isinstance(first, Mapping) else first
+        target = first.get("target") if isinstance(first, Mapping) else None
+        written = target if isinstance(target, Scalar) else name
+        if not isinstance(written, Scalar) or written.is_substituted:
+            return None
+        path = written.text if written.text.startswith("/") else f"{folder}{written.text}"
+        return Explanation(fix=f"mount its file under 'volumes': './FILE:{path}:ro'")
+
+    return explainer
+
+
+def _instead(fix: str) -> Explainer:
+    return lambda _value, _path: Explanation(fix=fix)
+
+
+_SWARM: dict[tuple[str, str], Explainer] = {
+    (SERVICE, "configs"): _mounted_in("/"),
+    (SERVICE, "secrets"): _mounted_in("/run/secrets/"),
+    ("services.*.deploy", "mode"): _explain_mode,
+    ("services.*.deploy", "placement"): _explain_placement,
+    ("services.*.deploy", "rollback_config"): _instead("to roll back, deploy the earlier definition"),
+    ("services.*.deploy", "update_config"): _instead(
+        "the label dev.platform.com/update sets the update policy: rolling, recreate or on-delete"
+    ),
+    ("", "configs"): _instead("mount the files under 'volumes' of the services: './FILE:PATH:ro'"),
+    ("", "secrets"): _instead("mount the files under 'volumes' of the services: './FILE:/run/secrets/NAME:ro'"),
+}
+
 #: Mount options that apply only to files of this machine.
 HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent", "nocopy"))
 
 _EXPLAINERS: dict[tuple[str, str], Explainer] = {
+    **_SWARM,
     (SERVICE, "container_name"): _explain_container_name,
     (SERVICE, "network_mode"): _explain_network_mode,
     (SERVICE, "networks"): _explain_networks,

@@ -1,0 +1,121 @@
+"""Keys of Swarm, and paths of Windows: each message says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Project
+from tests.test_fixes import service, told
+
+DRIVE = (
+    "to keep data: 'data:/d', with 'data:' under the top-level 'volumes';"
+    " to ship files: move them into the project, './data:/d'"
+)
+LINUX = "pods run Linux containers: mount it at a path such as /data"
+
+
+@pytest.mark.parametrize(
+    ("volume", "fix"),
+    [
+        (r"C:\data:/d", DRIVE),
+        ("c:/shop/data:/d:ro", DRIVE),
+        ("//c/Users/ann/data:/d", DRIVE),
+        (r"\\server\share\data:/d", DRIVE),
+        (r".\conf:/etc/x", "write './conf:/etc/x'"),
+        (r"..\conf\a:/etc/x:ro", "write '../conf/a:/etc/x'"),
+        (r"conf\a:/etc/x", "write './conf/a:/etc/x'"),
+        (r"./x:C:\app", LINUX),
+        (r"data:C:\app:ro", LINUX),
+        (r"C:\app", LINUX),
+        (r"\\.\pipe\docker_engine:\\.\pipe\docker_engine", "there is no Docker engine in a cluster"),
+    ],
+)
+def test_a_volume_of_windows(project: Project, volume: str, fix: str) -> None:
+    """A drive is no volume's name, and a backslash parts folders."""
+    error = f"error: services.web.volumes[0] has a path of Windows: '{volume}'"
+    assert told(project, service(f"volumes: ['{volume}']")) == [(error, fix)]
+
+
+def test_a_letter_is_a_volume_s_name_where_it_is_declared(project: Project) -> None:
+    """As in Compose: `c:/data` mounts volume `c`, and where there is none, the message thinks of the drive."""
+    text = service("volumes: ['c:/data']")
+    assert told(project, f"{text}\nvolumes: {{c: }}") == []
+    ((_, hint),) = told(project, text)
+    assert hint == (
+        "declare the volume under the top-level 'volumes', or write './…' for a host path;"
+        " a drive of Windows is on no other machine"
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "text", "fix"),
+    [
+        (r"env_file: .\a.env", "env_file", r".\a.env", "write './a.env'"),
+        (r"env_file: [{path: 'D:\a.env'}]", "env_file[0].path", r"D:\a.env", "move it into the project"),
+        (r"build: app\web", "build", r"app\web", "write './app/web'"),
+        (
+            r"volumes: [{type: bind, source: 'D:\x', target: /d}]",
+            "volumes[0].source",
+            r"D:\x",
+            "move it into the project",
+        ),
+    ],
+)
+def test_other_paths_of_windows(project: Project, keys: str, key: str, text: str, fix: str) -> None:
+    """Env files, build contexts and the long form of a volume."""
+    assert told(project, service(keys))[0] == (f"error: services.web.{key} has a path of Windows: '{text}'", fix)
+
+
+def test_a_path_of_windows_from_a_variable(project: Project) -> None:
+    """The fix has nothing of the variable's value."""
+    fix = "write '/' between folders, and a path in the project"
+    assert told(project, service("volumes: ['${PLACE}:/d']"), PLACE=r"C:\secret") == [
+        ("error: services.web.volumes[0] has a path of Windows: '${PLACE}:/d' (after substitution)", fix)
+    ]
+
+
+def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> None:
+    """Two slashes at the start are one."""
+    (found,) = told(project, service("volumes: ['//var/run/docker.sock:/var/run/docker.sock']"))
+    assert found[1] == "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
+
+
+@pytest.mark.parametrize(
+    ("keys", "fix"),
+    [
+        ("deploy: {mode: global}", "set deploy.replicas, or write a DaemonSet of your own"),
+        ("deploy: {mode: replicated-job}", "set restart: 'no', which makes the service a Job"),
+        (
+            "deploy: {placement: {constraints: [node.labels.disk==ssd, node.platform.arch == x86_64, node.role != a]}}",
+            "write x-node-selector: {disk: ssd, kubernetes.io/arch: amd64}",
+        ),
+        (
+            "deploy: {placement: {constraints: [node.role == manager]}}",
+            "x-node-selector chooses nodes by their labels; leave it out for any node",
+        ),
+        (
+            "deploy: {placement: {constraints: ['node.labels.disk == ${DISK-}']}}",
+            "x-node-selector chooses nodes by their labels; leave it out for any node",
+        ),
+        (
+            "deploy: {placement: {preferences: [{spread: node.labels.zone}]}}",
+            "x-node-selector chooses nodes by their labels; leave it out for any node",
+        ),
+        (
+            "deploy: {update_config: {order: start-first}}",
+            "the label dev.platform.com/update sets the update policy: rolling, recreate or on-delete",
+        ),
+        ("deploy: {rollback_config: {parallelism: 1}}", "to roll back, deploy the earlier definition"),
+        ("configs: [site]", "mount its file under 'volumes': './FILE:/site:ro'"),
+        ("configs: [{source: site, target: /etc/site}]", "mount its file under 'volumes': './FILE:/etc/site:ro'"),
+        ("secrets: [token]", "mount its file under 'volumes': './FILE:/run/secrets/token:ro'"),
+        ("secrets: []", ""),
+    ],
+)
+def test_a_key_of_swarm(project: Project, keys: str, fix: str) -> None:
+    """The warning says what has its effect here."""
+    assert [hint for _, hint in told(project, service(keys), DISK="ssd")] == [fix]
+
+
+def test_the_default_mode_needs_nothing(project: Project) -> None:
+    assert told(project, service("deploy: {mode: replicated}")) == []
