@@ -21,6 +21,20 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+class Effect(StrEnum):
+    """What a diagnostic means for a service, compared with what Compose does; the least first."""
+
+    NONE = "as-written"
+    CHANGED = "changed"
+    LOST = "lost"
+    """A part of the definition has no effect, and nothing takes its place."""
+    CANNOT_RUN = "cannot-run"
+
+    @property
+    def rank(self) -> int:
+        return list(Effect).index(self)
+
+
 class CauseCode(StrEnum):
     """The causes of a service's failure, as the JSON output names them."""
 
@@ -48,6 +62,8 @@ class Code:
     severity: Severity
     meaning: str
     fix: str
+    effect: Effect = Effect.NONE
+    """Of a warning or a note; with an error, no service runs. The keys of Compose have effects of their own."""
     many: bool = False
     """Several messages of this code can have the same place; their text distinguishes them."""
     once: bool = False
@@ -60,6 +76,7 @@ class Code:
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+_CHANGED, _LOST = Effect.CHANGED, Effect.LOST
 
 CODES: dict[str, Code] = {
     # files
@@ -111,14 +128,14 @@ CODES: dict[str, Code] = {
     "missing-key": Code(_E, "A required key is missing.", "Add it.", many=True),
     "conflicting-keys": Code(_E, "Two keys that exclude each other are both set.", "Keep one of them.", many=True),
     "overridden-key": Code(
-        _W, "Two keys set different values; one overrides the other.", "Keep one of them.", many=True
+        _W, "Two keys set different values; one overrides the other.", "Keep one of them.", many=True, effect=_CHANGED
     ),
     "no-image": Code(_E, "A service has neither 'image' nor 'build'.", "Set one of them."),
     "no-services": Code(_E, "The definition has no services.", "Add one under 'services'."),
     # keys
     "unsupported-key": Code(_W, "Compose knows the key, but it has no effect here.", "Remove it, or ignore this."),
     "no-effect": Code(
-        _W, "A setting has no effect here; the message says why.", "Remove it, or ignore this.", many=True
+        _W, "A setting has no effect here; the message says why.", "Remove it, or ignore this.", many=True, effect=_LOST
     ),
     "redundant-key": Code(
         _N,
@@ -137,9 +154,13 @@ CODES: dict[str, Code] = {
     ),
     "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
     "unknown-key": Code(
-        _N, "Neither Compose nor this tool knows the key; probably a typo.", "Correct it; --strict makes it an error."
+        _N,
+        "Neither Compose nor this tool knows the key; probably a typo.",
+        "Correct it; --strict makes it an error.",
+        effect=_LOST,
     ),
-    "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True),
+    "unused-volume": Code(_N, "No service mounts the volume, and it is not created.", "Nothing to do."),
+    "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True, effect=_CHANGED),
     "derived-image": Code(
         _N,
         "Host content too large for a Secret goes into an image made from the service's own.",
@@ -151,7 +172,9 @@ CODES: dict[str, Code] = {
         "Deploy instead, mount less, or use a named volume or an image of your own.",
     ),
     # names
-    "name-normalized": Code(_W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it."),
+    "name-normalized": Code(
+        _W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it.", effect=_CHANGED
+    ),
     "invalid-name": Code(_E, "A name can't be converted to a Kubernetes name.", "Rename it.", many=True),
     "name-conflict": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
     # references
@@ -182,6 +205,7 @@ CODES: dict[str, Code] = {
         _W,
         "Kubernetes needs numbers for user and group; only the image knows this name.",
         "Give the number.",
+        effect=_CHANGED,
     ),
     "pod-security-violation": Code(
         _E,
@@ -193,11 +217,13 @@ CODES: dict[str, Code] = {
         _W,
         "With --pod-security restricted, a service names no user, and whether its image's is root is not known.",
         "Give the user's number with 'user'.",
+        effect=_CHANGED,
     ),
     "on-failure-job": Code(
         _W,
         "restart: on-failure makes the service a Job, which ends; a server would not be restarted.",
         "Use 'always' for a server.",
+        effect=_CHANGED,
     ),
     "inferred-job": Code(
         _N,
@@ -230,6 +256,7 @@ CODES: dict[str, Code] = {
         "A host folder holds data: at the path of a program's data, or without a file. What is written there is lost.",
         "Use a named volume, as the message shows.",
         many=True,
+        effect=_LOST,
     ),
     "windows-path": Code(
         _E,
@@ -240,12 +267,17 @@ CODES: dict[str, Code] = {
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(
-        _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", many=True
+        _W,
+        "This port is never made public by 'ports'.",
+        "Use 'endpoints' to give it a route.",
+        many=True,
+        effect=_CHANGED,
     ),
     "no-network-isolation": Code(
         _W,
         "Networks keep services apart in Compose; in the cluster every service reaches every other.",
         "Write a NetworkPolicy to isolate them.",
+        effect=_LOST,
     ),
     "loopback-port": Code(
         _N,
@@ -256,12 +288,14 @@ CODES: dict[str, Code] = {
             "{count} port is bound to loopback, and so has no URL",
             "{count} ports are bound to loopback, and so have no URL",
         ),
+        effect=_CHANGED,
     ),
     "non-http-port": Code(
         _W,
         "A port is made public that usually speaks no HTTP, and an HTTPS route carries nothing else.",
         "Leave the published port out, as in '22' for '22:22', to keep it private.",
         many=True,
+        effect=_CHANGED,
     ),
     "no-domain": Code(_E, "Endpoints are set, but no domain is known.", "Give --domain or set PLATFORM_DOMAIN."),
     "port-without-url": Code(
@@ -269,6 +303,7 @@ CODES: dict[str, Code] = {
         "A public port gets no URL, as no domain is known.",
         "Give --domain or set PLATFORM_DOMAIN.",
         many=True,
+        effect=_CHANGED,
     ),
     "hostname-truncated": Code(
         _W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True
@@ -303,3 +338,6 @@ CODES: dict[str, Code] = {
         "Add a host volume, such as .:/app.",
     ),
 }
+
+#: Codes about keys of Compose: the key has the effect.
+BY_KEY = frozenset(("unsupported-key", "ignored-key"))

@@ -139,6 +139,8 @@ class Report:
     dropped: int = 0
     """The number of messages beyond the limit: a crafted file can cause any number of them."""
     _lookups: int = 0
+    _repeated: list[Diagnostic] = field(default_factory=list)
+    """Duplicates: the same finding at another path, where services share an anchor."""
 
     def add(self, code: str, span: Span, path: PathKey, message: str, hint: str = "") -> None:
         """Add a message; a second one with the same code and place (an anchor used twice) is a duplicate.
@@ -148,14 +150,17 @@ class Report:
         row = CODES[code]
         distinct_text = message.removeprefix(dotted(path)) if row.many or row.once else ""
         key = (None if row.once else span.place, code, distinct_text)
+        found = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
         if key in self._kept:
+            if len(self._repeated) < MAX_MESSAGES:
+                self._repeated.append(found)
             return
         is_error = row.severity is Severity.ERROR
         self.errors += is_error
         if (self.errors if is_error else len(self._kept)) > MAX_MESSAGES:
             self.dropped += 1
             return
-        self._kept[key] = Diagnostic(code=code, span=span, path=path, message=_to_line(message), hint=_to_line(hint))
+        self._kept[key] = found
 
     def near(self, name: str, known: Iterable[str]) -> str:
         """Return a hint for a typo, up to a number of look-ups, as each takes time."""
@@ -172,6 +177,11 @@ class Report:
 
     def sorted(self) -> list[Diagnostic]:
         return sorted(self._kept.values(), key=lambda d: (d.span.place, d.severity, d.code, d.message))
+
+    def by_path(self) -> list[Diagnostic]:
+        """Return all messages once for each path, also those that are duplicates for a reader of the file."""
+        found = {(d.code, d.path, d.span.place, d.message): d for d in (*self.sorted(), *self._repeated)}
+        return list(found.values())
 
     def at_least(self, severity: Severity, *, strict: bool = False) -> list[Diagnostic]:
         return [d for d in self.sorted() if d.severity_under(strict=strict) <= severity]

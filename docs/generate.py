@@ -24,12 +24,12 @@ import typer.main
 
 from composeplat.cli.commands import app, load_guides
 from composeplat.cli.help_text import SECTIONS
-from composeplat.codes import CODES
+from composeplat.codes import BY_KEY, CODES, Effect
 from composeplat.compose.keys import ROWS, Handling, Row
 from composeplat.compose.load import load
 from composeplat.compose.options import Request
 from composeplat.compose.parse.kompose_labels import LABELS as KOMPOSE_LABELS
-from composeplat.diagnostics import ComposeplatError, Diagnostic
+from composeplat.diagnostics import ComposeplatError, Diagnostic, Severity
 from composeplat.plan import make_plan
 from composeplat.plan.security import check_image_users
 
@@ -112,7 +112,8 @@ EXAMPLES: dict[str, Example] = {
     "redundant-key": _compose(f"{_WEB}    container_name: web\n    networks: [front]\nnetworks:\n  front:\n"),
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
-    "not-deployed": _compose(f"{_WEB}volumes:\n  data:\n"),
+    "unused-volume": _compose(f"{_WEB}volumes:\n  data:\n"),
+    "not-deployed": _compose(f"{_WEB}    build: .\n    volumes:\n      - .:/app\n"),
     "derived-image": Example(
         {"compose.yaml": f"{_WEB}    volumes:\n      - ./pictures.tar:/pictures.tar\n", "pictures.tar": 300_000 * b"x"}
     ),
@@ -195,11 +196,16 @@ def _line(diagnostic: Diagnostic) -> str:
 # the pages ------------------------------------------------------------------------------------------------------------
 
 
+_EFFECTS = {Effect.NONE: "-", Effect.CHANGED: "changed", Effect.LOST: "lost", Effect.CANNOT_RUN: "can't run"}
+
+
 def _codes() -> Iterator[str]:
-    yield "| Code | Severity | Meaning |"
-    yield "|---|---|---|"
+    yield "| Code | Severity | Service | Meaning |"
+    yield "|---|---|---|---|"
     for name, code in CODES.items():
-        yield f"| [`{name}`](#{name}) | {code.severity} | {_cell(code.meaning)} |"
+        effect = Effect.CANNOT_RUN if code.severity is Severity.ERROR else code.effect
+        shown = "[by key](keys.md)" if name in BY_KEY else _EFFECTS[effect]
+        yield f"| [`{name}`](#{name}) | {code.severity} | {shown} | {_cell(code.meaning)} |"
     for name, code in CODES.items():
         yield f"\n## {name}\n\n**{str(code.severity).capitalize()}.** {code.meaning}\n{code.fix}\n"
         if name in CLUSTER_MESSAGES:
@@ -232,11 +238,11 @@ def _keys() -> Iterator[str]:
     for section, rows in sections.items():
         yield ("" if first else "\n") + f"## {_TITLES.get(section) or f'`{section}`'}\n"
         first = False
-        yield "| Key | Handling |"
-        yield "|---|---|"
+        yield "| Key | Handling | Service |"
+        yield "|---|---|---|"
         for row in sorted(rows, key=lambda row: (not row.handling.is_used, row.key)):
             note = f": {row.why}" if row.why else ""
-            yield f"| `{row.key}` | {_HANDLING[row.handling]}{_cell(note)} |"
+            yield f"| `{row.key}` | {_HANDLING[row.handling]}{_cell(note)} | {_EFFECTS[row.effect]} |"
 
 
 def _cell(text: str) -> str:

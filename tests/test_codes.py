@@ -138,9 +138,14 @@ CASES = {
         "compose.yaml:1:28: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]",
         service("comand: a"),
     ),
-    "not-deployed": Case(
-        "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [not-deployed]",
+    "unused-volume": Case(
+        "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [unused-volume]",
         f"{WEB}\nvolumes: {{data: {{}}}}",
+    ),
+    "not-deployed": Case(
+        "compose.yaml:1:48: note: services.web.volumes[0] is a host volume of a service that is built: it is for"
+        " development, and not deployed [not-deployed]",
+        service("build: ., volumes: ['.:/app']"),
     ),
     "derived-image": Case(
         "compose.yaml:1:37: note: services.web.volumes has host content too large for a Secret: it goes into an"

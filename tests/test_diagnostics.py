@@ -45,6 +45,15 @@ def test_one_message_for_one_place() -> None:
     assert lines(report.sorted()) == ["b.yaml:1:1: warning: services.a is not supported [unsupported-key]"]
 
 
+def test_findings_by_path() -> None:
+    """Each of the services that share an anchor has its own finding."""
+    report = Report()
+    for path in ("services.a", "services.b", "services.a"):
+        report.add("unsupported-key", Span(FIRST, 1, 1), (path,), f"{path} is not supported")
+
+    assert [d.message for d in report.by_path()] == ["services.a is not supported", "services.b is not supported"]
+
+
 def test_several_messages_for_one_place() -> None:
     """A code that may tell several things tells each once, whatever path it was met under."""
     report = Report()

@@ -222,7 +222,7 @@ def _check_unused_volumes(checker: Checker) -> None:
     mounted = checker.project.mounted_volumes
     for name in checker.project.volumes:
         if name not in mounted:
-            checker.add("not-deployed", ("volumes", name), "is mounted by no service, and not created", at_key=True)
+            checker.add("unused-volume", ("volumes", name), "is mounted by no service, and not created", at_key=True)
 
 
 # workloads ------------------------------------------------------------------------------------------------------------

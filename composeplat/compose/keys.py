@@ -1,7 +1,7 @@
 """The keys of a Compose file and the handling of each: the compatibility tables as data.
 
 Owns one row for every key that Compose or this project knows.
-Must not know anything else: readers look keys up, tests compare the table with the specification's lists, and
+Must not know how a key is read: readers look keys up, tests compare the table with the specification's lists, and
 ``docs/keys.md`` is generated from it.
 
 Handling, in the specification's words:
@@ -19,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from composeplat.codes import Effect
+from composeplat.diagnostics import PathKey
 
 
 class Handling(Enum):
@@ -49,14 +52,21 @@ class Row:
     handling: Handling
     origin: Origin
     why: str = ""
+    effect: Effect = Effect.NONE
+    """What it means for a service that the key has no effect."""
 
 
-def _rows(section: str, handling: Handling, origin: Origin, keys: str, why: str = "") -> Iterator[Row]:
-    return (Row(section, key, handling, origin, why) for key in keys.split())
+def _rows(
+    section: str, handling: Handling, origin: Origin, keys: str, why: str = "", *, effect: Effect | None = None
+) -> Iterator[Row]:
+    """Make a row for each key; a key with a warning is lost, unless the effect says something else."""
+    default = Effect.NONE if handling.is_used or handling is Handling.IGNORED else Effect.LOST
+    return (Row(section, key, handling, origin, why, default if effect is None else effect) for key in keys.split())
 
 
 _SUPPORTED, _EXTENSION = Handling.SUPPORTED, Handling.EXTENSION
 _WARNED, _DEEP, _IGNORED = Handling.WARNED, Handling.DEEP, Handling.IGNORED
+_CHANGED = Effect.CHANGED
 _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
 SERVICE = "services.*"
@@ -66,7 +76,8 @@ ROWS: tuple[Row, ...] = (
     *_rows("", _SUPPORTED, _SPEC, "name services volumes version"),
     *_rows("", _SUPPORTED, _RULING, "include"),
     *_rows("", _EXTENSION, _SPEC, "endpoints"),
-    *_rows("", _DEEP, _SPEC, "networks configs secrets"),
+    *_rows("", _DEEP, _SPEC, "networks", effect=_CHANGED),
+    *_rows("", _DEEP, _SPEC, "configs secrets"),
     *_rows("", _IGNORED, _SPEC, "profiles"),
     *_rows("", _WARNED, _COMPOSE, "models"),
     # services
@@ -84,20 +95,29 @@ ROWS: tuple[Row, ...] = (
         SERVICE,
         _WARNED,
         _SPEC,
-        "blkio_config cgroup_parent configs container_name cpu_percent cpu_period cpu_quota cpu_rt_period"
-        " cpu_rt_runtime cpu_shares cpuset credential_spec device_cgroup_rules devices dns dns_opt dns_search"
-        " domainname driver_opts extends external_links extra_hosts group_add hostname init ipc isolation links logging"
-        " mac_address mem_swappiness memswap_limit network_mode networks oom_kill_disable oom_score_adj pid pids_limit"
-        " platform privileged profiles pull_policy read_only runtime secrets security_opt shm_size stdin_open"
-        " stop_signal storage_opts sysctls tmpfs tty ulimits userns_mode volumes_from",
+        "configs credential_spec device_cgroup_rules devices dns dns_opt dns_search driver_opts extends"
+        " external_links extra_hosts group_add ipc isolation links pid privileged runtime secrets security_opt"
+        " sysctls userns_mode volumes_from",
+    ),
+    *_rows(
+        SERVICE,
+        _WARNED,
+        _SPEC,
+        "blkio_config cgroup_parent container_name cpu_percent cpu_period cpu_quota cpu_rt_period cpu_rt_runtime"
+        " cpu_shares cpuset domainname hostname init logging mac_address mem_swappiness memswap_limit network_mode"
+        " networks oom_kill_disable oom_score_adj pids_limit platform profiles pull_policy read_only shm_size"
+        " stdin_open stop_signal storage_opts tmpfs tty ulimits",
+        effect=_CHANGED,
     ),
     *_rows(
         SERVICE,
         _IGNORED,
         _SPEC,
-        "attach cgroup develop gpus interface_name label_file link_local_ips post_start pre_stop provider uts",
+        "attach cgroup develop interface_name link_local_ips uts",
     ),
-    *_rows(SERVICE, _WARNED, _COMPOSE, "models pre_start pull_refresh_after storage_opt use_api_socket"),
+    *_rows(SERVICE, _IGNORED, _SPEC, "gpus label_file post_start pre_stop provider", effect=Effect.LOST),
+    *_rows(SERVICE, _WARNED, _COMPOSE, "models pre_start use_api_socket"),
+    *_rows(SERVICE, _WARNED, _COMPOSE, "pull_refresh_after storage_opt", effect=_CHANGED),
     # build
     *_rows("services.*.build", _SUPPORTED, _SPEC, "context dockerfile args target"),
     *_rows(
@@ -114,26 +134,36 @@ ROWS: tuple[Row, ...] = (
         _COMPOSE,
         "shm_size",
         "Pulumi's provider for builds has no such field; RUN --mount=type=tmpfs,target=/dev/shm,size=… serves",
+        effect=_CHANGED,
     ),
     *_rows("services.*.build.secrets.*", _SUPPORTED, _RULING, "source target"),
-    *_rows("services.*.build.secrets.*", _WARNED, _COMPOSE, "uid gid mode", "RUN --mount=type=secret,uid=… says them"),
+    *_rows(
+        "services.*.build.secrets.*",
+        _WARNED,
+        _COMPOSE,
+        "uid gid mode",
+        "RUN --mount=type=secret,uid=… says them",
+        effect=_CHANGED,
+    ),
     *_rows(
         "services.*.build",
         _WARNED,
         _COMPOSE,
         "entitlements isolation no_cache_filter privileged provenance sbom ulimits",
+        effect=_CHANGED,
     ),
     # deploy
     *_rows("services.*.deploy", _SUPPORTED, _SPEC, "replicas resources restart_policy endpoint_mode"),
     *_rows("services.*.deploy", _SUPPORTED, _RULING, "labels"),
-    *_rows("services.*.deploy", _WARNED, _COMPOSE, "mode placement rollback_config update_config"),
+    *_rows("services.*.deploy", _WARNED, _COMPOSE, "mode placement"),
+    *_rows("services.*.deploy", _WARNED, _COMPOSE, "rollback_config update_config", effect=_CHANGED),
     *_rows("services.*.deploy.resources", _SUPPORTED, _SPEC, "limits reservations"),
     *_rows("services.*.deploy.resources.limits", _SUPPORTED, _SPEC, "cpus memory"),
-    *_rows("services.*.deploy.resources.limits", _WARNED, _COMPOSE, "pids"),
+    *_rows("services.*.deploy.resources.limits", _WARNED, _COMPOSE, "pids", effect=_CHANGED),
     *_rows("services.*.deploy.resources.reservations", _SUPPORTED, _SPEC, "cpus memory"),
     *_rows("services.*.deploy.resources.reservations", _WARNED, _COMPOSE, "devices generic_resources"),
     *_rows("services.*.deploy.restart_policy", _SUPPORTED, _SPEC, "condition max_attempts"),
-    *_rows("services.*.deploy.restart_policy", _WARNED, _COMPOSE, "delay window"),
+    *_rows("services.*.deploy.restart_policy", _WARNED, _COMPOSE, "delay window", effect=_CHANGED),
     # resources, the extension
     *_rows("services.*.resources", _EXTENSION, _SPEC, "requests limits"),
     *_rows("services.*.resources.requests", _EXTENSION, _SPEC, "cpu memory"),
@@ -142,33 +172,41 @@ ROWS: tuple[Row, ...] = (
     *_rows("services.*.healthcheck", _SUPPORTED, _SPEC, "start_period interval timeout retries test"),
     *_rows("services.*.healthcheck", _EXTENSION, _SPEC, "http x-okteto-readiness x-okteto-liveness"),
     *_rows("services.*.healthcheck", _SUPPORTED, _RULING, "disable"),
-    *_rows("services.*.healthcheck", _WARNED, _COMPOSE, "start_interval"),
+    *_rows("services.*.healthcheck", _WARNED, _COMPOSE, "start_interval", effect=_CHANGED),
     *_rows("services.*.healthcheck.http", _EXTENSION, _SPEC, "path port"),
     # depends_on
     *_rows("services.*.depends_on.*", _SUPPORTED, _SPEC, "condition"),
     *_rows("services.*.depends_on.*", _SUPPORTED, _COMPOSE, "required"),
-    *_rows("services.*.depends_on.*", _WARNED, _COMPOSE, "restart"),
+    *_rows("services.*.depends_on.*", _WARNED, _COMPOSE, "restart", effect=_CHANGED),
     # env_file, long form
     *_rows("services.*.env_file.*", _SUPPORTED, _RULING, "path required format"),
     # ports, long form
     *_rows("services.*.ports.*", _SUPPORTED, _RULING, "target published protocol name app_protocol host_ip"),
-    *_rows("services.*.ports.*", _WARNED, _COMPOSE, "mode"),
+    *_rows("services.*.ports.*", _WARNED, _COMPOSE, "mode", effect=_CHANGED),
     # volumes of a service, long form
     *_rows("services.*.volumes.*", _SUPPORTED, _SPEC, "sub_path"),
     *_rows("services.*.volumes.*", _SUPPORTED, _RULING, "type source target read_only volume tmpfs bind"),
-    *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "consistency image"),
+    *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "consistency", effect=_CHANGED),
+    *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "image"),
     *_rows("services.*.volumes.*.volume", _SUPPORTED, _RULING, "subpath"),
     *_rows("services.*.volumes.*.volume", _WARNED, _COMPOSE, "labels nocopy"),
-    *_rows("services.*.volumes.*.bind", _WARNED, _COMPOSE, "create_host_path propagation recursive selinux"),
+    *_rows(
+        "services.*.volumes.*.bind",
+        _WARNED,
+        _COMPOSE,
+        "create_host_path propagation recursive selinux",
+        effect=_CHANGED,
+    ),
     *_rows("services.*.volumes.*.tmpfs", _SUPPORTED, _RULING, "size"),
-    *_rows("services.*.volumes.*.tmpfs", _WARNED, _COMPOSE, "mode"),
+    *_rows("services.*.volumes.*.tmpfs", _WARNED, _COMPOSE, "mode", effect=_CHANGED),
     # volumes of the file
     *_rows("volumes.*", _SUPPORTED, _SPEC, "labels"),
     *_rows("volumes.*", _EXTENSION, _SPEC, "size class"),
     *_rows("volumes.*", _SUPPORTED, _RULING, "driver_opts", "for its size and class; other options are warned"),
-    *_rows("volumes.*", _WARNED, _SPEC, "driver external"),
+    *_rows("volumes.*", _WARNED, _SPEC, "driver", effect=_CHANGED),
+    *_rows("volumes.*", _WARNED, _SPEC, "external"),
     *_rows("volumes.*", _EXTENSION, _RULING, "x-access-mode", "ReadWriteOnce by default"),
-    *_rows("volumes.*", _WARNED, _COMPOSE, "name"),
+    *_rows("volumes.*", _WARNED, _COMPOSE, "name", effect=_CHANGED),
     *_rows("volumes.*.driver_opts", _EXTENSION, _SPEC, "size class"),
     # endpoints
     *_rows("endpoints", _EXTENSION, _SPEC, "labels rules"),
@@ -189,3 +227,22 @@ SECTIONS: dict[str, dict[str, Row]] = _by_section()
 
 #: Sections that allow any key in Compose: a key without a row gets a warning, and is not a typo.
 OPEN_SECTIONS = frozenset({"volumes.*.driver_opts"})
+
+
+def effect_of(path: PathKey) -> Effect:
+    """Return what it means for a service that the key at a path has no effect."""
+    for length in range(len(path), 0, -1):
+        row = _row_at(path[:length])
+        if row is not None:
+            return row.effect
+    return Effect.LOST
+
+
+def _row_at(path: PathKey) -> Row | None:
+    for section, rows in SECTIONS.items():
+        steps = section.split(".") if section else []
+        if len(steps) == len(path) - 1 and all(step in ("*", name) for step, name in zip(steps, path, strict=False)):
+            row = rows.get(str(path[-1]))
+            if row is not None and not row.handling.is_used:
+                return row
+    return None
