@@ -1,9 +1,9 @@
-"""Every string Kubernetes will see as a name, label or host.
+"""Names, labels and hosts that Kubernetes accepts.
 
-Owns how names are cleaned, shortened and joined, with their guarantees written down.
-Must not know services or spans.
+Owns how names are normalized, shortened and joined.
+Must not know services or places in files: the names of every kind of object are made by the same rules.
 
-The same input gives the same name for ever: objects, DNS names and URLs hang on them.
+The same input always gives the same name: existing objects, DNS names and URLs depend on it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 
 MAX_LABEL_LENGTH = 63
-#: A StatefulSet's pods carry ``<name>-<hash of ten>`` as a label's value.
+#: Kubernetes labels the pods of a StatefulSet with ``<name>-<hash>``, and the hash has ten characters.
 MAX_STATEFUL_SET_NAME_LENGTH = 52
 
 LABEL_PREFIX = "dev.platform.com"
 UPDATE_LABEL = f"{LABEL_PREFIX}/update"
-#: Only these find our objects and pods: other tools give `app.kubernetes.io/name` and `instance` values of their own.
+#: Selectors use only these: other tools set `app.kubernetes.io/name` and `instance` to their own values.
 ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
 SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 MANAGED_BY = "composeplat"
@@ -26,28 +26,28 @@ _SERVICE_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
 _DNS_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*\Z", re.ASCII)
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?\Z", re.ASCII)
 _KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
-#: As keys of a Secret, '.' and what begins with '..' would be names of folders.
+#: The keys of a Secret are file names, so '.' is invalid, and so is a name that begins with '..'.
 _ENV_NAME = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
-_FOREIGN = re.compile(r"[^a-z0-9]+")
-_LONGEST_DNS_NAME = 253
-_LONGEST_READABLE_KEY = 200
+_INVALID_CHARS = re.compile(r"[^a-z0-9]+")
+_MAX_DNS_NAME_LENGTH = 253
+_MAX_READABLE_KEY_LENGTH = 200
 
 
 def clean(name: str) -> str:
-    """Lower-case a name and make ``_``, space and ``.`` a dash; the rest is left for :func:`is_dns_label` to judge."""
+    """Normalize a name: lower case, with dashes for ``_``, space and ``.``. :func:`is_dns_label` checks the result."""
     return re.sub(r"[_ .]", "-", name.strip().lower()).strip("-")
 
 
 def make_label(name: str) -> str:
-    """Make any text a DNS label: what does not fit becomes a dash, what is too long is cut with a hash.
+    """Make a DNS label of any text: dashes replace invalid characters, and a hash the end of a long text.
 
-    Empty when nothing of the text can stand.
+    The label is empty if no character of the text is valid.
     """
-    return shorten(_FOREIGN.sub("-", name.lower()).strip("-"))
+    return shorten(_INVALID_CHARS.sub("-", name.lower()).strip("-"))
 
 
 def shorten(label: str, limit: int = MAX_LABEL_LENGTH) -> str:
-    """Cut a label to a length; the hash of the whole keeps two long names apart."""
+    """Cut a label to a length; a hash of the whole label keeps two long names distinct."""
     if len(label) <= limit:
         return label
     return f"{label[: limit - 9].rstrip('-.')}-{_digest(label)}"
@@ -60,15 +60,15 @@ def _digest(text: str) -> str:
 
 
 def slug(path: str, limit: int = MAX_LABEL_LENGTH) -> str:
-    """Make a path a DNS label; the hash is added where it can't be read back, so that two paths stay apart."""
-    plain = _FOREIGN.sub("-", path.lower()).strip("-")
+    """Make a DNS label of a path; a hash keeps paths distinct whose other characters become equal."""
+    plain = _INVALID_CHARS.sub("-", path.lower()).strip("-")
     if plain == path.strip("/").replace("/", "-") and "-" not in path and len(plain) <= limit:
         return plain
     return f"{plain[: limit - 9].rstrip('-')}-{_digest(path)}".strip("-")
 
 
 def suggest_volume(source: str, target: str, *, hidden: bool = False) -> str:
-    """Write a named volume to use in place of a host path; ``hidden`` where variables made the paths."""
+    """Suggest a named volume in place of a host path; ``hidden`` if the paths come from variables."""
     if hidden:
         return "'data:/path/in/the/container', with 'data:' under the top-level 'volumes'"
     name = clean(source.rstrip("/").rpartition("/")[2])
@@ -81,13 +81,13 @@ def is_dns_label(name: str) -> bool:
 
 
 def is_service_name(name: str) -> bool:
-    """A cluster service's name begins with a letter."""
+    """Check the name of a cluster service, which begins with a letter."""
     return _SERVICE_NAME.match(name) is not None
 
 
 def is_dns_name(name: str) -> bool:
     longest = max((len(label) for label in name.split(".")), default=0)
-    return _DNS_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME and longest <= MAX_LABEL_LENGTH
+    return _DNS_NAME.match(name) is not None and len(name) <= _MAX_DNS_NAME_LENGTH and longest <= MAX_LABEL_LENGTH
 
 
 def is_label_value(text: str) -> bool:
@@ -95,7 +95,7 @@ def is_label_value(text: str) -> bool:
 
 
 def is_key(text: str) -> bool:
-    """Say whether a text can be a label's or annotation's key: ``name`` or ``prefix/name``."""
+    """Check the key of a label or annotation: ``name`` or ``prefix/name``."""
     prefix, slash, name = text.rpartition("/")
     if slash and not is_dns_name(prefix.lower()):
         return False
@@ -103,26 +103,26 @@ def is_key(text: str) -> bool:
 
 
 def is_label_key(text: str) -> bool:
-    """Say whether a text can be a label's key: unlike an annotation's, its prefix is lower case."""
+    """Check the key of a label: unlike that of an annotation, its prefix is lower case."""
     prefix = text.rpartition("/")[0]
     return is_key(text) and prefix == prefix.lower()
 
 
 def is_env_name(name: str) -> bool:
-    """Say whether a variable can have this name: it is a key of a Secret too."""
-    return _ENV_NAME.match(name) is not None and len(name) <= _LONGEST_DNS_NAME
+    """Check the name of a variable, which is also a key of a Secret."""
+    return _ENV_NAME.match(name) is not None and len(name) <= _MAX_DNS_NAME_LENGTH
 
 
 def endpoint_host(endpoint: str, namespace: str, domain: str) -> tuple[str, bool]:
-    """Give ``<endpoint>-<namespace>.<domain>`` and whether its first label had to be shortened."""
+    """Return ``<endpoint>-<namespace>.<domain>``, and whether its first label is shortened."""
     label = f"{endpoint}-{namespace}"
     short = shorten(label)
     return f"{short}.{domain}", short != label
 
 
 def make_file_key(path: str) -> str:
-    """Make a file's path a Secret key that still reads like it."""
+    """Make a key of a Secret that resembles the path of a file."""
     key = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
-    if key == path and len(key) <= _LONGEST_READABLE_KEY and key != "." and not key.startswith(".."):
+    if key == path and len(key) <= _MAX_READABLE_KEY_LENGTH and key != "." and not key.startswith(".."):
         return key
-    return f"{key[-_LONGEST_READABLE_KEY:].lstrip('.')}.{_digest(path)}"
+    return f"{key[-_MAX_READABLE_KEY_LENGTH:].lstrip('.')}.{_digest(path)}"

@@ -107,8 +107,8 @@ def test_a_port_s_words_that_kubernetes_does_not_take_are_left_out(project: Proj
 
     place = "compose.yaml:1:34: warning: services.a.ports[0] has"
     assert reading.messages == [
-        f"{place} a name that Kubernetes does not take, and that is left out [no-effect]",
-        f"{place} an app_protocol that Kubernetes does not take, and that is left out [no-effect]",
+        f"{place} a name that is invalid for Kubernetes, and is left out [no-effect]",
+        f"{place} an app_protocol that is invalid for Kubernetes, and is left out [no-effect]",
     ]
     port = {"name": "tcp-80", "port": 80, "targetPort": 80, "protocol": "TCP"}
     assert [port] == reading.object("Service", "a")["spec"]["ports"]

@@ -1,8 +1,7 @@
-"""From the project to a plan of plain Kubernetes objects: pure, the same input gives the same bytes.
+"""From the project to a plan of Kubernetes objects: pure, so the same input gives the same bytes.
 
-Owns all decisions about Kubernetes objects: a module for each topic, composed here.
-Must not read nodes or files, nor know Pulumi: if a rule of Compose needs a cluster or an engine to be tested, it is in
-the wrong package.
+Owns all decisions about Kubernetes objects, with a module for each topic; this module combines them.
+Must not read nodes or files, nor know Pulumi: a rule whose test needs a cluster or an engine belongs elsewhere.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ __all__ = [
 
 
 def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
-    """Make the plan; what only shows here is added to the report, and with an error in it the plan is not to be used.
+    """Make the plan, and add the errors of this stage to the report; with an error, the plan must not be used.
 
     A project with errors is planned too, so that one run reports all errors.
     """
@@ -104,17 +103,17 @@ def _plan_service(
         has_pull_secret=login is not None,
     )
     objects = _plan_secrets(service, identity, storage, login)
-    exposing = image_with_ports(service, built, settings)
+    image_for_ports = image_with_ports(service, built, settings)
     cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
-    address = ResourceKey(ResourceKind.SERVICE, name)
-    objects.append(DesiredObject(key=address, manifest=cluster_service, ports_of=exposing))
+    service_key = ResourceKey(ResourceKind.SERVICE, name)
+    objects.append(DesiredObject(key=service_key, manifest=cluster_service, ports_of=image_for_ports))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
     needs = [desired.key for desired in objects]
     needs += [ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims]
     dependencies = [dependency.service for dependency in service.depends_on if dependency.service in project.services]
     needs += [ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies]
-    key = ResourceKey(ResourceKind.WORKLOAD, name)
-    objects.append(DesiredObject(key=key, manifest=workload, needs=tuple(needs)))
+    workload_key = ResourceKey(ResourceKind.WORKLOAD, name)
+    objects.append(DesiredObject(key=workload_key, manifest=workload, needs=tuple(needs)))
     return ServicePlan(
         name=service.name,
         cluster_name=name,
@@ -142,6 +141,6 @@ def _plan_secrets(service: Service, identity: Identity, storage: Storage, login:
 
 
 def _start_period(service: Service) -> int:
-    """The seconds before a service can be found healthy; a Job is not asked how healthy it is."""
+    """Return the seconds before the first health check; a Job has none."""
     check = service.health_check
     return check.start_period if check is not None and has_readiness_check(service) and not service.is_job else 0

@@ -1,11 +1,10 @@
 """The plan: the desired objects, as data.
 
-Owns the shape of a plan, which is rendered as YAML, registered with Pulumi, and compared with a cluster.
-Must not know Compose's keys, Pulumi or a cluster.
+Owns the data of a plan, which is rendered as YAML, registered with Pulumi, and compared with a cluster.
+Must not know Compose's keys, Pulumi or a cluster: a plan can be printed, compared and stored.
 
-A plan can be printed, compared and stored.
-It has late values that only a deploy fills in: :class:`BuiltImage`, the reference of an image that is not built yet,
-and :class:`~composeplat.plan.fingerprint.Fingerprint`. As a text, each has the value that is known before.
+It has late values, which only a deploy knows: :class:`BuiltImage`, the reference of an image that is not built yet,
+and :class:`~composeplat.plan.fingerprint.Fingerprint`. As text, each has the value that is known before.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ class DesiredObject:
     """One Kubernetes object, exactly as kubectl would show it."""
 
     key: ResourceKey
-    """Stable: the names of Pulumi's resources are made of it."""
+    """Stable, since Pulumi's resources are named by it."""
     manifest: Manifest
     needs: tuple[ResourceKey, ...] = ()
-    """Keys of objects that must be there before."""
+    """The keys of objects that must be created before."""
     ports_of: BuiltImage | str = ""
-    """The image whose own ports a cluster service is to list, where they can be read; none where it names its own."""
+    """The image whose exposed ports a cluster service lists; empty if the service has ports of its own."""
 
     @property
     def kind(self) -> str:
@@ -65,11 +64,11 @@ class ImageBuild:
     reference: str
     build: Build
     derived: bool = False
-    """Made to carry host content that is too large for a Secret, not asked for by a ``build`` section."""
+    """Built for host content that is too large for a Secret, without a ``build`` section."""
     contents: tuple[str, ...] = ()
-    """The host paths whose content it carries; in the build's context each has its number for a name."""
+    """The host paths whose content it has; in the build context, each is named by its number."""
     bases: Mapping[str, BuiltImage | str] = field(default_factory=dict)
-    """Images of other services that it is built on, by the name of the context."""
+    """Images of other services that its build uses, by the name of the context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +84,7 @@ class Edge:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
     name: str
-    """As the definition writes it."""
+    """The name in the definition."""
     cluster_name: str
     workload_kind: str
     image: BuiltImage | str
@@ -118,7 +117,7 @@ class ServicePlan:
         return self.ports[0]
 
     def container_port(self, number: int) -> int:
-        """The port of its container that a port of its address leads to."""
+        """Return the container port that a port of the cluster service forwards to."""
         for desired in self.objects:
             if desired.kind == "Service":
                 for port in desired.manifest["spec"].get("ports") or []:
@@ -154,20 +153,20 @@ class Plan:
     images: tuple[ImageBuild, ...] = ()
     edges: tuple[Edge, ...] = ()
     confidential: tuple[str, ...] = field(default=(), repr=False)
-    """Values that are to be seen nowhere but in the cluster's Secrets."""
+    """Values that only the Secrets of the cluster may show."""
 
     def with_confidential(self, values: tuple[str, ...]) -> Plan:
         return replace(self, confidential=values)
 
     def select_services(self, names: Collection[str]) -> frozenset[str]:
-        """The services named, with all that they depend on; none named means all."""
+        """Return the named services and all their dependencies; without a name, all services."""
         known = {service.name for service in self.services}
         if not names:
             return frozenset(known)
         unknown = [name for name in names if name not in known]
         if unknown:
             is_file = unknown[0].endswith((".yaml", ".yml"))
-            file = f"a Compose file is named by an option: --file {unknown[0]};" if is_file else ""
+            file = f"use an option for a Compose file: --file {unknown[0]};" if is_file else ""
             hints = [file or near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
             raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
         chosen = set(names)
@@ -176,7 +175,7 @@ class Plan:
         return frozenset(chosen)
 
     def limited_to(self, names: Collection[str]) -> Plan:
-        """The part of the plan that is about some services: they, their volumes, and the endpoints to them."""
+        """Return the part of the plan for some services: with their volumes, images and endpoints."""
         chosen = self.select_services(names)
         services = tuple(service for service in self.services if service.name in chosen)
         needed = {need for service in services for desired in service.objects for need in desired.needs}
@@ -194,15 +193,15 @@ class Plan:
         )
 
     def images_for(self, names: Collection[str]) -> tuple[ImageBuild, ...]:
-        """The images of some services, and those that they are built on."""
-        wanted = set(names)
+        """Return the images of some services, and the images that their builds use."""
+        needed = set(names)
         for image in reversed(self.images):
-            if image.service in wanted:
-                wanted |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}
-        return tuple(image for image in self.images if image.service in wanted)
+            if image.service in needed:
+                needed |= {base.service for base in image.bases.values() if isinstance(base, BuiltImage)}
+        return tuple(image for image in self.images if image.service in needed)
 
     def users_of(self, volume: str) -> tuple[ServicePlan, ...]:
-        """The services that mount a volume."""
+        """Return the services that mount a volume."""
         claims = {desired.key for plan in self.volumes if plan.name == volume for desired in plan.objects}
         return tuple(
             service for service in self.services if any(claims & set(desired.needs) for desired in service.objects)
@@ -210,14 +209,14 @@ class Plan:
 
     @property
     def images_only(self) -> Plan:
-        """The plan for a build: its images, and no object of a cluster."""
+        """The plan for a build: with the images, and without objects."""
         services = tuple(replace(service, objects=()) for service in self.services)
         endpoints = tuple(replace(endpoint, objects=()) for endpoint in self.endpoints)
         return replace(self, services=services, endpoints=endpoints, volumes=())
 
     @property
     def start_delays(self) -> dict[str, float]:
-        """For how long services are not ready whatever they do: until their health checks begin, one after another."""
+        """The seconds before each service can be ready: its own start period and those of its dependencies."""
         periods = {service.name: service.start_period for service in self.services}
         before = dict.fromkeys(periods, 0.0)
         delays: dict[str, float] = {}
@@ -242,7 +241,7 @@ class Plan:
 
     @property
     def groups(self) -> Mapping[str, tuple[DesiredObject, ...]]:
-        """The objects by group, under names that make good file names."""
+        """The objects by group; the name of a group is a valid file name."""
         named: dict[str, tuple[DesiredObject, ...]] = {}
         for volume in self.volumes:
             named[f"volume-{volume.cluster_name}"] = volume.objects
@@ -255,7 +254,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What every object of an environment carries: where it lives and whose it is."""
+    """The namespace and labels that identify the objects of an environment."""
 
     environment: str
     namespace: str
@@ -267,17 +266,17 @@ class Identity:
         annotations: Mapping[str, str] | None = None,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> Manifest:
-        made: Manifest = {
+        metadata: Manifest = {
             "name": name,
             "namespace": self.namespace,
             "labels": {**self.labels(component), **labels},
         }
         if annotations:
-            made["annotations"] = dict(sorted(annotations.items()))
-        return made
+            metadata["annotations"] = dict(sorted(annotations.items()))
+        return metadata
 
     def service_metadata(self, name: str, service: str, annotations: Mapping[str, str] | None = None) -> Manifest:
-        """Metadata of an object that a service has, by the service's cluster name."""
+        """Return the metadata of an object of a service; ``service`` is the cluster name."""
         return self.metadata(name, service, annotations, {SERVICE_LABEL: service})
 
     def labels(self, component: str) -> dict[str, str]:
@@ -294,14 +293,14 @@ class Identity:
         return {**self.labels(service), SERVICE_LABEL: service}
 
     def pod_labels(self, service: str) -> dict[str, str]:
-        """Labels of a service's pods: without the pair that charts select by, as a chart's Service would find them."""
+        """Return the labels of a service's pods, without those that the Services of Helm charts select by."""
         labels = self.service_labels(service)
         return {key: value for key, value in labels.items() if key not in _SELECTED_BY_CHARTS}
 
     def selector(self, service: str) -> dict[str, str]:
-        """The few labels that find a service's pods; they can never change, so they are few.
+        """Return the selector of a service's pods, which has few labels because it can never change.
 
-        All are of our own prefix: a Helm release `shop` of chart `redis` gives its pods the other labels that a
-        service `redis` of environment `shop` has.
+        All have our own prefix: the pods of a Helm release `shop` of chart `redis` have the other labels of a service
+        `redis` in environment `shop`.
         """
         return {ENVIRONMENT_LABEL: self.environment, SERVICE_LABEL: service}

@@ -1,6 +1,6 @@
-"""Endpoints: the HTTPS routes of the definition, and those that public ports get by themselves.
+"""Endpoints: the HTTPS routes of the definition and of public ports.
 
-Owns what is public and under which host, and the Ingress or HTTPRoute that says so.
+Owns which ports are public and under which host, and the Ingress or HTTPRoute of each endpoint.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Mani
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
 
-#: Databases, queues and debuggers, by the port in the container.
+#: The container ports of databases, queues and debuggers.
 NEVER_PUBLIC = frozenset({
     3306, 1521, 1830, 5432, 1433, 1434, 7210, 7473, 7474, 8529, 7000, 7001, 9042, 8086, 9200, 9300, 5984, 27017, 27018,
     27019, 28017, 6379, 8087, 8088, 8098, 28015, 29015, 7574, 8983, 2345, 5858, 9229, 5005, 1234, 4444, 5678,
 })  # fmt: skip
 
-#: Ports that by their registration speak something else than HTTP; ``ports`` makes them public all the same.
+#: Ports that are registered for another protocol than HTTP; ``ports`` makes them public with a warning.
 NOT_HTTP = {
     21: "FTP", 22: "SSH", 23: "Telnet", 25: "SMTP", 53: "DNS", 88: "Kerberos", 110: "POP3", 143: "IMAP", 389: "LDAP",
     465: "SMTP", 587: "SMTP", 636: "LDAP", 853: "DNS", 993: "IMAP", 995: "POP3", 1883: "MQTT", 2181: "ZooKeeper",
@@ -41,14 +41,14 @@ NOT_HTTP = {
     9092: "Kafka", 11211: "memcached",
 }  # fmt: skip
 
-_MOST_RULES = 16
-_MOST_MATCHES = 64
-_MOST_LISTED = 8
+_MAX_RULES = 16
+_MAX_MATCHES = 64
+_MAX_LISTED_PORTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSpec:
-    """One endpoint to be: from a public port or from the ``endpoints`` key."""
+    """An endpoint before it is planned: from a public port, or from the ``endpoints`` key."""
 
     name: str
     routes: tuple[Route, ...]
@@ -58,10 +58,12 @@ class EndpointSpec:
 
 def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> tuple[EndpointPlan, ...]:
     services = checker.project.services
-    wanted = [w for service in services.values() for w in _public(checker, service, settings)]
-    wanted += [w for endpoint in checker.project.endpoints for w in _declared(checker, endpoint, settings)]
+    specs = [spec for service in services.values() for spec in _port_endpoints(checker, service, settings)]
+    specs += [
+        spec for endpoint in checker.project.endpoints for spec in _declared_endpoints(checker, endpoint, settings)
+    ]
     taken: dict[str, EndpointSpec] = {}
-    for endpoint in wanted:
+    for endpoint in specs:
         if endpoint.name in taken:
             other = dotted(checker.origins.written_at(taken[endpoint.name].origin))
             hint = "rename the endpoint, or map the port privately: '80' for '8080:80'"
@@ -70,13 +72,13 @@ def plan_endpoints(checker: Checker, settings: Settings, identity: Identity) -> 
     return tuple(_plan_endpoint(checker, endpoint, settings, identity) for endpoint in taken.values())
 
 
-def _public(checker: Checker, service: Service, settings: Settings) -> list[EndpointSpec]:
-    """The endpoints of a service's public ports: named as the service, and with the port where there are several."""
+def _port_endpoints(checker: Checker, service: Service, settings: Settings) -> list[EndpointSpec]:
+    """Return the endpoints of public ports, named by the service, and by the port if it has several."""
     ports: dict[int, Port] = {}
-    for port in _meant_public(service):
+    for port in _published_ports(service):
         if _may_be_public(checker, service, port):
             ports.setdefault(port.target, port)
-    if service.public and not service.ports and not _ports_unread(checker, service):
+    if service.public and not service.ports and not _has_unread_ports(checker, service):
         path = ("services", service.name, "public")
         checker.add(
             "no-effect",
@@ -102,14 +104,14 @@ def _public(checker: Checker, service: Service, settings: Settings) -> list[Endp
     ]
 
 
-def _meant_public(service: Service) -> list[Port]:
-    """The published ports; ``public: true`` adds the bare ones, and the exposed ones where there are no others."""
+def _published_ports(service: Service) -> list[Port]:
+    """Return the published ports; ``public: true`` adds other ports, and exposed ports if there are no others."""
     own = [port for port in service.ports if not port.exposed]
     return (own or list(service.ports)) if service.public else [port for port in own if port.published is not None]
 
 
-def _ports_unread(checker: Checker, service: Service) -> bool:
-    """Say whether some port could not be read: then a port that is missing is not to be blamed on others."""
+def _has_unread_ports(checker: Checker, service: Service) -> bool:
+    """Check for ports with errors: an error about a missing port would be a consequence of them."""
     whole = checker.report.has_error_at("services", service.name)
     return whole or checker.is_unread(service.name, "ports", "expose")
 
@@ -125,14 +127,17 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
         message = "is not made public: it is on the list of ports of databases and debuggers"
         checker.add("sensitive-port", port_path(service.name, port), message, _ROUTE)
     elif not routable:
-        message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and nothing else leads in from outside"
+        message = f"is not public: HTTPS can't carry {port.protocol.upper()}, and the cluster has no other route in"
         checker.add(
-            "sensitive-port", port_path(service.name, port), message, f"for a way in: {_way_in(checker, service, port)}"
+            "sensitive-port",
+            port_path(service.name, port),
+            message,
+            f"to expose it: {_expose_command(checker, service, port)}",
         )
     elif port.target in NOT_HTTP:
-        spoken = "what this port is for" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
-        message = f"gets an HTTPS route, which can't carry {spoken}"
-        hint = f"publish no port to keep it private; for a way in: {_way_in(checker, service, port)}"
+        protocol = "the protocol of this port" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
+        message = f"gets an HTTPS route, which can't carry {protocol}"
+        hint = f"publish no port to keep it private; to expose it: {_expose_command(checker, service, port)}"
         checker.add("non-http-port", port_path(service.name, port), message, hint)
     return routable and not port.loopback and not listed
 
@@ -140,8 +145,8 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
 _ROUTE = "use 'endpoints' to give it a route"
 
 
-def _way_in(checker: Checker, service: Service, port: Port) -> str:
-    """The command that gives a port an address which no HTTPS route can; with a label of its own, so that it stays."""
+def _expose_command(checker: Checker, service: Service, port: Port) -> str:
+    """Return a kubectl command that exposes a port. With a label of its own, the next deploy does not delete it."""
     number = "PORT" if _is_substituted(checker, service, port) else str(port.target)
     name, protocol = clean(service.name), port.protocol.upper()
     return (
@@ -150,7 +155,7 @@ def _way_in(checker: Checker, service: Service, port: Port) -> str:
     )
 
 
-def _declared(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[EndpointSpec]:
+def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[EndpointSpec]:
     origin: PathKey = ("endpoints", endpoint.name) if endpoint.name else ("endpoints",)
     if not endpoint.routes:
         return []
@@ -177,10 +182,10 @@ def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str
         checker.add(
             "undefined-service",
             origin,
-            "leads to a service that the definition does not have",
+            "routes to a service that the definition does not have",
             f"services are: {names}",
         )
-    elif (route.port, "tcp") not in service_ports(service) and not _ports_unread(checker, service):
+    elif (route.port, "tcp") not in service_ports(service) and not _has_unread_ports(checker, service):
         _report_undefined_port(checker, service, origin)
     if route.path in paths:
         checker.add(
@@ -196,60 +201,60 @@ def _report_undefined_port(checker: Checker, service: Service, origin: PathKey) 
     ports = dict.fromkeys(
         _shown_port(checker, service, number, port) for (number, protocol), port in known if protocol == "tcp"
     )
-    listed = ", ".join(islice(ports, _MOST_LISTED)) + (" …" if len(ports) > _MOST_LISTED else "")
+    listed = ", ".join(islice(ports, _MAX_LISTED_PORTS)) + (" …" if len(ports) > _MAX_LISTED_PORTS else "")
     message = f"routes to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
     checker.add("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")
 
 
 def _shown_port(checker: Checker, service: Service, number: int, port: Port) -> str:
-    """A port as its number, or as it is written where that comes from a variable."""
+    """Return the number of a port, or its text in the file if that has a variable."""
     shown = checker.origins.shown(*port_path(service.name, port))
     return shown if _is_substituted(checker, service, port) else str(number)
 
 
 def _is_substituted(checker: Checker, service: Service, port: Port) -> bool:
-    """Say whether a port came from a variable: then no message has its number."""
+    """Check for a variable in a port: then no message may have its number."""
     return checker.origins.is_substituted(*port_path(service.name, port))
 
 
-def _plan_endpoint(checker: Checker, wanted: EndpointSpec, settings: Settings, identity: Identity) -> EndpointPlan:
-    host, shortened = endpoint_host(wanted.name, settings.namespace, settings.domain)
+def _plan_endpoint(checker: Checker, spec: EndpointSpec, settings: Settings, identity: Identity) -> EndpointPlan:
+    host, shortened = endpoint_host(spec.name, settings.namespace, settings.domain)
     if shortened:
-        checker.add(
-            "hostname-truncated", wanted.origin, "has a host name too long for DNS; it is shortened, with a hash"
-        )
+        checker.add("hostname-truncated", spec.origin, "has a host name too long for DNS; it is shortened, with a hash")
     if settings.domain and not is_dns_name(host):
-        checker.add("invalid-name", wanted.origin, "has a host name longer than DNS allows", "use a shorter domain")
-    labels, annotations = _split_labels(checker, wanted)
-    routes = sorted(wanted.routes, key=lambda route: (-len(route.path), route.path))
-    metadata = identity.metadata(wanted.name, wanted.name, annotations)
+        checker.add("invalid-name", spec.origin, "has a host name longer than DNS allows", "use a shorter domain")
+    labels, annotations = _split_labels(checker, spec)
+    routes = sorted(spec.routes, key=lambda route: (-len(route.path), route.path))
+    metadata = identity.metadata(spec.name, spec.name, annotations)
     metadata["labels"] = {**labels, **metadata["labels"]}
-    make = _http_route if settings.gateway else _ingress
-    manifest = make(metadata, host, routes, settings)
-    if settings.gateway and len(manifest["spec"]["rules"]) > _MOST_RULES:
+    make_object = _http_route if settings.gateway else _ingress
+    manifest = make_object(metadata, host, routes, settings)
+    if settings.gateway and len(manifest["spec"]["rules"]) > _MAX_RULES:
         message = "has more routes than an HTTPRoute holds: 16 rules of up to 64 paths to one port"
-        checker.add("invalid-value", wanted.origin, message, "divide it into several named endpoints")
-    needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in wanted.routes))
-    urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in wanted.routes)
-    desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, wanted.name), manifest=manifest, needs=needs)
-    led = tuple(dict.fromkeys((route.service, route.port) for route in wanted.routes))
-    return EndpointPlan(name=wanted.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=led)
+        checker.add("invalid-value", spec.origin, message, "divide it into several named endpoints")
+    needs = tuple(dict.fromkeys(ResourceKey(ResourceKind.SERVICE, clean(route.service)) for route in spec.routes))
+    urls = tuple(f"https://{host}{route.path if route.path != '/' else ''}" for route in spec.routes)
+    desired = DesiredObject(key=ResourceKey(ResourceKind.ENDPOINT, spec.name), manifest=manifest, needs=needs)
+    targets = tuple(dict.fromkeys((route.service, route.port) for route in spec.routes))
+    return EndpointPlan(name=spec.name, urls=tuple(dict.fromkeys(urls)), objects=(desired,), routes=targets)
 
 
-def _split_labels(checker: Checker, wanted: EndpointSpec) -> tuple[dict[str, str], dict[str, str]]:
+def _split_labels(checker: Checker, spec: EndpointSpec) -> tuple[dict[str, str], dict[str, str]]:
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    for name, value in wanted.labels:
-        path = (*wanted.origin, "labels", name)
+    for name, value in spec.labels:
+        path = (*spec.origin, "labels", name)
         if name.startswith(("app.kubernetes.io/", f"{LABEL_PREFIX}/")):
             checker.add("no-effect", path, "is a label that names the owner of the object, and can't be set")
         elif not is_label_key(name):
-            checker.add("no-effect", path, "has a name that Kubernetes does not take as a label's, and is left out")
+            checker.add("no-effect", path, "has a name that is invalid for a Kubernetes label, and is left out")
         elif is_label_value(value):
             labels[name] = value
         else:
-            checker.add("no-effect", path, "has a value that no Kubernetes label takes, and becomes an annotation")
+            checker.add(
+                "no-effect", path, "has a value that is invalid for a Kubernetes label, and becomes an annotation"
+            )
             annotations[name] = value
     return labels, annotations
 
@@ -274,12 +279,12 @@ def _ingress(metadata: Manifest, host: str, routes: Iterable[Route], settings: S
     return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec}
 
 
-def batched(paths: list[str], size: int) -> Iterable[list[str]]:
+def split_batches(paths: list[str], size: int) -> Iterable[list[str]]:
     return (paths[start : start + size] for start in range(0, len(paths), size))
 
 
 def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings: Settings) -> Manifest:
-    """One rule for each place led to, as an HTTPRoute holds few; a gateway looks for the longest path by itself."""
+    """Make an HTTPRoute with one rule for each target, as it may have few; gateways match the longest path first."""
     namespace, slash, name = settings.gateway.rpartition("/")
     parent: Manifest = {"name": name, **({"namespace": namespace} if slash else {})}
     paths: dict[tuple[str, int], list[str]] = {}
@@ -287,11 +292,11 @@ def _http_route(metadata: Manifest, host: str, routes: Iterable[Route], settings
         paths.setdefault((clean(route.service), route.port), []).append(route.path)
     rules = [
         {
-            "matches": [{"path": {"type": "PathPrefix", "value": path}} for path in led],
+            "matches": [{"path": {"type": "PathPrefix", "value": path}} for path in batch],
             "backendRefs": [{"name": service, "port": port}],
         }
-        for (service, port), every in paths.items()
-        for led in batched(every, _MOST_MATCHES)
+        for (service, port), all_paths in paths.items()
+        for batch in split_batches(all_paths, _MAX_MATCHES)
     ]
     spec: Manifest = {"parentRefs": [parent], "hostnames": [host], "rules": rules}
     return {"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": metadata, "spec": spec}

@@ -1,8 +1,8 @@
 """The annotation of a pod that changes with its variables and files, so that a change replaces the pod.
 
-A plain hash would: who may read pods, and not Secrets, could try weak values until one gives it.
-So it is keyed with a random salt that lies with the values, in their Secret, and is made when that is deployed.
-It is slow to compute as well: the salt is plain in the state, whose readers may be others than the Secret's.
+Owns the hash, which must reveal no value: someone who may read pods, but no Secrets, could guess weak values.
+So its key is a random salt in the Secret of the values, which is created with the first deploy.
+It is also slow to compute, because the salt is plain text in the state, which other people may read.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
 
 HASH_ANNOTATION = f"{LABEL_PREFIX}/config-hash"
-#: On a Secret; random.
+#: The annotation of a Secret with its random salt.
 SALT_ANNOTATION = f"{LABEL_PREFIX}/salt"
-_LENGTH = 16
-_COST = 2**14
+_HASH_BYTES = 16
+_SCRYPT_COST = 2**14
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The late value of a keyed hash of Secrets; the salt of ``secret`` is the key."""
+    """The late value of a keyed hash; the key is the salt of ``secret``."""
 
     secret: ResourceKey
     digest: str = field(repr=False)
 
     def keyed(self, salt: str) -> str:
-        return hmac.digest(salt.encode(), _stretch(self.digest).encode(), "sha256")[:_LENGTH].hex()
+        return hmac.digest(salt.encode(), _stretch(self.digest).encode(), "sha256")[:_HASH_BYTES].hex()
 
     def __str__(self) -> str:
-        """Without a cluster there is no salt, and the same must come of the same: it is slow to guess, and no more."""
+        """Return a hash without a salt, which only a cluster has; guessing values by it is slow."""
         return _stretch(self.digest)
 
 
 @lru_cache(maxsize=1024)
 def _stretch(digest: str) -> str:
-    return hashlib.scrypt(digest.encode(), salt=HASH_ANNOTATION.encode(), n=_COST, r=8, p=1, dklen=_LENGTH).hex()
+    return hashlib.scrypt(
+        digest.encode(), salt=HASH_ANNOTATION.encode(), n=_SCRYPT_COST, r=8, p=1, dklen=_HASH_BYTES
+    ).hex()
 
 
 def fingerprint(
     secret: ResourceKey, owner: str, variables: Mapping[str, str], files: Mapping[str, HostFile]
 ) -> Fingerprint | None:
-    """The fingerprint of a service's variables and files, where it has any; other owners of the same have others."""
+    """Make the fingerprint of a service's variables and files; equal values of another owner have another."""
     if not variables and not files:
         return None
     digest = hashlib.sha256(f"{owner}\0".encode())

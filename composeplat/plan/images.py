@@ -1,4 +1,7 @@
-"""What is built: services with a ``build`` section, and images that carry large host content."""
+"""The images to build: of services with a ``build`` section, and of services with much host content.
+
+Owns the order of builds, and which host content is in an image. Must not build: the components and the engine do.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from composeplat.compose.origins import Checker
 from composeplat.names import clean
 from composeplat.plan.desired import BuiltImage, ImageBuild
 
-#: How an additional context names the image of another service.
-_OF_SERVICE = "service:"
+#: The prefix of an additional context that is the image of another service.
+_SERVICE_PREFIX = "service:"
 
 
 def image_reference(service: Service, settings: Settings) -> str:
-    """The name an image is pushed as: the service's own, or ``<registry>/<environment>-<service>``."""
+    """Return the name under which an image is pushed: its own, or ``<registry>/<environment>-<service>``."""
     if service.image and service.build is not None:
         return service.image
     name = f"{settings.environment}-{clean(service.name)}"
@@ -23,7 +26,7 @@ def image_reference(service: Service, settings: Settings) -> str:
 
 
 def plan_images(checker: Checker, services: Iterable[Service], settings: Settings) -> tuple[ImageBuild, ...]:
-    """Plan every image, each after those it is built on."""
+    """Plan every image, each after the images that its build uses."""
     waiting = {service.name: service for service in services if _is_built(service)}
     images: list[ImageBuild] = []
     while waiting:
@@ -57,13 +60,17 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
 
 
 def _bases(service: Service) -> dict[str, str]:
-    """The services whose images a build names as contexts, by the context's name."""
+    """Return the services whose images a build uses, by the name of the context."""
     contexts = service.build.additional_contexts if service.build else {}
-    return {name: place[len(_OF_SERVICE) :] for name, place in contexts.items() if place.startswith(_OF_SERVICE)}
+    return {
+        name: context[len(_SERVICE_PREFIX) :]
+        for name, context in contexts.items()
+        if context.startswith(_SERVICE_PREFIX)
+    }
 
 
 def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
-    """Report a cycle of builds: each waiting build has a base that waits too, so that the trail ends in a cycle."""
+    """Report a cycle of builds: each of the waiting builds uses another, so following them ends in a cycle."""
     trail: list[str] = []
     name = next(iter(waiting))
     while name not in trail:
@@ -79,14 +86,14 @@ def service_image(service: Service, settings: Settings) -> BuiltImage | str:
 
 
 def built_references(services: Iterable[Service], settings: Settings) -> frozenset[str]:
-    """The names under which images of the environment are pushed."""
+    """Return the names under which the images of the environment are pushed."""
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 
 
 def image_with_ports(service: Service, built: frozenset[str], settings: Settings) -> BuiltImage | str:
-    """The image whose ports a service's name is to list: none where the service names ports itself.
+    """Return the image whose exposed ports a cluster service lists; empty if the service has ports of its own.
 
-    One that another service builds is left out: it is read before that build, and might be another after it.
+    It is also empty for an image that another service builds: its ports would be read before that build.
     """
     image = service_image(service, settings)
     return "" if service.ports or image in built else image
@@ -97,7 +104,7 @@ def _is_built(service: Service) -> bool:
 
 
 def carries_content_in_image(service: Service) -> bool:
-    """Say whether a service's host content is more than a Secret should carry: then all of it is built in."""
+    """Check for host content that is too large for a Secret: then all of it is in the image."""
     contents = [mount.content for mount in host_mounts(service) if mount.content is not None]
     if any(content.files is None for content in contents):
         return True
@@ -106,19 +113,19 @@ def carries_content_in_image(service: Service) -> bool:
 
 
 def largest_mount(service: Service) -> int:
-    """The place among the mounts of the host volume that has the most to carry."""
+    """Return the index of the mount with the largest host content."""
     mounts = host_mounts(service)
     found = [(index, mount.content) for index, mount in enumerate(service.mounts) if mount in mounts and mount.content]
-    return max(found, key=lambda carried: (carried[1].files is None, carried[1].size, carried[1].count))[0]
+    return max(found, key=lambda indexed: (indexed[1].files is None, indexed[1].size, indexed[1].count))[0]
 
 
 def host_mounts(service: Service) -> list[Mount]:
-    """The host volumes that a deployment has: none where the service is built."""
+    """Return the host volumes that are deployed; a built service has none."""
     return [mount for mount in service.mounts if mount.kind == HOST] if service.build is None else []
 
 
 def _dockerfile(service: Service) -> str:
-    """Lay host content over the image; in the context, each path's content has its number for a name."""
+    """Write a Dockerfile that adds host content to the image; in the context, each path is named by its number."""
     return "\n".join([f"FROM {service.image}", *_copies(service)]) + "\n"
 
 
@@ -130,5 +137,5 @@ def _copies(service: Service) -> Iterator[str]:
 
 
 def _escaped(path: str) -> str:
-    """Write a path within a text of JSON, in which a dollar sign would still name a variable of the build."""
+    """Escape a path for JSON, and its dollar signs for the variables of a build."""
     return path.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\\\$")

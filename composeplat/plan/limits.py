@@ -1,4 +1,7 @@
-"""The size and name limits of Kubernetes, and the form of host content: reported before anything is sent."""
+"""Checks of the sizes that Kubernetes limits, and of host content.
+
+Owns these limits. They are checked here because the API server would refuse an object only during a deploy.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,21 @@ from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.plan.images import carries_content_in_image, host_mounts
 
-_LARGEST_SECRET = 1_000_000
-_LARGEST_ANNOTATIONS = 256 * 1024
+_MAX_SECRET_BYTES = 1_000_000
+_MAX_ANNOTATIONS_BYTES = 256 * 1024
 
 
 def check_limits(checker: Checker, service: Service) -> None:
     path = ("services", service.name)
     size = sum(len(name) + len(value.encode()) for name, value in service.variables.items())
-    if size > _LARGEST_SECRET:
-        message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_LARGEST_SECRET // 1000} kB"
+    if size > _MAX_SECRET_BYTES:
+        message = f"is {size // 1000} kB in all; a Kubernetes Secret holds at most {_MAX_SECRET_BYTES // 1000} kB"
         checker.add("invalid-value", (*path, "environment"), message, "mount large values as files")
     annotations = {**service.labels, **service.annotations}
     size = sum(len(name) + len(value.encode()) for name, value in annotations.items())
-    if size > _LARGEST_ANNOTATIONS:
-        message = (
-            f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes takes {_LARGEST_ANNOTATIONS // 1024} KiB"
-        )
+    if size > _MAX_ANNOTATIONS_BYTES:
+        most = _MAX_ANNOTATIONS_BYTES // 1024
+        message = f"has labels and annotations of {-(-size // 1024)} KiB; Kubernetes allows {most} KiB"
         checker.add("invalid-value", path, message, "shorten them", at_key=True)
     _report_host_content(checker, service)
 

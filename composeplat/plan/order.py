@@ -1,4 +1,4 @@
-"""Who waits for whom, and services with their dependencies first."""
+"""The dependencies between services, and an order in which dependencies come first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from composeplat.plan.desired import Edge
 
 
 def plan_edges(project: Project) -> tuple[Edge, ...]:
-    """Every dependency on a service that is there; an optional one that is not is no edge."""
+    """Return an edge for each dependency on an existing service; an optional dependency may not exist."""
     return tuple(
         Edge(service=service.name, dependency=d.service, condition=d.condition, required=d.required)
         for service in project.services.values()
@@ -19,7 +19,7 @@ def plan_edges(project: Project) -> tuple[Edge, ...]:
 
 
 def sort_services(services: Mapping[str, Service]) -> list[Service]:
-    """Sort services so that each comes after its dependencies, else as in the file; cycles have been refused."""
+    """Sort services so that each comes after its dependencies, else as in the file; cycles are errors by now."""
     placed: dict[str, Service] = {}
     for start in services.values():
         pending = [start]

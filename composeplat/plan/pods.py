@@ -1,8 +1,7 @@
-"""The pod template, once for every kind of workload, and the Secret with its environment.
+"""The pod template of every kind of workload, and the Secrets of its variables and of its registry's login.
 
-The whole environment goes into a Secret: nobody can know which values are confidential, and Pulumi encrypts a Secret,
-which kubectl does not print.
-A fingerprint of it is on the pods, so that a changed value rolls them.
+All variables are in a Secret, since any value may be confidential: Pulumi encrypts it, and kubectl does not print it.
+The pods have a fingerprint of it as an annotation, so that a changed value replaces them.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from composeplat.registry.credentials import Login
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodInputs:
-    """What a pod template is made from besides its service."""
+    """The inputs of a pod template besides its service."""
 
     identity: Identity
     settings: Settings
@@ -58,7 +57,7 @@ def pull_secret_name(service: Service) -> str:
 
 
 def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Manifest:
-    """The login for a service's registry, as the kubelet wants it."""
+    """Plan the Secret with the login for a service's registry, in the kubelet's format."""
     entry = {
         "username": login.user,
         "password": login.password,
@@ -75,7 +74,7 @@ def plan_pull_secret(service: Service, identity: Identity, login: Login) -> Mani
 
 
 def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
-    """The ``template`` of a workload."""
+    """Plan the ``template`` of a workload."""
     name = clean(service.name)
     labels = inputs.identity.pod_labels(name)
     labels.update({volume_label(volume): inputs.identity.environment for volume in inputs.shared})
@@ -96,7 +95,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     if inputs.storage.volumes:
         spec["volumes"] = inputs.storage.volumes
     if service.is_job:
-        # With OnFailure the pod, and its log with it, is deleted with the last try.
+        # With OnFailure, the pod and its log are deleted after the last try.
         spec["restartPolicy"] = "Never"
     if service.node_selector:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
@@ -131,29 +130,29 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
 
 
 def _command(service: Service) -> Manifest:
-    """Compose's entrypoint is Kubernetes's command, and Compose's command its args."""
-    made: Manifest = {}
+    """Map Compose's entrypoint to Kubernetes's command, and Compose's command to its args."""
+    fields: Manifest = {}
     if service.entrypoint:
-        made["command"] = [escape(word) for word in service.entrypoint]
+        fields["command"] = [escape(arg) for arg in service.entrypoint]
         if service.command:
-            made["args"] = [escape(word) for word in service.command]
+            fields["args"] = [escape(arg) for arg in service.command]
     elif service.entrypoint == () and service.command:
-        made["command"] = [escape(word) for word in service.command]
+        fields["command"] = [escape(arg) for arg in service.command]
     elif service.command:
-        made["args"] = [escape(word) for word in service.command]
-    return made
+        fields["args"] = [escape(arg) for arg in service.command]
+    return fields
 
 
-_EXPANDED = re.compile(r"\$\$+(?:\()?|\$\(")
+_EXPANSION = re.compile(r"\$\$+(?:\()?|\$\(")
 
 
-def escape(word: str) -> str:
-    """Write a word so that it reaches the container as it stands: Kubernetes expands ``$(X)`` and halves ``$$``."""
-    return _EXPANDED.sub(lambda found: found[0].replace("$", "$$"), word)
+def escape(arg: str) -> str:
+    """Escape an argument: Kubernetes expands ``$(X)``, and replaces ``$$`` with ``$``."""
+    return _EXPANSION.sub(lambda found: found[0].replace("$", "$$"), arg)
 
 
 def _resources(resources: Resources) -> Manifest:
-    made: Manifest = {}
+    fields: Manifest = {}
     for key, cpu, memory in (
         ("requests", resources.request_cpu, resources.request_memory),
         ("limits", resources.limit_cpu, resources.limit_memory),
@@ -164,8 +163,8 @@ def _resources(resources: Resources) -> Manifest:
         if memory is not None:
             amounts["memory"] = show_size(memory)
         if amounts:
-            made[key] = amounts
-    return made
+            fields[key] = amounts
+    return fields
 
 
 def _probes(check: HealthCheck | None) -> Manifest:
@@ -173,18 +172,18 @@ def _probes(check: HealthCheck | None) -> Manifest:
         return {}
     probe: Manifest = {}
     if check.command:
-        probe["exec"] = {"command": [escape(word) for word in check.command]}
+        probe["exec"] = {"command": [escape(arg) for arg in check.command]}
     else:
         probe["httpGet"] = {"path": check.http_path, "port": check.http_port}
     if check.start_period:
         probe["initialDelaySeconds"] = check.start_period
     probe.update(periodSeconds=check.interval, timeoutSeconds=check.timeout, failureThreshold=check.retries)
-    made: Manifest = {}
+    probes: Manifest = {}
     if check.readiness:
-        made["readinessProbe"] = probe
+        probes["readinessProbe"] = probe
     if check.liveness:
-        made["livenessProbe"] = dict(probe)
-    return made
+        probes["livenessProbe"] = dict(probe)
+    return probes
 
 
 def _fingerprint(service: Service, inputs: PodInputs) -> Manifest:

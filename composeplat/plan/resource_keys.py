@@ -1,8 +1,8 @@
-"""The keys of the resources of a plan: what a resource is, and its name in the cluster.
+"""The keys of the resources of a plan: the kind of a resource, and its name in the cluster.
 
-Owns the kinds of resources and the form of a key as text. The state of deployed stacks holds these texts, so they never
-change. It is apart from the plan's objects, as a component and an image have a key too, and neither is an object.
-Must not know the stack: its name comes first in the names that Pulumi knows.
+Owns the kinds of resources and the text form of a key. The state of deployed stacks has these texts, so they never
+change. It is apart from the plan's objects because components and images have keys too.
+Must not know the stack: :mod:`composeplat.components.resource_names` adds its name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class ResourceKind(StrEnum):
     """The kinds of resources: components, images and objects."""
 
     SERVICE = "service"
-    """Both the component of a service and its Kubernetes Service: Pulumi distinguishes them by type."""
+    """The component of a service, and its Kubernetes Service: Pulumi distinguishes them by type."""
     VOLUME = "volume"
     ENDPOINTS = "endpoints"
     """The component of an endpoint."""
@@ -33,7 +33,7 @@ class ResourceKind(StrEnum):
 
     @property
     def is_of_service(self) -> bool:
-        """Say whether such a resource has the cluster name of a service."""
+        """Check that resources of this kind have the cluster name of a service."""
         return self not in _NOT_OF_SERVICES
 
 
@@ -52,6 +52,6 @@ class ResourceKey:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse a key; none for a text of another form."""
+        """Parse a key; None for another text."""
         kind, slash, name = text.partition("/")
         return cls(ResourceKind(kind), name) if slash and name and kind in list(ResourceKind) else None

@@ -1,7 +1,7 @@
-"""What a service's pods may do to the machine and the cluster they run in.
+"""The rights of pods on their node and in the cluster.
 
-Owns the security contexts of pods and containers, whose token of the cluster they get, and what of a definition
-can't be in a namespace that the Pod Security level 'restricted' holds for.
+Owns the security contexts of pods and containers, their ServiceAccount, and the checks for namespaces with the Pod
+Security level 'restricted'.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
 
 
 def plan_token(service: Service) -> Manifest:
-    """The fields of a pod that say which ServiceAccount's token it gets: Compose knows none, so it is asked for."""
+    """Plan the ServiceAccount of a pod; unless the definition names one, the pod gets no token."""
     if not service.service_account:
         return {"automountServiceAccountToken": False}
     return {"serviceAccountName": service.service_account, "automountServiceAccountToken": True}
 
 
 def pod_security(service: Service, settings: Settings) -> Manifest:
-    """The security context of a service's pods."""
-    made: Manifest = {"runAsNonRoot": True} if settings.pod_security else {}
-    made["seccompProfile"] = {"type": "RuntimeDefault"}
+    """Plan the security context of a service's pods."""
+    context: Manifest = {"runAsNonRoot": True} if settings.pod_security else {}
+    context["seccompProfile"] = {"type": "RuntimeDefault"}
     group = _volume_group(service)
     if group is not None:
-        made.update(fsGroup=group, fsGroupChangePolicy="OnRootMismatch")
-    return made
+        context.update(fsGroup=group, fsGroupChangePolicy="OnRootMismatch")
+    return context
 
 
 def _volume_group(service: Service) -> int | None:
-    """The group that volumes are given to: without it a user other than root can't write to a fresh one."""
+    """Return the group that owns volumes, so that a user other than root can write to a new volume."""
     if service.user is None or not service.keeps_data or service.user.uid == 0:
         return None
     return service.user.gid or service.user.uid
 
 
 def container_security(service: Service, settings: Settings) -> Manifest:
-    """The security context of a service's container."""
-    made: Manifest = {"allowPrivilegeEscalation": False} if settings.pod_security else {}
+    """Plan the security context of a service's container."""
+    context: Manifest = {"allowPrivilegeEscalation": False} if settings.pod_security else {}
     if service.user is not None and service.user.uid is not None:
-        made["runAsUser"] = service.user.uid
+        context["runAsUser"] = service.user.uid
     if service.user is not None and service.user.gid is not None:
-        made["runAsGroup"] = service.user.gid
+        context["runAsGroup"] = service.user.gid
     capabilities: Manifest = {}
     if service.cap_add:
         capabilities["add"] = list(service.cap_add)
     if service.cap_drop or settings.pod_security:
         capabilities["drop"] = ["ALL"] if settings.pod_security else list(service.cap_drop)
     if capabilities:
-        made["capabilities"] = capabilities
-    return made
+        context["capabilities"] = capabilities
+    return context
 
 
-# what a restricted namespace refuses ----------------------------------------------------------------------------------
+# checks for restricted namespaces ------------------------------------------------------------------------------------
 
 
 def check_security(checker: Checker, service: Service, settings: Settings) -> None:
-    """Say which service can't run in a namespace of the level 'restricted'."""
+    """Report settings that the level 'restricted' forbids."""
     if not settings.pod_security:
         return
     path = ("services", service.name)
@@ -73,7 +73,7 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         )
     for name in service.cap_add:
         if name not in _ALLOWED_CAPABILITIES:
-            message = f"adds {name}, {_REFUSED}: it admits {', '.join(_ALLOWED_CAPABILITIES)} alone"
+            message = f"adds {name}, {_REFUSED}: it allows only {', '.join(_ALLOWED_CAPABILITIES)}"
             checker.add("pod-security-violation", (*path, "cap_add"), message, "leave it out")
 
 
@@ -84,13 +84,15 @@ def check_image_users(
     report: Report,
     users_of: Callable[[Iterable[str]], Mapping[str, str]],
 ) -> None:
-    """The same for services that leave the user to their image; ``users_of`` returns the known users of images."""
+    """Check services whose image decides the user; ``users_of`` returns the known users of images."""
     if not settings.pod_security:
         return
     checker = Checker(project, origins, report)
-    unsaid = [service for service in project.services.values() if service.user is None or service.user.uid is None]
-    users = users_of({service.image for service in unsaid if service.image and service.build is None})
-    for service in unsaid:
+    without_user = [
+        service for service in project.services.values() if service.user is None or service.user.uid is None
+    ]
+    users = users_of({service.image for service in without_user if service.image and service.build is None})
+    for service in without_user:
         user = None if service.build else users.get(service.image)
         if not checker.is_unread(service.name, "user", "image"):
             _check_image_user(checker, service, user)

@@ -1,4 +1,7 @@
-"""Cluster services: the DNS name of each service, and which of its ports lead where."""
+"""Cluster services: the DNS name of each service, and its ports.
+
+Owns which ports a cluster service has, when it is headless, and the checks of ports.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ def container_ports(service: Service) -> tuple[tuple[int, str], ...]:
 
 
 def service_ports(service: Service) -> dict[tuple[int, str], Port]:
-    """Port of the cluster service -> what it leads to.
+    """Map the ports of the cluster service, by number and protocol, to their targets.
 
-    A container's own port always leads to itself, as it does between Compose services; a published one is added, but
-    not to a headless service, whose name leads to the pods themselves.
+    A container port keeps its number, as between Compose services. Published ports are added, but not to a headless
+    service, whose name resolves to the pods.
     """
     ports: dict[tuple[int, str], Port] = {}
     for port in service.ports:
@@ -31,15 +34,15 @@ def service_ports(service: Service) -> dict[tuple[int, str], Port]:
 
 
 def is_headless(service: Service) -> bool:
-    """Say whether a service's name leads to its pods themselves: without ports, or with dnsrr."""
+    """Check whether the name of a service resolves to its pods: without ports, or with dnsrr."""
     return not service.ports or service.endpoint_mode == "dnsrr"
 
 
 def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: bool = False) -> Manifest:
-    """Give every service its DNS name.
+    """Plan the cluster service, which gives a service its DNS name.
 
-    A headless one resolves before its pods are ready, so that pods can meet and check themselves by name; where an
-    endpoint leads to it, it does not, as traffic must reach ready pods only.
+    The name of a headless service resolves to pods that are not ready too, so that they find each other, and check
+    themselves, by name. With an endpoint it does not: traffic must reach ready pods only.
     """
     name = clean(service.name)
     ports = service_ports(service)
@@ -57,55 +60,55 @@ def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: 
 
 
 def has_readiness_check(service: Service) -> bool:
-    """Say whether a service's pods are ready only once they pass a health check."""
+    """Check whether a health check decides the readiness of a service's pods."""
     return service.health_check is not None and service.health_check.readiness
 
 
 def own_name_aliases(service: Service) -> list[Manifest]:
-    """Entries of a pod's hosts file: its own name, where its health check asks by that.
+    """Plan an entry of the pod's hosts file for its own name, if its health check uses that.
 
-    A name with an address of its own leads to ready pods only, so the check that makes a pod ready would never pass.
+    A cluster IP forwards to ready pods only, so the check that makes a pod ready would never pass.
     """
     name = clean(service.name)
     if is_headless(service) or service.health_check is None:
         return []
-    # Not within another name, nor as the first part of a longer one.
+    # The name must not be a part of a longer name.
     own = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", re.ASCII)
-    if not any(own.search(word) for word in service.health_check.command):
+    if not any(own.search(arg) for arg in service.health_check.command):
         return []
     return [{"ip": "127.0.0.1", "hostnames": [name]}]
 
 
 def add_image_ports(spec: Manifest, ports: Iterable[tuple[int, str]]) -> Manifest:
-    """List the ports that an image exposes; the Service stays headless.
+    """Add the ports that an image exposes to the spec of a headless Service.
 
-    A Service with a cluster IP would be deleted and recreated whenever an image starts to expose a port.
+    It stays headless: a Service with a cluster IP would have to be recreated when an image begins to expose a port.
     """
     listed = [_service_port(number, Port(target=number, protocol=protocol)) for number, protocol in ports]
     return {**spec, "ports": listed} if listed else spec
 
 
 def _service_port(number: int, port: Port) -> Manifest:
-    name = port.name if _has_own_name(number, port) else _made_name(number, port)
-    made: Manifest = {"name": name, "port": number, "targetPort": port.target}
-    made["protocol"] = port.protocol.upper()
+    name = port.name if _has_own_name(number, port) else _default_name(number, port)
+    fields: Manifest = {"name": name, "port": number, "targetPort": port.target}
+    fields["protocol"] = port.protocol.upper()
     if is_label_key(port.app_protocol):
-        made["appProtocol"] = port.app_protocol
-    return made
+        fields["appProtocol"] = port.app_protocol
+    return fields
 
 
 def _has_own_name(number: int, port: Port) -> bool:
     return bool(port.name) and number == port.target and is_dns_label(port.name)
 
 
-def _made_name(number: int, port: Port) -> str:
+def _default_name(number: int, port: Port) -> str:
     return f"{port.protocol}-{number}"
 
 
 def check_ports(checker: Checker, service: Service) -> None:
     ports = service_ports(service)
     names = {
-        _made_name(number, port): (number, protocol)
+        _default_name(number, port): (number, protocol)
         for (number, protocol), port in ports.items()
         if not _has_own_name(number, port)
     }
@@ -122,11 +125,11 @@ def check_ports(checker: Checker, service: Service) -> None:
                 message = "publishes a port that in the cluster is the container's own port, which is used"
                 checker.add("no-effect", path, message)
         elif port.published is not None and port.published != port.target:
-            message = "publishes a port that with dnsrr leads nowhere inside the cluster; use the container's own"
+            message = "publishes a port that with dnsrr does not exist inside the cluster; use the container's own"
             checker.add("no-effect", path, message)
         if port.name and names.setdefault(port.name, own) != own:
             checker.add("name-conflict", path, "has the name of another port", "rename one of them")
         if port.name and not is_dns_label(port.name):
-            checker.add("no-effect", path, "has a name that Kubernetes does not take, and that is left out")
+            checker.add("no-effect", path, "has a name that is invalid for Kubernetes, and is left out")
         if port.app_protocol and not is_label_key(port.app_protocol):
-            checker.add("no-effect", path, "has an app_protocol that Kubernetes does not take, and that is left out")
+            checker.add("no-effect", path, "has an app_protocol that is invalid for Kubernetes, and is left out")

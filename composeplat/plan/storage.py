@@ -1,4 +1,7 @@
-"""Claims, the volumes of a pod, what is mounted where, and which pods must share a node."""
+"""Claims, the volumes and mounts of pods, and the affinity of pods that share a volume.
+
+Owns the names of claims, and of volumes within a pod.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePl
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
-_GIB = 1024**3
+_ANONYMOUS_VOLUME_BYTES = 1024**3
 FILES_VOLUME = "host-files"
-_RESERVED = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-")
+_RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-")
 
 
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
@@ -43,14 +46,14 @@ def _claim_spec(size: int, storage_class: str = "", access_mode: str = "ReadWrit
 
 @dataclass(slots=True)
 class Storage:
-    """What a pod template and its workload need for a service's mounts."""
+    """The parts of a pod template and its workload for a service's mounts."""
 
     volumes: list[Manifest] = field(default_factory=list)
     mounts: list[Manifest] = field(default_factory=list)
     claim_templates: list[Manifest] = field(default_factory=list)
     claims: list[str] = field(default_factory=list)
     files: dict[str, HostFile] = field(default_factory=dict)
-    """Key of the Secret -> file."""
+    """The files, by the key of the Secret."""
 
 
 def plan_storage(service: Service, identity: Identity) -> Storage:
@@ -71,35 +74,35 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
             limit = {"sizeLimit": show_size(mount.size)} if mount.size else {}
             storage.volumes.append({"name": name, "emptyDir": {"medium": "Memory", **limit}})
         elif mount.kind == ANONYMOUS and service.is_job:
-            # A Job's pods end, and nothing could ever name their claims again.
+            # The pods of a Job end, and no later pod would use their claims.
             storage.volumes.append({"name": name, "emptyDir": {}})
         elif mount.kind == ANONYMOUS:
             metadata = {"name": name, "labels": identity.service_labels(clean(service.name))}
-            storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_GIB)})
+            storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_ANONYMOUS_VOLUME_BYTES)})
     if not carries_content_in_image(service):
         _add_files(service, storage)
     return storage
 
 
 def _volume_name(kind: str, source: str, target: str) -> str:
-    """Name a volume within the pod; what has no name of its own has a prefix that no named volume keeps."""
+    """Name a volume within the pod; volumes without a name have prefixes that named volumes can't have."""
     if kind == NAMED:
         name = clean(source)
-        return shorten(f"volume-{name}") if name.startswith(_RESERVED) else name
+        return shorten(f"volume-{name}") if name.startswith(_RESERVED_PREFIXES) else name
     return f"{kind}-{slug(target, limit=50)}"
 
 
 def _mount(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> Manifest:
-    made: Manifest = {"name": name, "mountPath": target}
+    fields: Manifest = {"name": name, "mountPath": target}
     if sub_path:
-        made["subPath"] = sub_path
+        fields["subPath"] = sub_path
     if read_only:
-        made["readOnly"] = True
-    return made
+        fields["readOnly"] = True
+    return fields
 
 
 def _add_files(service: Service, storage: Storage) -> None:
-    """Mount host content file by file, so that what the image has beside a file stays."""
+    """Mount each file of host content by itself, so that other files of the image stay visible."""
     items: list[Manifest] = []
     for mount in host_mounts(service):
         for file in mount.content.files or () if mount.content else ():
@@ -120,7 +123,7 @@ def files_name(service: Service) -> str:
 
 
 def plan_files(service: Service, identity: Identity, files: dict[str, HostFile]) -> Manifest:
-    """Make the Secret: what lies on this machine may be confidential, and is encrypted in the state then."""
+    """Plan a Secret with files, since a file of this machine may be confidential; the state has it encrypted."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -134,10 +137,10 @@ def plan_files(service: Service, identity: Identity, files: dict[str, HostFile])
 
 
 def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
-    """For each service, the volumes that hold it to a node: those it shares, and those its sharers share.
+    """Map each service to the volumes that decide its node: those it shares, and those that its sharers share.
 
-    The second part matters to a service that shares one volume here and another there: without it, two of its sharers
-    could settle on two nodes, and it would fit on neither.
+    Without the latter, a service that shares one volume with a second service and another with a third could fit on no
+    node, if those two run on different nodes.
     """
     users: dict[str, list[Service]] = {}
     for service in project.services.values():

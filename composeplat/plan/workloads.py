@@ -1,4 +1,4 @@
-"""Deployment, StatefulSet or Job around the one pod template."""
+"""The Deployment, StatefulSet or Job of a service, with its pod template."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _stateful_set(
         "serviceName": name,
         "replicas": service.replicas,
         "selector": {"matchLabels": identity.selector(name)},
-        # Compose starts all containers of a service at once; in order, one that is broken would hold up the others.
+        # Compose starts all containers of a service at once; in order, a broken pod would delay the others.
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": strategy},
         "template": template,

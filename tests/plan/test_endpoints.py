@@ -129,8 +129,8 @@ def test_a_way_in_without_https(project: Project) -> None:
         "kubectl expose service my-dns --name=my-dns-{0} --type=LoadBalancer --protocol={1} --port=53 --labels=by=hand"
     )
     assert hints == [
-        f"for a way in: {command.format('udp', 'UDP')}",
-        f"publish no port to keep it private; for a way in: {command.format('tcp', 'TCP')}",
+        f"to expose it: {command.format('udp', 'UDP')}",
+        f"publish no port to keep it private; to expose it: {command.format('tcp', 'TCP')}",
     ]
 
 

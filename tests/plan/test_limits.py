@@ -29,7 +29,7 @@ def test_annotations_that_do_not_fit(project: Project) -> None:
     """Labels and annotations count together, and one byte more is an error at the service."""
     text = annotated(LARGEST_ANNOTATIONS // 2, LARGEST_ANNOTATIONS // 2 + 1)
 
-    expected = "services.web has labels and annotations of 257 KiB; Kubernetes takes 256 KiB [invalid-value]"
+    expected = "services.web has labels and annotations of 257 KiB; Kubernetes allows 256 KiB [invalid-value]"
     assert project(text).read().messages == [f"compose.yaml:2:3: error: {expected}"]
 
 

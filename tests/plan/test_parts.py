@@ -66,9 +66,7 @@ def test_a_compose_file_for_a_service(plan: Plan) -> None:
     """A Compose file that was named without its option is told how to be."""
     with pytest.raises(ComposeplatError, match=r"there is no service 'web\.yml'") as caught:
         plan.select_services(["web.yml"])
-    assert caught.value.hint == (
-        "a Compose file is named by an option: --file web.yml; services are: api, db, other, web"
-    )
+    assert caught.value.hint == ("use an option for a Compose file: --file web.yml; services are: api, db, other, web")
 
 
 def test_for_a_build_alone(plan: Plan) -> None:

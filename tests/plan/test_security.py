@@ -56,8 +56,8 @@ def test_nothing_of_it_unasked(project: Project) -> None:
         (
             "user: '5', cap_add: [SYS_ADMIN, NET_BIND_SERVICE]",
             (
-                f"compose.yaml:1:48: error: services.web.cap_add adds SYS_ADMIN, {REFUSED}: it admits NET_BIND_SERVICE"
-                " alone [pod-security-violation]"
+                f"compose.yaml:1:48: error: services.web.cap_add adds SYS_ADMIN, {REFUSED}:"
+                " it allows only NET_BIND_SERVICE [pod-security-violation]"
             ),
         ),
     ],
