@@ -50,6 +50,7 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         shown = _screen(view, rows)
         clear = _CLEAR if watch and sys.stdout.isatty() else ""
         is_read = write_output(clear + shown)
+        # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
         while watch and is_read:
             time.sleep(_POLL_INTERVAL_S)
             rows = reader.read_again(rows)

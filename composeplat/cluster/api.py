@@ -21,6 +21,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.connection import Connector, describe_connection_error, keep_alive
 from composeplat.cluster.credentials import Credential
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, printable
+from composeplat.system.deadline import Deadline
 
 logger = logging.getLogger(__name__)
 
@@ -213,8 +214,12 @@ class Api:
     def _answer(
         self, method: str, path: str, body: dict[str, Any] | None, kind: str, accept: str = "application/json"
     ) -> bytes:
+        """Send a request, and send it again where that may help; when and how often depends on why it failed.
+
+        A request without an answer has growing pauses, one to a busy server those that it asks for.
+        """
         content = None if body is None else json.dumps(body).encode()
-        busy_until = time.monotonic() + _BUSY_TIMEOUT_S
+        busy = Deadline(_BUSY_TIMEOUT_S)
         attempt = 0
         may_renew = True
         while True:
@@ -238,7 +243,7 @@ class Api:
             self._has_answered = True
             self._dated = answer.headers.get("Date", ""), time.time()
             pause = _requested_pause(answer)
-            if pause and time.monotonic() + pause < busy_until:
+            if pause and pause < busy.remaining_s:
                 time.sleep(pause)
             elif may_renew and _is_from_api_server(path, read) and self._may_renew(answer, credential):
                 may_renew = False

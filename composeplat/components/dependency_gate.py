@@ -25,7 +25,7 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
 from composeplat.plan.desired import Edge, Plan, ServicePlan
-from composeplat.system.deadline import Deadline
+from composeplat.system.deadline import Deadline, poll_async
 
 _POLL_INTERVAL_S = 0.15
 #: Longer than `platform` waits for a silent cluster, as its message says more than one of Pulumi's.
@@ -74,19 +74,25 @@ class DependencyGate:
 
     async def _wait_until_met(self, edge: Edge) -> None:
         first_round, state = self.watcher.rounds, DependencyState()
-        while True:
+
+        async def is_met() -> bool:
+            nonlocal state
             snapshot = self._snapshot_since(first_round)
             if snapshot is not None:
                 state = await self._state(edge, snapshot)
                 if state.cause is not None:
                     self.on_failure(edge.dependency, state.cause)
                 if state.allows(required=edge.required):
-                    return
+                    return True
                 self.on_waiting(edge.service, f"waits for {edge.dependency}: {state.message}")
-            clause = state.clause or self._reason_to_stop(edge, state.message)
+            clause = state.clause or self._reason_to_stop()
             if clause:
                 raise self._refuse(edge, clause)
-            await asyncio.sleep(_POLL_INTERVAL_S)
+            return False
+
+        if not await poll_async(is_met, self.deadline, interval_s=_POLL_INTERVAL_S, name=edge.dependency):
+            seconds = self.deadline.seconds_for(edge.dependency)
+            raise self._refuse(edge, f"which is not {edge.condition.adjective} after {seconds:.0f} s ({state.message})")
 
     def _snapshot_since(self, first_round: int) -> Snapshot | None:
         """Return the latest snapshot; None if it may show the cluster as it was before the wait began."""
@@ -103,15 +109,12 @@ class DependencyGate:
         probe = asyncio.get_running_loop().run_in_executor(None, self._probe_port, pod, port)
         return dependency_state(status, edge.condition, port if await probe is False else None)
 
-    def _reason_to_stop(self, edge: Edge, message: str) -> str:
-        """Return why the wait for a dependency ends, as a clause; empty while it lasts."""
+    def _reason_to_stop(self) -> str:
+        """Return why the wait for a dependency ends before its deadline, as a clause; empty while it lasts."""
         if self.cancelled.is_set():
             return "which is not waited for any more: interrupted"
         if self.watcher.unreachable and time.monotonic() - self.watcher.unreachable_since > _MAX_UNREACHABLE_S:
             return f"whose status can't be read: {self.watcher.unreachable}"
-        if self.deadline.has_passed_for(edge.dependency):
-            seconds = self.deadline.seconds_for(edge.dependency)
-            return f"which is not {edge.condition.adjective} after {seconds:.0f} s ({message})"
         return ""
 
     def _refuse(self, edge: Edge, clause: str) -> DependencyFailed:
@@ -127,11 +130,14 @@ class DependencyGate:
     async def _wait_until_gone(self, service: ServicePlan) -> None:
         """Wait until the old workload is gone: an object that is being deleted accepts no changes."""
         first_round = self.watcher.rounds
-        while not self.deadline.has_passed and not self.cancelled.is_set():
+
+        async def is_gone() -> bool:
             snapshot = self._snapshot_since(first_round)
             if snapshot is not None:
                 workload = snapshot.workloads.get(service.workload)
                 if workload is None or "deletionTimestamp" not in workload["metadata"]:
-                    return
+                    return True
                 self.on_waiting(service.name, "waits until its old workload is gone")
-            await asyncio.sleep(_POLL_INTERVAL_S)
+            return self.cancelled.is_set()
+
+        await poll_async(is_gone, self.deadline, interval_s=_POLL_INTERVAL_S)

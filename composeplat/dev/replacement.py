@@ -7,7 +7,6 @@ Must not know files, ports or the terminal: those are the session's.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -151,22 +150,26 @@ class Replacement:
 
     def wait_until_ready(self, watcher: Watcher, timeout: float, on_message: Callable[[str], None]) -> None:
         """Wait until the dev workload's pod is ready; raises as soon as the cluster shows that it won't be."""
-        deadline = Deadline(timeout)
         message = ""
-        while True:
+
+        def is_ready() -> bool:
+            nonlocal message
             snapshot = watcher.latest
             status = workload_status("Deployment", dev_workload_name(self.name), snapshot) if snapshot else None
-            if status is not None and _is_ready(status):
-                return
-            if status is not None and status.message != message:
+            if status is None:
+                return False
+            if _is_ready(status):
+                return True
+            if status.message != message:
                 message = status.message
                 on_message(message)
-            if deadline.has_passed:
-                message = f"is not ready after {timeout:.0f} s: {message}"
-                raise DevWorkloadFailed(
-                    Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
-                )
-            time.sleep(_POLL_INTERVAL_S)
+            return False
+
+        if not poll(is_ready, Deadline(timeout), interval_s=_POLL_INTERVAL_S):
+            message = f"is not ready after {timeout:.0f} s: {message}"
+            raise DevWorkloadFailed(
+                Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
+            )
 
     # the lease
 

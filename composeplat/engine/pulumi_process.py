@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import shlex
 import signal
 import subprocess
@@ -137,22 +138,22 @@ class PulumiRunner:
         return result
 
     def _wait_for_output(self, process: subprocess.Popen[str], name: str) -> tuple[str, str]:
-        """Wait for the output of a command. An interrupt shortens the wait: a write of the state should finish."""
-        began = time.monotonic()
-        ends_by = began + _COMMAND_TIMEOUT_S
-        while True:
+        """Wait for the output of a command. An interrupt shortens the wait: a write of the state should finish.
+
+        The command's own end breaks off each pause.
+        """
+        deadline = Deadline(_COMMAND_TIMEOUT_S)
+        while not deadline.has_passed:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.communicate(timeout=_POLL_INTERVAL_S)
             if self.interrupts.count:
-                ends_by = min(ends_by, time.monotonic() + _GRACE_PERIOD_S)
-            if time.monotonic() < ends_by:
-                continue
-            if self.interrupts.count:
-                raise Interrupted("interrupted", f"'{name}' was stopped; the next run continues from there")
-            raise MissingPiece(
-                f"'{name}' did not finish within {time.monotonic() - began:.0f} s",
-                "check that the state backend answers: pulumi whoami --verbose; then run this again",
-            )
+                deadline = deadline.at_most(_GRACE_PERIOD_S)
+        if self.interrupts.count:
+            raise Interrupted("interrupted", f"'{name}' was stopped; the next run continues from there")
+        raise MissingPiece(
+            f"'{name}' did not finish within {_COMMAND_TIMEOUT_S:.0f} s",
+            "check that the state backend answers: pulumi whoami --verbose; then run this again",
+        )
 
     def follow(
         self, args: list[str], on_event: Callable[[Event], None], on_tick: Callable[[], None], more: Mapping[str, str]
@@ -225,7 +226,8 @@ class PulumiRunner:
         on_event: Callable[[Event], None],
         on_tick: Callable[[], None],
     ) -> None:
-        passed_on, ends_by = 0, float("inf")
+        """Pass on events until the process has ended, which it must only some time after an interrupt."""
+        passed_on, deadline = 0, Deadline(math.inf)
         while True:
             result = process.poll() is not None
             for event in tail.read():
@@ -237,10 +239,10 @@ class PulumiRunner:
                 passed_on += 1
                 if passed_on < _FORCED:
                     process.send_signal(signal.SIGINT)
-                    ends_by = time.monotonic() + _INTERRUPT_TIMEOUT_S
+                    deadline = Deadline(_INTERRUPT_TIMEOUT_S)
                 else:
                     kill_session(process.pid)
-            if time.monotonic() > ends_by:
+            if deadline.has_passed:
                 kill_session(process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLL_INTERVAL_S)

@@ -24,7 +24,7 @@ from composeplat.engine.monitor import Monitor
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan, ServicePlan
 from composeplat.progress import Phase
-from composeplat.system.deadline import Deadline
+from composeplat.system.deadline import Deadline, poll
 
 #: A container that has just started may not listen yet.
 _PORT_TIMEOUT_S = 30.0
@@ -52,7 +52,10 @@ class Rollout:
         self.retries.report(self.monitor.retries)
 
     def wait(self) -> None:
-        """Wait until every service is ready or has failed."""
+        """Wait until every service is ready or has failed.
+
+        Each service has a deadline of its own, and one that is late fails while the wait for the others lasts.
+        """
         for name in self.monitor.chosen:
             self.monitor.applied.setdefault(name, self.watcher.rounds)
         while not self.stack.is_interrupted:
@@ -108,17 +111,21 @@ class Rollout:
 
     def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: Deadline) -> str:
         """The pod, if its port does not answer in time; empty if it answers, or without a pod."""
-        while not self.stack.is_interrupted:
+        pod = ""
+
+        def is_answered() -> bool:
+            nonlocal pod
             snapshot = self.watcher.latest
             status = workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
-            pods = () if status.waits_for_outdated else status.pods
-            if not pods or probe_port(api, self.stack.namespace, pods[0], port) is not False:
-                break
+            pod = status.pods[0] if status.pods and not status.waits_for_outdated else ""
+            if self.stack.is_interrupted or not pod:
+                return True
+            if probe_port(api, self.stack.namespace, pod, port) is not False:
+                return True
             self.monitor.emit(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
-            if until.has_passed:
-                return pods[0]
-            time.sleep(_PORT_POLL_INTERVAL_S)
-        return ""
+            return False
+
+        return "" if poll(is_answered, until, interval_s=_PORT_POLL_INTERVAL_S) else pod
 
     def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, str, int]]:
         plan = self.monitor.plan

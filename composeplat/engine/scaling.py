@@ -160,7 +160,10 @@ class WakeUp:
     _begun: int = 0
 
     def run(self, *, in_order: bool) -> None:
-        """Wake all services, or those whose dependencies meet their conditions; the others are failures."""
+        """Wake all services, or those whose dependencies meet their conditions; the others are failures.
+
+        Each service has a deadline of its own, and one that is late fails while the wait for the others lasts.
+        """
         self._services = {service.name: service for service in self.plan.services}
         self._begun = self.watcher.rounds
         while self.asleep:

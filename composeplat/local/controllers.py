@@ -231,7 +231,7 @@ class Controllers:
 
 
 def watch(access: Access, path: str, changed: threading.Event) -> None:
-    """Set ``changed`` whenever an object of a kind changes."""
+    """Set ``changed`` whenever an object of a kind changes, for as long as the cluster runs."""
     api = Api(access)
     while True:
         try:
@@ -254,6 +254,7 @@ def main() -> None:
     for path in WATCHED:
         threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
     has_base_objects = False
+    # For as long as the cluster runs: the supervisor ends this process.
     while True:
         try:
             if not has_base_objects:

@@ -24,6 +24,7 @@ from composeplat.registry.credentials import Login
 from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, Ports, login_finder
 from composeplat.registry.image_reference import ImageReference
 from composeplat.system.atomic import write_file
+from composeplat.system.deadline import Deadline
 
 _TAG_CACHED_S = 24 * 3600.0
 _SILENT_REGISTRY_CACHED_S = 3600.0
@@ -95,7 +96,7 @@ class ExposedPorts:
 
     def _read(self, image: str, results: queue.SimpleQueue[_Result]) -> None:
         try:
-            ports = ImageConfig(image, self._login_for, time.monotonic() + self._timeout).ports()
+            ports = ImageConfig(image, self._login_for, Deadline(self._timeout)).ports()
             results.put((ports, _TAG_CACHED_S))
         except urllib.error.HTTPError as error:
             # An image that does not exist yet may be pushed at any moment.

@@ -12,7 +12,6 @@ import http.client
 import json
 import re
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -24,6 +23,7 @@ from typing import Any
 from composeplat.diagnostics import ComposeplatError
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
+from composeplat.system.deadline import Deadline
 from composeplat.toolchain.tools import architecture
 
 Ports = tuple[tuple[int, str], ...]
@@ -70,7 +70,7 @@ def read_users(
 ) -> dict[str, str]:
     """Read the users that images run as, by image. An empty user is root; an image that can't be read is left out."""
     users: dict[str, str] = {}
-    deadline = time.monotonic() + timeout
+    deadline = Deadline(timeout)
     login_for = login_finder(logins, environment)
 
     def read(image: str) -> None:
@@ -81,14 +81,14 @@ def read_users(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+        thread.join(deadline.remaining_s)
     return dict(users)
 
 
 class ImageConfig:
     """The configuration of one image in its registry. Each read raises one of :data:`READ_ERRORS` on failure."""
 
-    def __init__(self, image: str, login_for: FindLogin, deadline: float) -> None:
+    def __init__(self, image: str, login_for: FindLogin, deadline: Deadline) -> None:
         self._login_for = login_for
         self._deadline = deadline
         self._reference = reference = ImageReference.parse(image)
@@ -128,8 +128,8 @@ class ImageConfig:
         if authorization:
             # Not redirected: a registry may store its blobs with someone else, who must not get the credentials.
             request.add_unredirected_header("Authorization", authorization)
-        seconds_left = self._deadline - time.monotonic()
-        if seconds_left <= 0:
+        seconds_left = self._deadline.remaining_s
+        if not seconds_left:
             raise TimeoutError
         with self._opener.open(request, timeout=seconds_left) as response:
             body: dict[str, Any] = json.loads(response.read(_MAX_RESPONSE_BYTES))

@@ -247,7 +247,7 @@ def test_the_last_second_is_used(registry: Registry, tmp_path: Path, monkeypatch
     """A registry is asked as long as there is time left, be it less than a second."""
     registry.push("app")
     clock = itertools.chain([100.0], itertools.repeat(101.1))
-    monkeypatch.setattr("composeplat.registry.image_config.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("composeplat.system.deadline.time", SimpleNamespace(monotonic=lambda: next(clock)))
 
     found = read_users([f"{registry.host}/app"], {"HOME": str(tmp_path)}, timeout=2.0)
 

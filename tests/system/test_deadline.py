@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
-from composeplat.system.deadline import Deadline, poll
+from composeplat.system.deadline import Deadline, poll, poll_async
 
 
 def test_deadline() -> None:
@@ -71,3 +72,49 @@ def test_poll_asks_once_more() -> None:
 def test_poll_asks_at_least_once() -> None:
     """A deadline that has passed before still lets one look."""
     assert poll(lambda: "there already", Deadline(-1), interval_s=60.0) == "there already"
+
+
+def test_poll_with_extra_seconds() -> None:
+    """Who has extra seconds is asked until those have passed too."""
+    began = time.monotonic()
+
+    assert poll(lambda: False, Deadline(0.05, {"db": 0.1}), interval_s=60.0, name="db") is False
+
+    assert 0.15 <= time.monotonic() - began < 5
+
+
+def test_poll_with_a_deadline_that_is_restarted() -> None:
+    """A deadline that starts again meanwhile holds for a wait that has begun."""
+    deadline, answers = Deadline(0.1), iter(range(4))
+
+    def check() -> bool:
+        deadline.restart()
+        return next(answers) == 3
+
+    assert poll(check, deadline, interval_s=0.06)
+
+
+def test_poll_async() -> None:
+    """On an event loop others go on during the pauses; the answers are those of a thread's poll."""
+    seen: list[str] = []
+
+    async def check() -> bool:
+        seen.append("check")
+        return seen.count("other") > 1
+
+    async def other() -> None:
+        for _ in range(2):
+            seen.append("other")
+            await asyncio.sleep(0.01)
+
+    async def both() -> bool:
+        answer, _ = await asyncio.gather(poll_async(check, Deadline(60), interval_s=0.01), other())
+        return answer and not await poll_async(never, Deadline(0.05, {"db": 0.05}), interval_s=60.0, name="db")
+
+    async def never() -> bool:
+        return False
+
+    began = time.monotonic()
+    assert asyncio.run(both())
+    assert 0.1 <= time.monotonic() - began < 5
+    assert seen[:3] == ["check", "other", "check"]
