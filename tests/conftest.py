@@ -7,13 +7,10 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,11 +21,15 @@ import pytest
 from composeplat.compose.load import Loaded, Request, load
 from composeplat.diagnostics import Diagnostic, Severity
 from composeplat.plan import Plan, make_plan
-from tests import left_out
+from tests import left_out, own_data
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 DOMAIN = "example.com"
+#: All that a run of the command has in its environment, unless it is given more.
+VARIABLES = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XDG_DATA_HOME": own_data.DATA_HOME}
+
+own_data.protect()
 
 
 def split_log_path(stderr: str) -> tuple[str, str]:
@@ -139,17 +140,12 @@ class Folder:
         return run(*words, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
 
 
-#: Logs of failed runs go here, and not to whoever runs the tests.
-DATA_HOME = tempfile.mkdtemp(prefix="composeplat-tests-")
-atexit.register(shutil.rmtree, DATA_HOME, ignore_errors=True)
-
-
 def run(*words: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     done = subprocess.run(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
         cwd=folder,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XDG_DATA_HOME": DATA_HOME, **shell},
+        env={**VARIABLES, **shell},
         input=b"" if stdin is None else stdin,
         capture_output=True,
         timeout=timeout,

@@ -16,7 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from composeplat.cli.app import app
-from tests.conftest import DATA_HOME, Outcome
+from tests.conftest import Outcome
+from tests.own_data import DATA_HOME
 
 BUG = "Traceback (most recent call last)"
 

@@ -18,7 +18,7 @@ import typer.main
 
 import composeplat
 from composeplat.cli.app import app
-from tests.conftest import ROOT, Folder, Project
+from tests.conftest import ROOT, VARIABLES, Folder, Project
 
 # names ----------------------------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ def _python(script: str, folder: Folder, *words: str) -> subprocess.CompletedPro
         [sys.executable, "-c", script, *words],
         cwd=folder.path,
         # What Python compiles as it imports is nothing that the program opens.
-        env={"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**VARIABLES, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=True,
@@ -276,7 +276,7 @@ def test_every_module_can_be_imported_alone() -> None:
 
     done = subprocess.run(
         [sys.executable, "-c", script, *names],
-        env={"PYTHONPATH": str(ROOT)},
+        env=VARIABLES,
         capture_output=True,
         text=True,
         check=False,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conftest import ROOT, Folder, Outcome
+from tests.conftest import VARIABLES, Folder, Outcome
 
 MOST_SECONDS = 2.0
 MOST_MEGABYTES = 200.0
@@ -41,7 +40,7 @@ def measured(folder: Folder, *words: str, **shell: str) -> Measured:
     done = subprocess.run(
         [sys.executable, "-I", str(_CHILD), str(output), str(errors), *_COMMAND, *words],
         cwd=folder.path,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", **folder.shell, **shell},
+        env={**VARIABLES, **folder.shell, **shell},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=100,

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import pytest
 
-from tests.conftest import ROOT, Folder, Project
+from tests.conftest import VARIABLES, Folder, Project
 
 GOOD = "services: {web: {image: nginx}}\n"
 BAD = "services: {web: {image: nginx, scale: many}}\n"
@@ -26,7 +26,7 @@ def start(folder: Folder, *words: str, **streams: int | IO[Any]) -> subprocess.P
     child: subprocess.Popen[bytes] = subprocess.Popen(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
         cwd=folder.path,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
+        env=VARIABLES,
         **streams,  # type: ignore[call-overload]
     )
     return child
@@ -38,7 +38,7 @@ def shell(folder: Folder, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["/bin/bash", "-c", f"{platform}; set -o pipefail; {command}"],
         cwd=folder.path,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8"},
+        env=VARIABLES,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

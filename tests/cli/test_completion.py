@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from composeplat.cli.completion import offers_for, split_line
-from tests.conftest import ROOT, Folder, Outcome, Project, run
+from tests.conftest import VARIABLES, Folder, Outcome, Project, run
 
 SHOP = "services: {web: {image: nginx}, worker: {image: nginx}, db: {image: postgres}}\nvolumes: {data: {}}\n"
 KUBECONFIG = """\
@@ -275,7 +275,7 @@ def _seconds(*words: str, folder: Path) -> float:
     process = subprocess.Popen(
         [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
         cwd=folder,
-        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), "_PLATFORM_COMPLETE": "zsh"},
+        env={**VARIABLES, "_PLATFORM_COMPLETE": "zsh"},
         stdout=subprocess.DEVNULL,
     )
     _, status, used = os.wait4(process.pid, 0)
@@ -302,7 +302,7 @@ def test_what_an_answer_loads(project: Project, words: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=project(SHOP).path,
-        env={"PYTHONPATH": str(ROOT), "_PLATFORM_COMPLETE": "zsh"},
+        env={**VARIABLES, "_PLATFORM_COMPLETE": "zsh"},
         capture_output=True,
         text=True,
         check=True,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT, Folder, Project
+from tests.conftest import VARIABLES, Folder, Project
 from tests.terminal import Terminal
 
 BOLD_RED, BOLD_YELLOW, BOLD_CYAN, BOLD, RESET = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[1m", "\x1b[0m"
@@ -16,7 +15,7 @@ BOLD_RED, BOLD_YELLOW, BOLD_CYAN, BOLD, RESET = "\x1b[1;31m", "\x1b[1;33m", "\x1
 
 def on_terminal(folder: Folder, *words: str, columns: int = 100, **shell: str) -> tuple[int, list[str]]:
     """Run the command on a terminal, and give its exit status and the lines on it."""
-    environment = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "xterm", **shell}
+    environment = {**VARIABLES, "TERM": "xterm", **shell}
     command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words]
     terminal = Terminal(command, folder=folder.path, env=environment, columns=columns)
     shown = terminal.rest()

@@ -19,7 +19,7 @@ from composeplat.cli import progress_output
 from composeplat.cli.console import raw_terminal
 from composeplat.cli.progress_output import Screen, Table
 from composeplat.progress import Event, Phase, ServiceProgress
-from tests.conftest import ROOT
+from tests.conftest import ROOT, VARIABLES
 from tests.schemas import checked_event
 from tests.terminal import Terminal
 
@@ -43,7 +43,7 @@ with Screen(ProgressMode(sys.argv[1])):
         else:
             time.sleep(step)
 """
-ENVIRONMENT = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "xterm"}
+ENVIRONMENT = {**VARIABLES, "TERM": "xterm"}
 #: Enough for the table to be drawn a few times.
 DRAWN = 0.5
 

@@ -28,7 +28,7 @@ from composeplat.engine.pulumi_process import (
     read_note,
 )
 from composeplat.system.processes import ProcessId, kill_session, session_members, start_time
-from tests.conftest import ROOT
+from tests.conftest import VARIABLES
 from tests.engine.fakes import comes_true, fake, full_disk
 
 FLAGS = ["--non-interactive", "--color", "never"]
@@ -520,7 +520,7 @@ def test_after_a_kill(tmp_path: Path) -> None:
     """What a killed run left running is found by its note, and ended with its children."""
     fake(tmp_path / "bin" / "pulumi", f"{CHILD}\ntell(pid=os.getpid(), child=child.pid)\ntime.sleep(60)\n")
     command = [sys.executable, "-c", FOLLOW, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={"PYTHONPATH": str(ROOT)}) as killed:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=VARIABLES) as killed:
         assert killed.stdout is not None
         pid, child = map(int, killed.stdout.readline().split())
         killed.kill()
