@@ -1,7 +1,7 @@
 """The data that a deploy sends away from this machine: files and images, and their destinations.
 
-Owns the list, as data and as messages, which is shown before anything is sent.
-It names files as the definition does, and must not have a content or a variable's value.
+Owns this list, as data and as messages, which users see before anything is sent.
+Must not contain the content of a file or the value of a variable: files have the names of the definition.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ToCluster:
     sources: tuple[str, ...] = ()
     env_files: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
-    """Those of the shell that the definition names."""
+    """The names of the shell's variables that the definition uses."""
 
     @property
     def data(self) -> dict[str, object]:
@@ -52,17 +52,19 @@ class ToCluster:
     def text(self) -> str:
         parts = []
         if self.files:
-            parts.append(f"{_counted(self.files, 'file')} of {_names(self.sources)} ({_size(self.bytes)})")
+            parts.append(
+                f"{_format_count(self.files, 'file')} of {_format_names(self.sources)} ({_format_size(self.bytes)})"
+            )
         if self.env_files:
-            parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_names(self.env_files)}")
+            parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_format_names(self.env_files)}")
         if self.variables:
-            parts.append(f"variables of the shell: {_names(self.variables)}")
+            parts.append(f"variables of the shell: {_format_names(self.variables)}")
         return f"sends to cluster '{self.context}', namespace {self.namespace}: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToRegistry:
-    """Images that are pushed, each with what on this machine it is made of."""
+    """Images that are pushed, each with the files of this machine in it."""
 
     registry: str
     images: Mapping[str, tuple[str, ...]] = field(hash=False)
@@ -74,7 +76,7 @@ class ToRegistry:
 
     @property
     def text(self) -> str:
-        shown = [f"{name}, of {_names(sources)}" if sources else name for name, sources in self.images.items()]
+        shown = [f"{name}, of {_format_names(sources)}" if sources else name for name, sources in self.images.items()]
         more = f"; and {len(shown) - MAX_NAMES} more" if len(shown) > MAX_NAMES else ""
         noun = "image" if len(shown) == 1 else "images"
         return f"sends to registry {self.registry}: {noun} {'; '.join(shown[:MAX_NAMES])}{more}"
@@ -99,7 +101,7 @@ class ToContainer:
     @property
     def text(self) -> str:
         where = f"cluster '{self.context}', namespace {self.namespace}"
-        return f"syncs with {self.service} in {where}: {_names(self.sources)}"
+        return f"syncs with {self.service} in {where}: {_format_names(self.sources)}"
 
 
 Publication = ToCluster | ToRegistry | ToContainer
@@ -108,19 +110,24 @@ Publication = ToCluster | ToRegistry | ToContainer
 def publications(
     loaded: Loaded, plan: Plan, services: Collection[str] = (), *, context: str, builds: bool = True
 ) -> tuple[Publication, ...]:
-    """List what a deploy of some services, or of all, sends; images only where they are built."""
+    """List the data that a deploy of some services, or of all, sends; images only with ``builds``."""
     part = plan.limited_to(services)
-    found = [*_to_cluster(loaded, part, context), *(registry_publications(loaded, part.images) if builds else ())]
+    found = [
+        *_cluster_publications(loaded, part, context),
+        *(registry_publications(loaded, part.images) if builds else ()),
+    ]
     return tuple(found)
 
 
-def synced(loaded: Loaded, service: Service, namespace: str, sources: Iterable[str], *, context: str) -> ToContainer:
-    """Say what the development of a service syncs, by host path."""
+def sync_publication(
+    loaded: Loaded, service: Service, namespace: str, sources: Iterable[str], *, context: str
+) -> ToContainer:
+    """Return the host paths that the development of a service syncs."""
     names = tuple(_source_name(loaded, service, source) for source in sources)
     return ToContainer(service=service.name, context=context, namespace=namespace, sources=names)
 
 
-def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]:
+def _cluster_publications(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]:
     services = [loaded.project.services[planned.name] for planned in plan.services]
     carried = [service for service in services if not carries_content_in_image(service)]
     mounts = [(service, mount) for service in carried for mount in host_mounts(service) if mount.content]
@@ -139,11 +146,11 @@ def _to_cluster(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]
 def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:
     for index, file in enumerate(service.env_files):
         if files.exists(Path(file.path)):
-            yield _name(loaded, env_file_source_path(service.name, index), file.path)
+            yield _shown_path(loaded, env_file_source_path(service.name, index), file.path)
 
 
 def registry_publications(loaded: Loaded, images: Iterable[ImageBuild]) -> list[ToRegistry]:
-    """What builds push, by registry: under their own names, further tags, and as caches."""
+    """List the images that builds push, by registry: with all tags, and as caches."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for image in images:
         sources = _image_sources(loaded, image)
@@ -168,16 +175,16 @@ def _image_sources(loaded: Loaded, image: ImageBuild) -> tuple[str, ...]:
     contexts: list[tuple[PathKey, str]] = [(("context",), image.build.context)]
     contexts += [(("additional_contexts", name), context) for name, context in image.build.additional_contexts.items()]
     path = ("services", image.service, "build")
-    return tuple(_name(loaded, (*path, *keys), context) for keys, context in contexts if os.path.isabs(context))
+    return tuple(_shown_path(loaded, (*path, *keys), context) for keys, context in contexts if os.path.isabs(context))
 
 
 def _source_name(loaded: Loaded, service: Service, source: str) -> str:
     index = next(i for i, mount in enumerate(service.mounts) if mount.kind == HOST and mount.source == source)
-    return _name(loaded, mount_source_path(service.name, index), source)
+    return _shown_path(loaded, mount_source_path(service.name, index), source)
 
 
-def _name(loaded: Loaded, path: PathKey, absolute: str) -> str:
-    """Name a path relative to the Compose file; as it is written, where a variable is in it."""
+def _shown_path(loaded: Loaded, path: PathKey, absolute: str) -> str:
+    """Return a path relative to the Compose file, or its text in the file if that has a variable."""
     if loaded.origins.is_substituted(*path):
         return loaded.origins.shown(*path).removesuffix(" (after substitution)")[1:-1]
     if not is_inside(loaded.root.path, resolve(absolute)):
@@ -186,16 +193,16 @@ def _name(loaded: Loaded, path: PathKey, absolute: str) -> str:
     return relative if relative.startswith(".") else f"./{relative}"
 
 
-def _names(names: Collection[str]) -> str:
+def _format_names(names: Collection[str]) -> str:
     shown = ", ".join(map(quoted, list(names)[:MAX_NAMES]))
     return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
 
 
-def _counted(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     for unit, size in (("MiB", 1024**2), ("KiB", 1024)):
         if count >= size:
             return f"{count / size:.0f} {unit}"

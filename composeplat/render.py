@@ -1,11 +1,10 @@
 """Write a plan as text: YAML documents, or one JSON list.
 
-Owns how objects look to people.
-Must not decide anything: the order and content are the plan's.
+Owns the format of objects as text.
+Must not decide their order or content: the plan does.
 
-The writer is our own: the YAML library's is made for any Python value and takes about ten times as long, and manifests
-are plain trees of a few types.
-A string is left bare only where no reader of YAML 1.1 or 1.2 could take it for anything else.
+The writer is our own because manifests are plain trees of a few types, and the YAML library takes ten times as long.
+A string is written without quotes only if every parser of YAML 1.1 and 1.2 reads it as that string.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from composeplat.plan.desired import DesiredObject, Plan
 
 FILE_MARK = "# Rendered by composeplat; changes are lost when it is rendered again."
 
-_BARE = re.compile(r"(?:[A-Za-z/_]|[.]/)(?:[A-Za-z0-9_./@+=-]|:(?=[^\s])|[ ](?=[A-Za-z0-9_./@+=-]))*\Z", re.ASCII)
-#: A reader gives up on a key that is longer, unless a '?' announces it.
-_LONGEST_SIMPLE_KEY = 1000
+_UNQUOTED = re.compile(r"(?:[A-Za-z/_]|[.]/)(?:[A-Za-z0-9_./@+=-]|:(?=[^\s])|[ ](?=[A-Za-z0-9_./@+=-]))*\Z", re.ASCII)
+#: Parsers reject a longer key, unless a '?' is before it.
+_MAX_SIMPLE_KEY_LENGTH = 1000
 _QUANTITY = re.compile(r"[1-9][0-9]*(?:m|s|h|ms|[KMGTP]i)\Z", re.ASCII)
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"}
-#: Written as what it holds: as the complement of what it does not, it would take 5 ms to compile.
+#: A list of the unsafe characters: the complement of the safe ones takes 5 ms to compile.
 _BLOCK_UNSAFE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -68,7 +67,7 @@ def _mapping(value: dict[str, Any], indent: str, lines: list[str], first: str = 
     lead = first or indent
     for key, item in value.items():
         name = _key(key)
-        is_long = len(name) > _LONGEST_SIMPLE_KEY
+        is_long = len(name) > _MAX_SIMPLE_KEY_LENGTH
         if is_long:
             lines.append(f"{lead}? {name}")
             lead, name = indent, ""
@@ -114,7 +113,7 @@ def _scalar(value: Any, indent: str) -> str:
 
 
 def _text(text: str, indent: str) -> str:
-    if _BARE.match(text):
+    if _UNQUOTED.match(text):
         if text.lower() not in _RESERVED:
             return text
     elif _QUANTITY.match(text):
@@ -126,7 +125,7 @@ def _text(text: str, indent: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _key(text: str) -> str:
-    """Write a key; the same few come again in every object."""
+    """Write a key; it is cached, since all objects have the same few keys."""
     return _text(text, "")
 
 
@@ -136,7 +135,7 @@ def _quoted(text: str) -> str:
 
 
 def _fits_block(text: str) -> bool:
-    """Say whether a text can stand as it is: the first line not indented, at most one newline at its end."""
+    """Check that a text can be a block: its first line is not indented, and at most one newline is at its end."""
     return text[0] not in " \t\n" and not text.endswith("\n\n") and not _BLOCK_UNSAFE.search(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from composeplat.diagnostics import quoted
-from composeplat.publication import publications, registry_publications, synced
+from composeplat.publication import publications, registry_publications, sync_publication
 from tests.conftest import Project
 
 TEXT = """\
@@ -128,10 +128,10 @@ def test_for_programs(project: Project) -> None:
 
 
 def test_what_is_synced(project: Project) -> None:
-    """The development of a service says which of its folders are synced, and with which cluster."""
+    """The publication of a session names the synced folders and the cluster."""
     loaded = project(FILES, F="other.env").read().loaded
     service = loaded.project.services["api"]
 
-    sent = synced(loaded, service, "demo", [service.mounts[0].source], context="prod")
+    sent = sync_publication(loaded, service, "demo", [service.mounts[0].source], context="prod")
 
     assert sent.text == "syncs with api in cluster 'prod', namespace demo: './api'"

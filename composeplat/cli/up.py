@@ -29,7 +29,7 @@ from composeplat.diagnostics import ComposeplatError, Exit, Report, printable, q
 from composeplat.engine.operations.refresh import refresh_replicas
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.plan.desired import ServicePlan
-from composeplat.publication import synced
+from composeplat.publication import sync_publication
 
 app = App()
 
@@ -64,7 +64,7 @@ def run(choice: Choice, options: UpArguments) -> int:
     if _is_linked(planned, development, service, choice):
         return int(Exit.INVALID)
     folders = [path.local for path in development.paths]
-    sent = synced(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
+    sent = sync_publication(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
     report_publications(planned, [sent])
     if options.deploy or not development.is_deployed():
         deployed = deploy(planned, choice, DeployOptions(timeout=choice.timeout), as_json=False)

@@ -1,9 +1,9 @@
-"""Pulumi resources of a plan: the one place that knows the resource SDKs.
+"""The Pulumi resources of a plan.
 
 Owns :class:`~composeplat.components.stack.ComposeStack`, and below it a component for each service, volume and endpoint
-set.
-Must not decide anything about Compose or Kubernetes: a component is a thin loop over its part of the plan.
-If a rule of Compose needs Pulumi to be tested, it is in the wrong package.
+set. It is the only room that imports the SDKs of providers.
+Must not decide anything about Compose or Kubernetes: a component registers its part of the plan.
+A rule of Compose whose test needs Pulumi belongs elsewhere.
 
-Type tokens and child names are public: state hangs on them.
+Type tokens and the names of children are public: the state of existing stacks has them.
 """

@@ -1,6 +1,7 @@
-"""An image that is built and pushed, as a resource of the stack.
+"""The resource of an image that is built and pushed.
 
 Owns the arguments of Pulumi's provider for builds, and the build context of host content.
+Must not decide what is built: the plan has every build.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from composeplat.system.folders import cache_folder
 from composeplat.system.locks import Locked, try_lock_folder, use_folder
 
 #: A build context of host content is deleted after this time without a deploy.
-_KEPT_FOR = 7 * 24 * 3600.0
-#: No Dockerfile asks for it: with it, contexts that the provider does not see change are built again.
-_FINGERPRINT = "CONTEXTS_FINGERPRINT"
+_MAX_CONTEXT_AGE_S = 7 * 24 * 3600.0
+#: A build argument that no Dockerfile uses. It changes with the contexts whose changes the provider does not detect.
+_FINGERPRINT_ARG = "CONTEXTS_FINGERPRINT"
 
 
 def build_image(
@@ -41,19 +42,19 @@ def build_image(
     bases: Mapping[str, pulumi.Input[str]] | None = None,
     logins: Mapping[str, Login] | None = None,
 ) -> pulumi.CustomResource:
-    """Register a build; its ``ref`` names the image by digest. ``bases`` are images it is built on, by context.
+    """Register a build; its ``ref`` is the image's reference by digest. ``bases`` are other images, by context.
 
-    ``logins`` are those that are given, by registry; without any, the provider takes the Docker configuration's.
+    ``logins`` are logins by registry; without any, the provider uses those of the Docker configuration.
     """
     build = image.build
     if image.derived:
-        # Stacks of one environment in several namespaces may be at it at the same time.
+        # Stacks of one environment in several namespaces may build at the same time.
         owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{image.reference}"
         build = replace(build, context=copy_host_content(owner, image.contents))
     module: Any = import_module("pulumi_docker_build")
-    made: pulumi.CustomResource = module.Image(
+    resource: pulumi.CustomResource = module.Image(
         name,
-        # The provider gives a digest for full references only.
+        # The provider returns a digest for full references only.
         tags=[str(ImageReference.parse(tag)) for tag in (image.reference, *build.tags)],
         push=True,
         build_on_preview=False,
@@ -62,7 +63,7 @@ def build_image(
         opts=opts,
         **_arguments(build, bases or {}),
     )
-    return made
+    return resource
 
 
 def _arguments(build: Build, bases: Mapping[str, pulumi.Input[str]]) -> dict[str, Any]:
@@ -117,11 +118,11 @@ def _value(secret: BuildSecret) -> str:
         raise pulumi.RunError(f"the secret '{secret.name}' of a build can't be read: {error}") from error
 
 
-# contexts that the provider does not see change -----------------------------------------------------------------------
+# contexts whose changes the provider does not detect ------------------------------------------------------------------
 
 
 def _fingerprint(build: Build) -> dict[str, str]:
-    """The provider takes what is to be ignored of the context for ignored in every other context too."""
+    """Return a build argument with a hash of the further contexts: the provider applies .dockerignore to them too."""
     folders = [place for _, place in sorted(build.additional_contexts.items()) if os.path.isdir(place)]
     names = (os.path.join(build.context, ".dockerignore"), f"{_dockerfile_path(build)}.dockerignore")
     if not folders or not any(map(os.path.exists, names)):
@@ -130,7 +131,7 @@ def _fingerprint(build: Build) -> dict[str, str]:
     for folder in folders:
         for path in _paths(folder):
             _add_to(digest, path, os.path.relpath(path, folder))
-    return {_FINGERPRINT: digest.hexdigest()}
+    return {_FINGERPRINT_ARG: digest.hexdigest()}
 
 
 def _dockerfile_path(build: Build) -> str:
@@ -155,10 +156,10 @@ def _add_to(digest: Any, path: str, name: str) -> None:
 
 
 def copy_host_content(owner: str, contents: Iterable[str]) -> str:
-    """Lay host content out as the context of a build: each path's under its number, links followed; gives the folder.
+    """Copy host content into a build context, each path by its number and with links followed; return the folder.
 
-    It is apart from where it comes from, so that nothing beside it is read, and no ``.dockerignore`` in it counts.
-    ``owner`` identifies the image; its folder is always the same, because Pulumi keeps the name.
+    The copy is apart from the original, so that the build reads no other file, and applies no ``.dockerignore`` of it.
+    ``owner`` identifies the image; its folder never changes, because the state has the name.
     """
     name = hashlib.sha256(owner.encode()).hexdigest()[:16]
     folder = cache_folder(os.environ) / "content" / name
@@ -168,8 +169,8 @@ def copy_host_content(owner: str, contents: Iterable[str]) -> str:
                 _copy(source, staged / str(index))
         use_folder(folder)
     except OSError as error:
-        raise pulumi.RunError(f"host content for image '{owner}' can't be laid out: {error}") from error
-    _forget_old(folder.parent)
+        raise pulumi.RunError(f"host content for image '{owner}' can't be copied: {error}") from error
+    _remove_old(folder.parent)
     return str(folder)
 
 
@@ -180,10 +181,10 @@ def _copy(source: str, target: Path) -> None:
         _link(source, target)
 
 
-def _forget_old(place: Path) -> None:
-    """Remove what nobody has laid out in a long time and nobody uses; leavings of killed runs are among it."""
-    before = time.time() - _KEPT_FOR
-    for folder in place.iterdir():
+def _remove_old(parent: Path) -> None:
+    """Remove old contexts that no process uses, also those of killed runs."""
+    before = time.time() - _MAX_CONTEXT_AGE_S
+    for folder in parent.iterdir():
         with contextlib.suppress(OSError, Locked):
             if folder.stat().st_mtime >= before:
                 continue
@@ -192,7 +193,7 @@ def _forget_old(place: Path) -> None:
 
 
 def _link(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Let a file be found at another place too; where that can't be, copy it."""
+    """Link a file, or copy it if the file system can't link it."""
     try:
         os.link(os.path.realpath(source), target)
     except OSError:

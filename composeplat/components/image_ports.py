@@ -1,7 +1,6 @@
-"""The ports that an image names itself, put into the cluster service of a service that names none.
+"""The exposed ports of an image, in the cluster service of a service that has no ports of its own.
 
-They are read while Pulumi runs, because only then the digest of a built image is known: so they are always those of
-the deployed image.
+Owns when they are read: while Pulumi runs, because the digest of a built image is only known then.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from composeplat.registry.exposed_ports import ExposedPorts
 from composeplat.registry.image_config import Ports
 from composeplat.system.folders import cache_folder
 
-#: Where it is false, no registry is asked.
+#: If this variable is false, no registry is asked.
 IMAGE_PORTS_VARIABLE = "PLATFORM_IMAGE_PORTS"
 
 
 class ImagePorts:
     def __init__(self, logins: Mapping[str, Login]) -> None:
-        wanted = Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True)
-        self._exposed = ExposedPorts(cache_folder(os.environ) / "ports", os.environ, logins) if wanted else None
+        is_enabled = Variables.from_layers(os.environ, {}, {}).flag(IMAGE_PORTS_VARIABLE, default=True)
+        self._exposed = ExposedPorts(cache_folder(os.environ) / "ports", os.environ, logins) if is_enabled else None
 
-    def begin(self, objects: tuple[DesiredObject, ...]) -> None:
-        """Begin to read what is known by name, all side by side."""
+    def start_reading(self, objects: tuple[DesiredObject, ...]) -> None:
+        """Start to read the ports of all images with a known name, at the same time."""
         if self._exposed:
             for desired in objects:
                 if desired.ports_of and isinstance(desired.ports_of, str):
@@ -47,7 +46,7 @@ class ImagePorts:
         if isinstance(image, str):
             return add_image_ports(spec, await _wait(exposed, image) or ())
         reference: pulumi.Output[Any] = pulumi.Output.from_input(built[image.service])
-        # One that a preview does not build yet exposes what it did the last time, as far as can be said.
+        # A preview does not build an image: it assumes the ports of the last build.
         known = str(await reference.future()) if await reference.is_known() else ""
         ports = await _wait(exposed, known or image.name)
         if known and ports is not None:
@@ -56,5 +55,5 @@ class ImagePorts:
 
 
 async def _wait(exposed: ExposedPorts, reference: str) -> Ports | None:
-    """Wait as long as there is time; what is read is for others too, who may wait for it still."""
+    """Wait for the ports. If this task is cancelled, the request continues, as others may wait for it."""
     return await asyncio.shield(asyncio.wrap_future(exposed.request(reference)))

@@ -1,7 +1,7 @@
-"""Convert a plan's manifest for Pulumi: late values are filled in, confidential values marked, and waiting turned off.
+"""Convert a manifest of the plan for Pulumi: with late values, secrets, and the annotations of Pulumi's provider.
 
-Pulumi does not wait for readiness here: our own watcher does, for all services at once and by Compose's rules
-(:mod:`composeplat.components.dependency_gate`).
+Owns these annotations. They make the provider not wait for readiness: the engine's watcher waits for all services at
+once, by Compose's conditions (:mod:`composeplat.components.dependency_gate`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from composeplat.plan.resource_keys import ResourceKey
 FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
 
-#: One owner of the fields, so that an object whose deploy was killed is taken up again as our own.
-_OWNER = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
-#: The garbage collector takes an object's pods away; we see to it that they are gone.
-_OURS_TO_WAIT = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
+#: With a fixed field manager, the next deploy owns the objects of a killed one.
+_FIELD_MANAGER_ANNOTATION = {"pulumi.com/patchFieldManager": FIELD_MANAGER}
+#: The garbage collector deletes the pods of an object, and the engine waits until they are gone.
+_SKIP_AWAIT = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateValues:
-    """What manifests are given that only Pulumi's run knows."""
+    """Values for manifests that are only known while Pulumi runs."""
 
     confidential: tuple[str, ...] = ()
     images: dict[str, pulumi.Input[str]] = field(default_factory=dict)
@@ -37,19 +37,19 @@ class LateValues:
 
 
 def bind(manifest: Manifest, late: LateValues, *, awaits: bool) -> Manifest:
-    """Give a manifest of its own; ``awaits`` leaves waiting to Pulumi."""
+    """Return a copy of a manifest with all late values; with ``awaits``, Pulumi waits for its readiness."""
     bound: Manifest = _bind(manifest, late)
     annotations = bound["metadata"].get("annotations") or {}
     # A claim is bound when its first pod starts, and an Ingress may never get an address: nothing may wait for them.
-    ours = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
-    bound["metadata"]["annotations"] = {**annotations, **_OWNER, **(_OURS_TO_WAIT if ours else {})}
+    skips = not awaits or manifest["kind"] in ("PersistentVolumeClaim", "Ingress", "Service")
+    bound["metadata"]["annotations"] = {**annotations, **_FIELD_MANAGER_ANNOTATION, **(_SKIP_AWAIT if skips else {})}
     if manifest["kind"] == "Secret":
         bound["data"] = pulumi.Output.secret(bound.get("data"))
     return bound
 
 
 def add_salt(bound: Manifest) -> Manifest:
-    """Give a Secret a salt; one that it has stays, as :data:`SALT_PATH` is among its options."""
+    """Add a salt to a Secret. An existing salt stays, since the resource ignores changes of :data:`SALT_PATH`."""
     annotations = {**bound["metadata"]["annotations"], SALT_ANNOTATION: make_salt()}
     return {**bound, "metadata": {**bound["metadata"], "annotations": annotations}}
 
@@ -59,7 +59,7 @@ def make_salt() -> str:
 
 
 def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
-    """The salt that a Secret has; where someone has taken it away, what else is its own and not to be guessed."""
+    """Read the salt of a Secret; if someone has removed it, use its UID, which can't be guessed either."""
     metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
     return metadata.apply(lambda found: str((found.annotations or {}).get(SALT_ANNOTATION) or found.uid))
 

@@ -1,7 +1,7 @@
-"""The program of a stack: a provider and a ``ComposeStack``, as ``platform deploy`` and plain Pulumi both run it.
+"""The program of a stack: a provider and a ``ComposeStack``, for ``platform deploy`` and for plain Pulumi.
 
-Owns the names below which plain Pulumi finds its configuration (``composeplat:file`` and the like), so that both doors
-register the same resources with the same inputs.
+Owns the keys of a stack's configuration, such as ``composeplat:file``. It is one module for both entry points, so that
+both register the same resources with the same inputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROVIDER = "cluster"
 def declare(
     plan: Plan, *, cluster: str, gate: DependencyGate | None, builder: str, building: Collection[str] | None = None
 ) -> ComposeStack:
-    """What ``platform deploy`` runs: a plan that is made already; of its images, those named are what all waits for."""
+    """Register a plan for ``platform deploy``; objects wait for the images of ``building``, or for all."""
     stack = ComposeStack(
         plan.environment,
         plan=plan,
@@ -36,7 +36,7 @@ def declare(
         waits=True,
         builder=builder,
         building=building,
-        # Where only images are built there is no cluster to speak of.
+        # A build alone needs no cluster.
         opts=_options(cluster) if plan.objects else None,
     )
     pulumi.export("urls", stack.urls)
@@ -44,7 +44,7 @@ def declare(
 
 
 def declare_configured(folder: Path) -> ComposeStack:
-    """What plain Pulumi runs: the project's name is the environment's, the stack's name the namespace's.
+    """Register a stack for plain Pulumi: the project's name is the environment, the stack's name the namespace.
 
     Paths in the configuration are relative to the program's folder.
     """
@@ -85,7 +85,7 @@ def _configured(config: pulumi.Config, setting: Setting) -> Value:
 
 
 def _registries(config: pulumi.Config) -> list[dict[str, str]]:
-    """Logins for registries: their passwords are to be secrets of the configuration."""
+    """Read the logins for registries; users keep the passwords as secrets of the configuration."""
     written = config.get_object("registries") or []
     if not isinstance(written, list) or not all(isinstance(login, dict) for login in written):
         raise pulumi.RunError("composeplat:registries must be a list, each with address, username and password")
@@ -100,9 +100,9 @@ def _ambient_cluster() -> str:
 
 
 def _options(cluster: str) -> pulumi.ResourceOptions:
-    """The cluster is whichever the kubeconfig names, so that neither credentials nor paths come into the state.
+    """Make the provider. It uses the kubeconfig of the environment, so that the state has no credentials and paths.
 
-    The SDK's own class would put the path in ``KUBECONFIG`` into the state.
+    The SDK's own class would store the path in ``KUBECONFIG`` in the state.
     """
     flags = ("enableServerSideApply", "enableConfigMapMutable", "enableSecretMutable", "suppressDeprecationWarnings")
     inputs = {**dict.fromkeys(flags, "true"), **({"clusterIdentifier": cluster} if cluster else {})}

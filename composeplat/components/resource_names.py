@@ -1,6 +1,6 @@
 """The names under which Pulumi knows the resources of a stack: ``shop-workload/web``.
 
-Owns how a name is made of a stack and a key, and how it is parsed again, out of a URN too.
+Owns how a name is made of a stack and a key, and how names and URNs are parsed.
 The state of deployed stacks holds these names, so they never change.
 It is apart from the components, which load Pulumi: the engine reads names without it.
 """
@@ -24,7 +24,7 @@ class ResourceName:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse the name of a resource; none for a stack, a provider and whatever else has no key."""
+        """Parse the name of a resource; None if it has no key, like a stack or a provider."""
         head, slash, name = text.partition("/")
         stack, dash, kind = head.rpartition("-")
         key = ResourceKey.parse(f"{kind}/{name}") if slash and dash else None
@@ -39,7 +39,7 @@ class ResourceName:
 
 
 def last_part(urn: str) -> str:
-    """The name in a URN, of whatever form."""
+    """Return the name in a URN, whether it has a key or not."""
     return urn.rpartition("::")[2]
 
 
@@ -54,7 +54,7 @@ class Urns:
         return self._urn(_COMPONENT_TYPES[kind], kind, name)
 
     def child(self, parent: ResourceKind, kind: ResourceKind, name: str, token: str) -> str:
-        """The URN of a resource of a type below a component of the same name."""
+        """Return the URN of a resource below a component of the same name; ``token`` is its type."""
         return self._urn(f"{_COMPONENT_TYPES[parent]}${token}", kind, name)
 
     def _urn(self, types: str, kind: ResourceKind, name: str) -> str:
@@ -63,7 +63,7 @@ class Urns:
 
 
 def belongs_to_stack(urn: str) -> bool:
-    """Say whether a resource is below a ``ComposeStack``."""
+    """Check whether a resource is below a ``ComposeStack``."""
     return f"::{STACK_TYPE}$" in urn
 
 

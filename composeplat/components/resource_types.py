@@ -1,4 +1,7 @@
-"""From a kind to its typed Pulumi class, loaded when it is first wanted."""
+"""The classes of Pulumi's Kubernetes SDK, by kind.
+
+Owns when they are imported: on first use, since importing all takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +26,21 @@ _CLASSES = {
 
 
 def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
-    """Register an object under its kind's own class, or, for a kind of others, as a custom resource."""
+    """Register an object with the class of its kind, else as a custom resource."""
     version, kind = manifest["apiVersion"], manifest["kind"]
     rest = {_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
     module = _CLASSES.get((version, kind))
     if module is None:
         custom: Any = import_module("pulumi_kubernetes.apiextensions").CustomResource
-        made: pulumi.CustomResource = custom(name, api_version=version, kind=kind, opts=opts, **rest)
-        return made
+        custom_resource: pulumi.CustomResource = custom(name, api_version=version, kind=kind, opts=opts, **rest)
+        return custom_resource
     typed: Any = getattr(import_module(module), kind)
     registered: pulumi.CustomResource = typed(name, opts=opts, **rest)
     return registered
 
 
 def load_classes(versions_and_kinds: set[tuple[str, str]]) -> None:
-    """Load the classes that will be wanted: to be called where there is time to wait for it."""
+    """Import classes early, while the process waits for something else."""
     for module in {_CLASSES[kind] for kind in versions_and_kinds if kind in _CLASSES}:
         import_module(module)
 

@@ -1,7 +1,7 @@
-"""``ComposeStack``: a Compose file as one Pulumi component, with one below it for each service, volume and endpoint.
+"""``ComposeStack``: a Compose file as a Pulumi component, with a component for each service, volume and endpoint.
 
-The same component serves ``platform deploy``, plain ``pulumi`` and other people's programs, under the same names.
-The names of children are :mod:`~composeplat.components.resource_names`'.
+Owns the tree of components, and the order in which objects are registered.
+``platform deploy``, plain ``pulumi`` and programs of users have the same component, with the same names of resources.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from composeplat.registry.image_config import read_users
 from composeplat.system.deadline import Deadline
 
 _OUTSIDE_OPTION = "allow_outside=True (in a stack's configuration: composeplat:allowOutside)"
-#: Any type of the package, to ask for the provider of all of them.
-_OF_KUBERNETES = "kubernetes:core/v1:Namespace"
+#: The provider of one type is that of the whole package.
+_KUBERNETES_TYPE = "kubernetes:core/v1:Namespace"
 
 
 class ComposeStack(pulumi.ComponentResource):
     """The services, volumes and endpoints of a Compose file.
 
     ``file`` and the names decide the plan, so they are plain values, known when the program runs.
-    ``waits`` says who waits for readiness: our own hooks, by Compose's conditions and in the cluster that the
-    kubeconfig names, or (False) Pulumi, which takes every condition for "ready".
-    Unless said, it is ours, but below a Kubernetes provider of the caller's, as that may lead to another cluster.
+    With ``waits``, our own hooks wait for Compose's conditions, in the cluster of the kubeconfig; without it, Pulumi
+    waits, for which every condition is "ready".
+    The default is True, but False below a Kubernetes provider of the caller, which may be for another cluster.
     """
 
     urls: pulumi.Output[list[str]]
@@ -112,7 +112,7 @@ class ComposeStack(pulumi.ComponentResource):
             )
             plan = _plan(request, self)
         if waits is None:
-            waits = self.get_provider(_OF_KUBERNETES) is None
+            waits = self.get_provider(_KUBERNETES_TYPE) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
         self._register(name, plan, gate if waits else None, builder, building, logins, awaits=not waits)
@@ -129,14 +129,16 @@ class ComposeStack(pulumi.ComponentResource):
         awaits: bool,
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
-        made: dict[ResourceKey, pulumi.Resource] = {}
-        registrar = _Registrar(name, plan, made, logins, awaits=awaits)
+        resources: dict[ResourceKey, pulumi.Resource] = {}
+        registrar = _Registrar(name, plan, resources, logins, awaits=awaits)
         self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
         for image in plan.images:
-            # Each after those it is built on, which services that wait for each other may have in another order.
+            # Images are in the order of their builds, which can differ from the order of services.
             self.services[image.service].add_image(image, builder)
-        # Nothing is deployed where a build fails: all else comes after all images.
-        registrar.first = [built for image, built in registrar.built.items() if building is None or image in building]
+        # Objects come after all images, so that nothing is deployed if a build fails.
+        registrar.awaited_builds = [
+            built for image, built in registrar.built.items() if building is None or image in building
+        ]
         self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
         for service in self.services.values():
             service.add_objects(gate)
@@ -149,28 +151,28 @@ class ComposeStack(pulumi.ComponentResource):
 
 
 class _Registrar:
-    """Registers the objects of the plan, each after those it needs."""
+    """Registers the objects of the plan, each after the objects that it needs."""
 
     def __init__(
         self,
         stack: str,
         plan: Plan,
-        made: dict[ResourceKey, pulumi.Resource],
+        resources: dict[ResourceKey, pulumi.Resource],
         logins: Mapping[str, Login],
         *,
         awaits: bool,
     ) -> None:
         self.stack = stack
-        self.made = made
+        self.resources = resources
         self.awaits = awaits
         self.late = LateValues(confidential=plan.confidential)
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
-        self.first: list[pulumi.Resource] = []
-        """What every object comes after."""
+        self.awaited_builds: list[pulumi.Resource] = []
+        """Every object comes after these builds."""
         self.logins = logins
         self.ports = ImagePorts(logins)
-        self.ports.begin(plan.objects)
+        self.ports.start_reading(plan.objects)
         self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
 
     def register(
@@ -181,9 +183,9 @@ class _Registrar:
         *,
         keep: bool = False,
     ) -> pulumi.CustomResource:
-        needed = [*self.first, *(self.made[key] for key in desired.needs if key in self.made)]
-        # Names are fixed: what is made before the old one goes would be the old one. Only the provider knows that,
-        # and it is not asked where a replacement is forced from outside.
+        needed = [*self.awaited_builds, *(self.resources[key] for key in desired.needs if key in self.resources)]
+        # Names are fixed, so a replacement must be created after the deletion. Only the provider knows that, and Pulumi
+        # does not ask it for a forced replacement.
         is_salted = desired.key in self.salted
         opts = pulumi.ResourceOptions(
             parent=parent,
@@ -195,25 +197,25 @@ class _Registrar:
         )
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
         self.ports.set_ports(bound, desired.ports_of, self.late.images)
-        made = register_object(
+        resource = register_object(
             str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
         )
-        self.made[desired.key] = made
+        self.resources[desired.key] = resource
         if is_salted:
-            self.late.salts[desired.key] = read_salt(made)
-        return made
+            self.late.salts[desired.key] = read_salt(resource)
+        return resource
 
 
 class ComposeVolume(pulumi.ComponentResource):
-    """A named volume: its claim, which stays when the stack goes."""
+    """A named volume: its claim, which stays when the stack is destroyed."""
 
     claim: pulumi.CustomResource
 
     def __init__(self, stack: str, plan: VolumePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
         name = ResourceName.make(stack, ResourceKind.VOLUME, plan.cluster_name)
         super().__init__(VOLUME_TYPE, str(name), None, opts)
-        made = [registrar.register(desired, self, keep=True) for desired in plan.objects]
-        self.claim = made[-1]
+        claims = [registrar.register(desired, self, keep=True) for desired in plan.objects]
+        self.claim = claims[-1]
         self.register_outputs({})
 
 
@@ -222,7 +224,7 @@ class ComposeService(pulumi.ComponentResource):
 
     workload: pulumi.CustomResource
     image: pulumi.Output[str]
-    """The image that runs; one that is built is named by its digest."""
+    """The reference of the image; of a built image, by digest."""
 
     def __init__(self, stack: str, plan: ServicePlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
         name = ResourceName.make(stack, ResourceKind.SERVICE, plan.cluster_name)
@@ -233,12 +235,12 @@ class ComposeService(pulumi.ComponentResource):
         built = self._registrar.late.images
         bases = {context: built[base.service] for context, base in image.bases.items() if isinstance(base, BuiltImage)}
         bases.update({context: base for context, base in image.bases.items() if isinstance(base, str)})
-        # Its layers may be another environment's too, so a registry is left as it is when the stack goes.
+        # Other environments may share its layers, so the image stays in the registry when the stack is destroyed.
         kept = pulumi.ResourceOptions(parent=self, retain_on_delete=True)
         name = ResourceName.make(self._stack, ResourceKind.IMAGE, self._plan.cluster_name)
-        made = build_image(str(name), image, builder, kept, bases, self._registrar.logins)
-        built[self._plan.name] = made.ref  # type: ignore[attr-defined]
-        self._registrar.built[self._plan.name] = made
+        resource = build_image(str(name), image, builder, kept, bases, self._registrar.logins)
+        built[self._plan.name] = resource.ref  # type: ignore[attr-defined]
+        self._registrar.built[self._plan.name] = resource
 
     def add_objects(self, gate: DependencyGate | None) -> None:
         plan = self._plan
@@ -265,7 +267,7 @@ class ComposeEndpoints(pulumi.ComponentResource):
 
 
 def _plan(request: Request, resource: pulumi.Resource) -> Plan:
-    """Load and plan; what is wrong ends the program in Pulumi's own way, with every message."""
+    """Load and plan; errors end the program with every message, as errors of Pulumi."""
     try:
         loaded = load_definition(request)
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
@@ -287,8 +289,8 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
     for line in loaded.report.summaries():
         pulumi.log.info(line, resource=resource)
     context = read_kubeconfig(os.environ).current or "of the provider"
-    for sent in publications(loaded, plan, context=context):
-        pulumi.log.info(sent.text, resource=resource)
+    for publication in publications(loaded, plan, context=context):
+        pulumi.log.info(publication.text, resource=resource)
     return plan.with_confidential(loaded.confidential)
 
 

@@ -1,4 +1,7 @@
-"""Run a command in a running container: of the service, or of its dev workload while it is developed."""
+"""Run a command in the container of a service, or of its dev workload during development.
+
+Owns the choice of the pod.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def _may_run(pod: Object) -> bool:
 
 
 def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
-    """Run it with this process's streams; gives its status."""
+    """Run a command with the streams of this process, and return its status."""
     link = Toolchain(environment).need(LINK)
     with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
         config = Path(folder) / "exec.json"

@@ -1,7 +1,6 @@
-"""The helper image: what brings the agent into a pod, whatever the user's image holds.
+"""The helper image, which brings the agent into a pod with any image of the user.
 
-Owns how it is built and pushed; it holds one static program for each kind of processor, and the notices of the
-libraries in that.
+Owns how it is built and pushed. It has a static program for each architecture, and the notices of its libraries.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ ARG TARGETARCH
 COPY $TARGETARCH/platform-agent /platform-agent
 COPY NOTICES /NOTICES
 """
-_LAST_LINES = 5
-_WITHIN = 300
+_MAX_ERROR_LINES = 5
+_BUILD_TIMEOUT_S = 300
 
 
-def architectures(api: Api) -> tuple[str, ...]:
-    """The processors of a cluster's nodes; where they may not be asked, this machine's."""
+def node_architectures(api: Api) -> tuple[str, ...]:
+    """Return the architectures of the cluster's nodes; without the right to list nodes, that of this machine."""
     try:
         nodes = api.object_metadata(kind_path("v1", "Node"))
     except ApiError:
@@ -43,24 +42,24 @@ def architectures(api: Api) -> tuple[str, ...]:
     return tuple(sorted(found - {""})) or (architecture(),)
 
 
-def helper_image(
+def build_helper_image(
     toolchain: Toolchain, target: Target, data_folder: DataFolder, registry: str, architectures: Collection[str]
 ) -> str:
-    """Build and push the helper image, and give its name by digest; what is there already costs a question."""
+    """Build and push the helper image, and return its reference by digest. An unchanged image is not pushed again."""
     if not registry:
         raise MissingPiece(
-            "a development container needs a registry, for the image that brings the agent",
-            "give --registry or set PLATFORM_REGISTRY; or name an image that has it, with --helper-image",
+            "a development container needs a registry, for the image with the agent",
+            "give --registry or set PLATFORM_REGISTRY; or name an image with the agent: --helper-image",
         )
     agents = {architecture: toolchain.need(agent_for(architecture)) for architecture in architectures}
     buildx = toolchain.need(BUILDX)
     variables = builder_variables(toolchain.environment, target, data_folder)
     tag = next(iter(agents.values())).tool.fingerprint
     with tempfile.TemporaryDirectory() as folder:
-        for architecture, found in agents.items():
-            place = Path(folder) / architecture
-            place.mkdir()
-            shutil.copy2(found.path, place / "platform-agent")
+        for architecture, program in agents.items():
+            context = Path(folder) / architecture
+            context.mkdir()
+            shutil.copy2(program.path, context / "platform-agent")
         shutil.copy2(NOTICES, Path(folder) / "NOTICES")
         (Path(folder) / "Dockerfile").write_text(_DOCKERFILE, encoding="utf-8")
         metadata = Path(folder) / "metadata.json"
@@ -93,15 +92,17 @@ def _run(command: list[str], variables: Mapping[str, str], registry: str) -> Non
             text=True,
             errors="replace",
             check=False,
-            timeout=_WITHIN,
+            timeout=_BUILD_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
             cwd=os.sep,
         )
     except subprocess.TimeoutExpired as error:
-        raise ComposeplatError(f"pushing the helper image to {registry} takes longer than {_WITHIN} s") from error
+        raise ComposeplatError(
+            f"pushing the helper image to {registry} takes longer than {_BUILD_TIMEOUT_S} s"
+        ) from error
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()][-_LAST_LINES:]
+        lines = [line for line in done.stderr.splitlines() if line.strip()][-_MAX_ERROR_LINES:]
         raise ComposeplatError(
             f"the helper image can't be pushed to {registry}: {' | '.join(lines)}",
-            "see that the registry answers and that you are logged in to it",
+            "check that the registry answers, and that you are logged in to it",
         )

@@ -1,6 +1,6 @@
-"""Run ``platform-link``: the program that holds one stream to the container for files, ports and the terminal.
+"""Run ``platform-link``: the program with one connection to the container, for files, ports and the terminal.
 
-Owns its configuration, its events and its exit status. The Go module beside it has the program.
+Owns its configuration, its events and its exit status. The program is in the Go module beside it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Session:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     terminal: bool = False
     forwards: tuple[tuple[int, int], ...] = ()
-    """Port here -> port of the container."""
+    """Pairs of a local port and a port of the container."""
     reverse: tuple[tuple[int, int], ...] = ()
-    """Port of the container -> port here."""
+    """Pairs of a port of the container and a local port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the container is found, and where on this machine its bases are kept."""
+    """The container of a session, and the folder for its sync state on this machine."""
 
     namespace: str
     selector: str
@@ -48,7 +48,7 @@ class Place:
     kubeconfig: str
 
 
-def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> dict[str, Any]:
+def make_configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> dict[str, Any]:
     return {
         "namespace": place.namespace,
         "selector": place.selector,
@@ -76,14 +76,14 @@ def configuration(place: Place, paths: Iterable[SyncPath], session: Session) -> 
 
 
 class Link:
-    """One run of the program; it has this process's own standard streams."""
+    """One run of the program, with the standard streams of this process."""
 
     def __init__(self, program: Path, place: Place, paths: Iterable[SyncPath], session: Session) -> None:
         self.program = program
         self.place = place
-        self._config = configuration(place, paths, session)
+        self._config = make_configuration(place, paths, session)
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_to_end = False
+        self._must_end = False
         self._is_interrupted = False
 
     def run(self, environment: Mapping[str, str], on_event: Callable[[Event], None]) -> int:
@@ -102,9 +102,9 @@ class Link:
             raise
         finally:
             os.close(writer)
-        thread = threading.Thread(target=_read, args=(reader, on_event), daemon=True)
+        thread = threading.Thread(target=_read_events, args=(reader, on_event), daemon=True)
         thread.start()
-        if self._is_to_end or self._is_interrupted:
+        if self._must_end or self._is_interrupted:
             self._process.terminate()
         try:
             status = self._process.wait()
@@ -116,17 +116,17 @@ class Link:
         return 128 - status if status < 0 else status
 
     def interrupt(self) -> None:
-        """Take a Ctrl-C: it is the program's in the container, and before that is there, a wish to end."""
+        """Handle a Ctrl-C: a running program gets it itself, and a later start of the program ends at once."""
         self._is_interrupted = self._process is None or self._is_interrupted
 
     def end(self) -> None:
-        """End it; where it has not begun yet, as soon as it has."""
-        self._is_to_end = True
+        """End the program; if it does not run yet, as soon as it is started."""
+        self._must_end = True
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
 
-def _read(reader: int, on_event: Callable[[Event], None]) -> None:
+def _read_events(reader: int, on_event: Callable[[Event], None]) -> None:
     with os.fdopen(reader, encoding="utf-8", errors="replace") as stream:
         for line in stream:
             try:

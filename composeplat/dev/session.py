@@ -21,7 +21,7 @@ from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.watching import Watcher
 from composeplat.compose.options import DEFAULT_TIMEOUT_S
 from composeplat.dev.dev_workload import DevWorkloadInputs, selector
-from composeplat.dev.helper import architectures, helper_image
+from composeplat.dev.helper import build_helper_image, node_architectures
 from composeplat.dev.lease import Holder, LeaseRenewal, describe_holder, lease_holder, may_be_running
 from composeplat.dev.link import Event, Link, Place, Session
 from composeplat.dev.replacement import Replacement
@@ -121,8 +121,8 @@ class Development:
     def _inputs(
         self, api: Api, toolchain: Toolchain, replacement: Replacement, options: UpOptions
     ) -> DevWorkloadInputs:
-        helper = options.helper or helper_image(
-            toolchain, self.target, find_data_folder(self.environment), options.registry, architectures(api)
+        helper = options.helper or build_helper_image(
+            toolchain, self.target, find_data_folder(self.environment), options.registry, node_architectures(api)
         )
         return DevWorkloadInputs(
             identity=self.identity,

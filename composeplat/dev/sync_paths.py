@@ -1,4 +1,7 @@
-"""What the disk says of sync paths: which are folders, what their ignore files hold, and which lie behind links."""
+"""Read sync paths from the disk: their kinds, their ignore files, and links on the way to them.
+
+It is apart from :mod:`composeplat.dev.sync_rules`, which decides on the data alone.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,17 @@ from composeplat.dev.sync_rules import DOCKERIGNORE, FILE, FOLDER, STIGNORE, Syn
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system import files
 
-_LONGEST_IGNORE_FILE = 1024 * 1024
+_MAX_IGNORE_FILE_BYTES = 1024 * 1024
 
 
 def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
-    """The sync paths of a service, as they lie on this disk; sockets and other things of the system are none."""
+    """Return the sync paths of a service on this disk, without sockets and other system paths."""
     kinds = {mount.source: _kind(Path(mount.source)) for mount in service.mounts if mount.kind == HOST}
     return tuple(_with_ignores(path) for path in plan_sync(service, kinds, project))
 
 
 def find_link(path: SyncPath) -> str:
-    """The first link on the way to a sync path, below the folder where one may be of a container; none is ''."""
+    """Find the first link on the way to a sync path that a container may have created; empty if there is none."""
     if not path.within:
         return ""
     below = os.path.relpath(path.local, path.within).split(os.sep)
@@ -41,7 +44,7 @@ def _with_ignores(path: SyncPath) -> SyncPath:
     texts = {}
     for name in (DOCKERIGNORE, STIGNORE):
         try:
-            texts[name] = files.read_bytes(Path(path.local) / name, limit=_LONGEST_IGNORE_FILE).decode(
+            texts[name] = files.read_bytes(Path(path.local) / name, limit=_MAX_IGNORE_FILE_BYTES).decode(
                 "utf-8", "replace"
             )
         except files.Unreadable as error:

@@ -1,7 +1,7 @@
-"""Which folders and files `platform up` keeps the same, here and in the container: host volumes as sync paths.
+"""The folders and files that ``platform up`` syncs: host volumes as sync paths.
 
-Owns the choice of paths and the grammar of ignore files.
-Must not know how files get there, nor open any: what lies on the disk comes in as data.
+Owns the choice of paths, and the grammar of ignore files.
+Must not open files, nor know how they are synced: :mod:`composeplat.dev.sync_paths` reads them.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from dataclasses import dataclass, replace
 from composeplat.compose.model import HOST, Mount, Service
 
 FOLDER, FILE = "folder", "file"
-#: History is large, changes under one's hands, and is of no use to the program; git runs programs that its files name.
-#: Some systems take no account of case.
+#: The history of git is large, changes often, and no program needs it; and git runs programs that its files name.
+#: On some systems the case of a name does not matter.
 DEFAULT_IGNORES = ("**/.[gG][iI][tT]",)
 STIGNORE, DOCKERIGNORE = ".stignore", ".dockerignore"
-#: The rules stay on this machine, and no rule changes that: the container must not have a say in them.
+#: Ignore files are never synced, whatever they contain: the container must not change them.
 ALWAYS_IGNORED = (
     "**/.[sS][tT][iI][gG][nN][oO][rR][eE]",
     "**/.[dD][oO][cC][kK][eE][rR][iI][gG][nN][oO][rR][eE]",
 )
-_CHOICE = re.compile(r"(?<!\\)\{([^{}]*)\}")
-_MOST_CHOICES = 4
+_BRACES = re.compile(r"(?<!\\)\{([^{}]*)\}")
+_MAX_BRACES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncPath:
-    """One folder or file that is to be the same on both sides."""
+    """A folder or file that is synced."""
 
     local: str
     remote: str
     is_file: bool = False
     one_way: bool = False
-    """Mounted read-only: what the container changes is not brought back."""
+    """Mounted read-only: changes in the container are not synced back."""
     within: str = ""
-    """The folder below which no link is followed on the way to it; empty where no container can have put one there."""
+    """No link below this folder is followed, as a container may have created it; empty if none can have."""
     ignores: tuple[str, ...] = ()
-    """Patterns as of ``.dockerignore``; the last that fits counts."""
+    """Patterns in the form of ``.dockerignore``; the last that matches wins."""
 
 
 def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
-    """The sync paths of a service; ``kinds`` says of each host path whether it is a folder or a file.
+    """Return the sync paths of a service; ``kinds`` has the kind of each host path: folder or file.
 
-    ``project`` are folders of the project: what lies in them, or in what is synced, a container may have made.
+    ``project`` are the folders of the project. A container may have created any file in them, or in a synced folder.
 
-    What is mounted below a folder is left out of it: a volume there keeps what the folder must not overwrite, and a
-    host path there is synced by itself, unless it is the same part of the folder anyway.
+    A mount below a folder is left out of the folder: a volume there has data that the folder must not overwrite, and a
+    host path there is synced by itself, unless it is that part of the folder anyway.
     """
     paths: dict[str, SyncPath] = {}
     for mount in service.mounts:
@@ -66,12 +66,12 @@ def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str]
 
 
 def _outermost(path: str, folders: Iterable[str]) -> str:
-    """The shortest of the folders that hold a path, or are it."""
+    """Return the shortest of the folders that contain a path or equal it."""
     return min((folder for folder in folders if path == folder or _relative(path, folder)), key=len, default="")
 
 
 def _contains(outer: SyncPath, inner: SyncPath) -> bool:
-    """Say whether a path is a part of another one, here as there."""
+    """Check whether a path is a part of another, on both sides."""
     if outer is inner or outer.is_file or outer.one_way != inner.one_way:
         return False
     below = _relative(inner.remote, outer.remote)
@@ -79,7 +79,7 @@ def _contains(outer: SyncPath, inner: SyncPath) -> bool:
 
 
 def _is_inside(mount: Mount, kept: Iterable[SyncPath]) -> bool:
-    """Say whether a host path was left out because a folder has it already."""
+    """Check whether a host path was left out because a folder contains it."""
     target = posixpath.normpath(mount.target)
     return mount.kind == HOST and all(path.remote != target for path in kept)
 
@@ -92,7 +92,7 @@ def _below(folder: SyncPath, targets: Iterable[str]) -> list[str]:
 
 
 def _relative(path: str, folder: str) -> str:
-    """A path as seen from a folder that it is below; empty where it is not."""
+    """Return a path relative to a folder; empty if it is not below the folder."""
     prefix = folder if folder.endswith("/") else f"{folder}/"
     return path[len(prefix) :] if path.startswith(prefix) else ""
 
@@ -116,9 +116,9 @@ def read_dockerignore(text: str) -> list[str]:
 
 
 def read_stignore(text: str) -> list[str]:
-    """Syncthing's patterns as Docker's.
+    """Convert Syncthing's patterns to Docker's.
 
-    There the first that fits counts, here the last; a name without a slash in front is meant in every folder.
+    In Syncthing's the first match wins, in Docker's the last; without a slash in front, a name matches in every folder.
     """
     patterns: list[str] = []
     for line in text.lstrip("\ufeff").splitlines():
@@ -126,7 +126,7 @@ def read_stignore(text: str) -> list[str]:
         if not pattern or pattern.startswith(("//", "#")):
             continue
         patterns.append(_translate(pattern))
-    return [choice for pattern in reversed(patterns) for choice in _choices(pattern)]
+    return [choice for pattern in reversed(patterns) for choice in _expand_braces(pattern)]
 
 
 def _translate(pattern: str) -> str:
@@ -141,10 +141,10 @@ def _translate(pattern: str) -> str:
     return f"!{pattern}" if negated else pattern
 
 
-def _choices(pattern: str) -> list[str]:
-    """Write out ``{a,b}``, which Docker does not know."""
-    match = _CHOICE.search(pattern)
-    if match is None or len(_CHOICE.findall(pattern)) > _MOST_CHOICES:
+def _expand_braces(pattern: str) -> list[str]:
+    """Expand ``{a,b}``, which Docker does not support."""
+    match = _BRACES.search(pattern)
+    if match is None or len(_BRACES.findall(pattern)) > _MAX_BRACES:
         return [pattern]
     head, tail = pattern[: match.start()], pattern[match.end() :]
-    return [rest for choice in match[1].split(",") for rest in _choices(f"{head}{choice}{tail}")]
+    return [rest for option in match[1].split(",") for rest in _expand_braces(f"{head}{option}{tail}")]

@@ -223,7 +223,7 @@ def test_host_content_that_went_away(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A path that is not there any more ends the program with a sentence."""
     monkeypatch.setenv("COMPOSEPLAT_CACHE", str(tmp_path))
 
-    with pytest.raises(pulumi.RunError, match=r"^host content for image 'localhost/shop' can't be laid out: "):
+    with pytest.raises(pulumi.RunError, match=r"^host content for image 'localhost/shop' can't be copied: "):
         copy_host_content("localhost/shop", (str(tmp_path / "gone"),))
 
 
