@@ -51,6 +51,11 @@ class App(typer.Typer):
         return super().command(name, cls=StrictCommand, epilog=epilog, **settings)
 
 
+def without_dashes(command: list[str]) -> list[str]:
+    """Leave out a ``--`` before a command; a second one belongs to the command."""
+    return command[1:] if command[:1] == ["--"] else command
+
+
 def _message(command: str, unexpected: list[str], option: str) -> str:
     shown = ", ".join(quoted(printable(argument)) for argument in unexpected)
     message = f"Got unexpected argument{'s' if len(unexpected) > 1 else ''} {shown}"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from composeplat.cli.arguments import App
+from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import plan_for, stack_for
 from composeplat.cli.selection import Choice, choosing
@@ -46,9 +46,8 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
         signal.signal(signal.SIGINT, before)
 
 
-def _without_dashes(command: list[str]) -> tuple[str, ...]:
-    """Leave out a ``--`` before the command; a second one belongs to the command."""
-    args = command[1:] if command[0] == "--" else command
+def _given_command(command: list[str]) -> tuple[str, ...]:
+    args = without_dashes(command)
     if not args:
         raise typer.BadParameter("names no command", param_hint="--")
     return tuple(args)
@@ -75,4 +74,4 @@ def exec_command(
     ] = False,
 ) -> int:
     """Run a command in the container of a service, and exit with its status."""
-    return run(choice, service, _without_dashes(command), no_terminal=no_terminal)
+    return run(choice, service, _given_command(command), no_terminal=no_terminal)

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Deploy": ("deploy", "preview", "build", "render", "config", "refresh", "sleep", "wake", "destroy", "eject"),
     "Inspect": ("status", "logs", "events", "endpoints", "open"),
-    "Develop in the cluster": ("up", "exec", "down"),
+    "Develop in the cluster": ("up", "exec", "run", "down"),
     "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }
 

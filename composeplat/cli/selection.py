@@ -141,7 +141,7 @@ def _scope(
 
 
 #: Commands whose status may be that of a program of the user.
-_OF_PROGRAMS = ("exec", "up")
+_OF_PROGRAMS = ("exec", "run", "up")
 #: A log has no values of these: they may be secrets.
 _NOT_LOGGED = ("command", "env")
 

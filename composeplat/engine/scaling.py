@@ -82,7 +82,8 @@ def count_pods(api: Api, namespace: str, environment: str, but: Collection[str])
     pods = api.items(kind_path("v1", "Pod", namespace) + environment_selector(environment))
     return sum(
         belongs_to(pod, environment)
-        and service_of(pod) not in but
+        # One-off pods are of no service.
+        and service_of(pod) not in ("", *but)
         and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
         for pod in pods
     )

@@ -105,6 +105,11 @@ class ImageConfig:
     def user(self) -> str:
         return str(self._config().get("User") or "")
 
+    def process(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the entrypoint and the command."""
+        config = self._config()
+        return tuple(config.get("Entrypoint") or ()), tuple(config.get("Cmd") or ())
+
     def _config(self) -> dict[str, Any]:
         manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
         if "manifests" in manifest:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes import CauseCode
 from composeplat.dev.container_commands import Command
+from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.session import Development, UpOptions
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.outcomes import Outcome as Came
@@ -245,6 +249,61 @@ def test_exec_without_a_pod(seam: Seam) -> None:
 
     assert outcome.status == 1
     assert outcome.stderr == "error: no pod of service 'web' runs\n  hint: platform status says why\n"
+
+
+def test_run(deployed: Seam) -> None:
+    """The command runs in a pod of its own, which is deleted, and its status is the end."""
+    ran: list[Command] = []
+
+    @contextlib.contextmanager
+    def running(_: Any, workload: Any, options: RunOptions, args: list[str], __: Any) -> Iterator[str]:
+        ran_with.append((workload["metadata"]["name"], options, args))
+        yield "web-run-1"
+
+    def run(command: Command, *_: Any) -> int:
+        ran.append(command)
+        return 7
+
+    ran_with: list[tuple[str, RunOptions, list[str]]] = []
+    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "web", "image": "a", "command": ["app"]}]}}}
+    head = labelled(WEB)["metadata"]
+    ours = {**head, "labels": {**head["labels"], "app.kubernetes.io/managed-by": "composeplat"}}
+    found = json.dumps({**WEB, "metadata": ours, "spec": spec}).encode()
+    deployed.server.answers[f"{WORKLOADS}/deployments/web"] = Answer(found)
+    deployed.patch.setattr("composeplat.dev.run_pods.RunPods.running", running)
+    deployed.patch.setattr("composeplat.dev.container_commands.run_command", run)
+    outcome = deployed.platform(
+        "run", "-e", "A=1", "-e", "B", "-e", "PASSWORD", "-u", "5:root", "web", "--", "ls", "-l"
+    )
+
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (7, "", "")
+    assert ran == [
+        Command(namespace="team", pod="web-run-1", container="web", args=("app", "ls", "-l"), terminal=False)
+    ]
+    environment = {"A": "1", "PASSWORD": "hunter2"}
+    options = RunOptions(command=("ls", "-l"), environment=environment, uid=5, gid=0)
+    assert ran_with == [("web", options, ["app", "ls", "-l"])]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("web",), 1, "error: service 'web' is not deployed\n  hint: platform deploy\n"),
+        (
+            ("-u", "www-data", "web"),
+            2,
+            "Invalid value for --user: 'www-data' is known to the image alone: give its number",
+        ),
+        (("-e", "1=2", "web"), 2, "Invalid value for --env: must be NAME=value, not '1'"),
+        (("api",), 1, "error: there is no service 'api'\n  hint: services are: db, own, web\n"),
+    ],
+)
+def test_a_run_that_can_not_be(seam: Seam, words: tuple[str, ...], status: int, message: str) -> None:
+    seam.server.answers[f"{WORKLOADS}/deployments/web"] = refusal(404, "no")
+    outcome = seam.platform("run", *words)
+
+    assert outcome.status == status
+    assert message in outcome.stderr
 
 
 # up and down ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,223 @@
+"""``platform run``: run a command in a one-off pod of a service."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from composeplat import progress
+from composeplat.cli.arguments import App, without_dashes
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import Planned, plan_for, stack_for
+from composeplat.cli.selection import Choice, choosing
+from composeplat.cluster.api import Api
+from composeplat.cluster.snapshot import Object
+from composeplat.compose.values import BadValue, parse_user, split_pair
+from composeplat.dev import container_commands
+from composeplat.dev.container_commands import Command
+from composeplat.dev.run_pod import RunOptions, choose_args, needs_image
+from composeplat.dev.run_pods import RunPods
+from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.engine.preflight import api_path
+from composeplat.engine.scaling import remembered_replicas
+from composeplat.names import is_env_name
+from composeplat.plan.desired import ServicePlan
+from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
+from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
+from composeplat.system.deadline import Deadline
+
+app = App()
+_Process = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_terminal: bool) -> int:
+    planned = plan_for(choice, looking=True)
+    if planned is None:
+        return int(Exit.INVALID)
+    plan = planned.plan
+    plan.select_services((service,))
+    stack_for(planned).check_project("run")
+    found = next(entry for entry in plan.services if entry.name == service)
+    with Api(planned.target.access) as api:
+        pods = RunPods(api=api, namespace=plan.namespace, environment=plan.environment, service=found)
+        workload = pods.workload()
+        if not no_deps:
+            _check_dependencies(api, planned, found)
+        pods.delete_ended()
+        args = _args(workload, options, planned, service)
+        if options.detached:
+            return _detach(pods, workload, options, args)
+        with _ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
+            return _run_in(pod, found, args, planned, no_terminal=no_terminal)
+
+
+def _detach(pods: RunPods, workload: Object, options: RunOptions, args: list[str]) -> int:
+    name = pods.create(workload, options, args)["metadata"]["name"]
+    typer.echo(name)
+    progress.conclude(f"its log: kubectl -n {pods.namespace} logs -f {name}")
+    return int(Exit.DONE)
+
+
+def _run_in(pod: str, service: ServicePlan, args: list[str], planned: Planned, *, no_terminal: bool) -> int:
+    terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
+    command = Command(
+        namespace=planned.plan.namespace,
+        pod=pod,
+        container=service.cluster_name,
+        args=tuple(args),
+        terminal=terminal,
+    )
+    # Ctrl-C is the command's, or ends the link to it; either way the pod is deleted.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        return container_commands.run_command(command, planned.target, os.environ)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Delete the pod on SIGTERM and SIGHUP too."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> None:
+    """Refuse to run beside dependencies that sleep or were never deployed: the command would wait for nobody."""
+    plan = planned.plan
+    needed = {edge.dependency for edge in plan.edges if edge.service == service.name and edge.required}
+    for other in (entry for entry in plan.services if entry.name in needed):
+        live = api.find(api_path(*other.workload[:1], plan.namespace, other.workload[1]))
+        if live is None:
+            raise ComposeplatError(f"'{other.name}' is not deployed, and '{service.name}' depends on it", "--no-deps")
+        if remembered_replicas(live) is not None:
+            message = f"'{other.name}' sleeps, and '{service.name}' depends on it"
+            raise ComposeplatError(message, "platform wake, or run it with --no-deps")
+
+
+def _args(workload: Object, options: RunOptions, planned: Planned, service: str) -> list[str]:
+    container = workload["spec"]["template"]["spec"]["containers"][0]
+    image: _Process = ((), ())
+    if needs_image(container, options):
+        read = _image_process(container["image"], planned)
+        if read is None and not options.command:
+            message = f"the command of image '{container['image']}' can't be read from its registry"
+            raise ComposeplatError(message, f"name a command: platform run {service} COMMAND")
+        if read is None:
+            progress.note(f"the registry of image '{container['image']}' does not answer: it runs without entrypoint")
+        image = read or image
+    args = choose_args(container, options, image)
+    if not args:
+        raise ComposeplatError(f"service '{service}' has no command", f"platform run {service} COMMAND")
+    return args
+
+
+def _image_process(image: str, planned: Planned) -> _Process | None:
+    """Read the entrypoint and the command of an image; none if its registry does not answer."""
+    login_for = login_finder(planned.loaded.settings.logins, os.environ)
+    for name in _addresses(image, planned):
+        with contextlib.suppress(*READ_ERRORS):
+            return ImageConfig(name, login_for, Deadline(TIMEOUT_S)).process()
+    return None
+
+
+def _addresses(image: str, planned: Planned) -> list[str]:
+    """The local cluster looks into its own registry before it asks Docker Hub."""
+    reference = ImageReference.parse(image)
+    if planned.target.layout is None or reference.registry != DOCKER_HUB:
+        return [image]
+    return [f"{planned.target.registry}/{reference.repository}:{reference.version}", image]
+
+
+def _environment(pairs: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, value = split_pair(pair)
+        if not is_env_name(name):
+            raise typer.BadParameter(f"must be NAME=value, not '{printable(name)}'", param_hint="--env")
+        value = os.environ.get(name) if value is None else value
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _user(text: str) -> tuple[int | None, int | None]:
+    if not text:
+        return None, None
+    try:
+        read = parse_user(text)
+    except BadValue as error:
+        raise typer.BadParameter(f"{error}, not '{printable(text)}'", param_hint="--user") from error
+    if read.names:
+        message = f"'{printable(read.names[0])}' is known to the image alone: give its number"
+        raise typer.BadParameter(message, param_hint="--user")
+    return read.uid, read.gid
+
+
+@app.command(
+    "run",
+    guide=Guide(
+        {
+            "A migration, with the settings of the service": "platform run web ./manage.py migrate",
+            "A shell with another variable, as root": "platform run -e DEBUG=1 -u 0 web sh",
+            "A dump into a file here": "platform run -T db pg_dump -h db shop > shop.sql",
+        },
+        "living.md",
+    ),
+    context_settings={"allow_interspersed_args": False},
+)
+@choosing("timeout")
+def run_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, which must be deployed.")],
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND]...", help="Command to run; else the service's own.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", "-e", metavar="NAME=VALUE", help="Set a variable; NAME alone takes it from here."),
+    ] = None,
+    entrypoint: Annotated[
+        str | None, typer.Option("--entrypoint", metavar="COMMAND", help="Use another entrypoint.")
+    ] = None,
+    working_dir: Annotated[str, typer.Option("--workdir", "-w", metavar="DIR", help="Run in another folder.")] = "",
+    user: Annotated[
+        str, typer.Option("--user", "-u", metavar="UID[:GID]", help="Run as another user, by number.")
+    ] = "",
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Print the pod's name, and don't wait.")] = False,
+    no_terminal: Annotated[
+        bool, typer.Option("--no-tty", "-T", help="Don't attach the terminal: plain streams.")
+    ] = False,
+    no_deps: Annotated[bool, typer.Option("--no-deps", help="Run even if services that it depends on sleep.")] = False,
+    rm: Annotated[
+        bool, typer.Option("--rm/--keep", help="Delete the pod when the command ends, or keep it for a day.")
+    ] = True,
+) -> int:
+    """Run a command in a pod of its own, with the settings of a service, and exit with its status."""
+    uid, gid = _user(user)
+    options = RunOptions(
+        command=tuple(without_dashes(command or [])),
+        entrypoint=None if entrypoint is None else tuple(shlex.split(entrypoint)),
+        environment=_environment(env or []),
+        working_dir=working_dir,
+        uid=uid,
+        gid=gid,
+        detached=detach,
+        kept=detach or not rm,
+    )
+    return run(choice, service, options, no_deps=no_deps, no_terminal=no_terminal)

@@ -1,0 +1,180 @@
+"""One-off pods of ``platform run``: a service's pod with another command, outside its Service and its workload.
+
+Owns the manifest of such a pod, and its command. Pure: objects of the cluster come in, manifests go out.
+Must not create a pod: :mod:`~composeplat.dev.run_pods` does. A pod here has no label that a Service selects, and an
+owner and a deadline, so that none is left for ever.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from composeplat.dev.holder import make_holder
+from composeplat.names import LABEL_PREFIX, SERVICE_LABEL, shorten
+from composeplat.plan.desired import Manifest
+from composeplat.plan.pods import escape
+
+Object = dict[str, Any]
+
+#: Marks a one-off pod; its value is the service.
+RUN_LABEL = f"{LABEL_PREFIX}/run"
+#: Marks a one-off pod that stays when its command has ended.
+KEPT_ANNOTATION = f"{LABEL_PREFIX}/keep"
+#: A pod ends then, even if the command line that started it was killed.
+MAX_RUN_S = 24 * 3600
+_HOLDER_FOLDER = "/.platform-run"
+_HOLDER = "hold"
+_MAX_POD_NAME_LENGTH = 56
+_PROBES = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "ports")
+_ESCAPED = re.compile(r"\$\$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What differs from the service."""
+
+    command: tuple[str, ...] = ()
+    """Empty keeps the service's."""
+    entrypoint: tuple[str, ...] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    working_dir: str = ""
+    uid: int | None = None
+    gid: int | None = None
+    detached: bool = False
+    kept: bool = False
+
+
+def choose_args(container: Object, options: RunOptions, image: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
+    """Put the command together as a container runtime does; ``image`` has its entrypoint and its command."""
+    own = [_unescaped(arg) for arg in container.get("command") or ()]
+    args = [_unescaped(arg) for arg in container.get("args") or ()]
+    if options.entrypoint is not None:
+        return [*options.entrypoint, *options.command]
+    if options.command:
+        return [*(own or image[0]), *options.command]
+    return [*own, *args] if own else [*image[0], *(args or image[1])]
+
+
+def needs_image(container: Object, options: RunOptions) -> bool:
+    """Say whether the command depends on the image's own."""
+    return options.entrypoint is None and not container.get("command")
+
+
+def _unescaped(arg: str) -> str:
+    """Undo :func:`composeplat.plan.pods.escape`."""
+    return _ESCAPED.sub("$", arg)
+
+
+def make_pod(
+    workload: Object, owner: Object, options: RunOptions, *, name: str, args: Iterable[str], node: str = ""
+) -> Manifest:
+    """Make the pod; without a terminal of its own it only waits, and the command runs in it by ``exec``."""
+    service = str(workload["metadata"]["name"])
+    template = copy.deepcopy(workload["spec"]["template"])
+    head = template.get("metadata") or {}
+    labels = {
+        key: value
+        for key, value in (head.get("labels") or {}).items()
+        if key != SERVICE_LABEL and "job-name" not in key and "-uid" not in key
+    }
+    metadata: Manifest = {
+        "name": name,
+        "namespace": workload["metadata"]["namespace"],
+        "labels": {**labels, RUN_LABEL: service},
+        "annotations": {**(head.get("annotations") or {}), **({KEPT_ANNOTATION: "true"} if options.kept else {})},
+        "ownerReferences": [_reference(owner)],
+    }
+    spec = _pod_spec(template["spec"], workload, options, name, list(args))
+    if node:
+        _bind(spec, node)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _pod_spec(spec: Object, workload: Object, options: RunOptions, name: str, args: list[str]) -> Object:
+    container = spec["containers"][0]
+    for key in _PROBES:
+        container.pop(key, None)
+    # Its own name as an address of this pod: here it is the name of others.
+    spec.pop("hostAliases", None)
+    spec.update(restartPolicy="Never", activeDeadlineSeconds=MAX_RUN_S)
+    spec.setdefault("volumes", []).extend(
+        {"name": claim["metadata"]["name"], "emptyDir": {}}
+        for claim in workload["spec"].get("volumeClaimTemplates") or ()
+    )
+    _change(container, options)
+    container.pop("args", None)
+    if options.detached:
+        container["command"] = [escape(arg) for arg in args]
+        return dict(spec)
+    spec["terminationGracePeriodSeconds"] = 1
+    spec["volumes"].append({"name": _HOLDER, "configMap": {"name": name, "defaultMode": 0o755}})
+    container["volumeMounts"] = [
+        *(container.get("volumeMounts") or ()),
+        {"name": _HOLDER, "mountPath": _HOLDER_FOLDER, "readOnly": True},
+    ]
+    container["command"] = [f"{_HOLDER_FOLDER}/{_HOLDER}"]
+    return dict(spec)
+
+
+def _change(container: Object, options: RunOptions) -> None:
+    if options.environment:
+        values = [{"name": name, "value": escape(value)} for name, value in options.environment.items()]
+        kept = [entry for entry in container.get("env") or () if entry["name"] not in options.environment]
+        container["env"] = [*kept, *values]
+    if options.working_dir:
+        container["workingDir"] = options.working_dir
+    for key, number in (("runAsUser", options.uid), ("runAsGroup", options.gid)):
+        if number is not None:
+            container.setdefault("securityContext", {})[key] = number
+
+
+def _bind(spec: Object, node: str) -> None:
+    """Keep the pod on a node: a volume of one node is used there."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    affinity = spec.setdefault("affinity", {})
+    affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+
+
+def _reference(owner: Object) -> Object:
+    head = owner["metadata"]
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": head["name"], "uid": head["uid"]}
+
+
+def make_holder_object(pod: Object, architecture: str) -> Manifest:
+    """Make the ConfigMap with the program that holds the pod open; it goes with the pod."""
+    metadata = {
+        "name": pod["metadata"]["name"],
+        "namespace": pod["metadata"]["namespace"],
+        "labels": {RUN_LABEL: pod["metadata"]["labels"][RUN_LABEL]},
+        "ownerReferences": [_reference({**pod, "apiVersion": "v1", "kind": "Pod"})],
+    }
+    content = base64.b64encode(make_holder(architecture)).decode("ascii")
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": {_HOLDER: content}}
+
+
+def pod_name(service: str, suffix: str) -> str:
+    return f"{shorten(service, _MAX_POD_NAME_LENGTH - len(suffix) - 5)}-run-{suffix}"
+
+
+def claims_of(workload: Object) -> set[str]:
+    """The claims that a workload's pods mount."""
+    return _claims(workload["spec"]["template"]["spec"])
+
+
+def _claims(spec: Object) -> set[str]:
+    volumes = spec.get("volumes") or ()
+    return {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
+
+
+def node_of_claims(pods: Iterable[Object], single: set[str]) -> str:
+    """Find the node of pods that use one of these claims, which only one node can; empty if none does."""
+    for pod in pods:
+        is_over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        if not is_over and pod["spec"].get("nodeName") and _claims(pod["spec"]) & single:
+            return str(pod["spec"]["nodeName"])
+    return ""

@@ -1,0 +1,155 @@
+"""The life of a one-off pod: created from the deployed workload, awaited, and deleted.
+
+Owns the requests to the API server, and what is left of earlier runs.
+Must not know its manifest, nor the streams of its command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.failure_causes import Cause, describe_termination, pod_failure_cause
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses
+from composeplat.cluster.watching import environment_selector
+from composeplat.codes import CauseCode
+from composeplat.dev.holder import ARCHITECTURES
+from composeplat.dev.run_pod import (
+    KEPT_ANNOTATION,
+    RUN_LABEL,
+    RunOptions,
+    claims_of,
+    make_holder_object,
+    make_pod,
+    node_of_claims,
+    pod_name,
+)
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.preflight import api_path, belongs_to
+from composeplat.plan.desired import ServicePlan
+from composeplat.system.deadline import Deadline, poll
+
+_POLL_INTERVAL_S = 0.2
+_OVER = ("Succeeded", "Failed")
+_READ_WRITE_ONCE = ["ReadWriteOnce"]
+_WRONG_ARCHITECTURE = "exec format error"
+
+
+@dataclass(slots=True)
+class RunPods:
+    """The one-off pods of one service."""
+
+    api: Api
+    namespace: str
+    environment: str
+    service: ServicePlan
+    _seen: dict[str, float] = field(default_factory=dict)
+
+    def workload(self) -> Object:
+        """Read the deployed workload: it has the image, the files and the settings of the last deploy."""
+        found = self.api.find(api_path(self.service.workload_kind, self.namespace, self.service.cluster_name))
+        if found is None or not belongs_to(found, self.environment):
+            raise ComposeplatError(f"service '{self.service.name}' is not deployed", "platform deploy")
+        # The API server leaves it out of an object that was asked for by its path.
+        return {**found, "kind": self.service.workload_kind}
+
+    @contextlib.contextmanager
+    def running(self, workload: Object, options: RunOptions, args: list[str], deadline: Deadline) -> Iterator[str]:
+        """Create a pod that waits for a command, and delete it at the end, unless it is kept."""
+        for architecture in ARCHITECTURES:
+            pod = self.create(workload, options, args)
+            name = str(pod["metadata"]["name"])
+            try:
+                self.api.create(make_holder_object(pod, architecture))
+                if self._runs(name, deadline, may_retry=architecture != ARCHITECTURES[-1]):
+                    yield name
+                    return
+            finally:
+                if not options.kept or not self._is_there(name):
+                    self.delete(name)
+
+    def create(self, workload: Object, options: RunOptions, args: list[str]) -> Object:
+        name = pod_name(self.service.cluster_name, secrets.token_hex(3))
+        owner = self.api.get(api_path("Service", self.namespace, self.service.cluster_name))
+        owner = {**owner, "apiVersion": "v1", "kind": "Service"}
+        manifest = make_pod(workload, owner, options, name=name, args=args, node=self._node(workload))
+        return {**self.api.create(manifest), "apiVersion": "v1", "kind": "Pod"}
+
+    def _node(self, workload: Object) -> str:
+        """The node where a volume of the service is used that only one node can use."""
+        claims = {
+            name: self.api.find(api_path("PersistentVolumeClaim", self.namespace, name)) for name in claims_of(workload)
+        }
+        single = {
+            name for name, claim in claims.items() if claim and claim["spec"].get("accessModes") == _READ_WRITE_ONCE
+        }
+        return node_of_claims(self._pods(), single) if single else ""
+
+    def _pods(self) -> list[Object]:
+        return self.api.items(kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment))
+
+    def _path(self, name: str) -> str:
+        return f"{kind_path('v1', 'Pod', self.namespace)}/{name}"
+
+    def _is_there(self, name: str) -> bool:
+        pod = self.api.find(self._path(name))
+        return pod is not None and pod.get("status", {}).get("phase") not in _OVER
+
+    def delete(self, name: str) -> None:
+        self.api.delete(self._path(name))
+
+    def delete_ended(self) -> None:
+        """Delete what earlier runs left: pods whose command line was killed, and whose time is over."""
+        for pod in self._pods():
+            head = pod["metadata"]
+            is_ours = RUN_LABEL in (head.get("labels") or {}) and KEPT_ANNOTATION not in (head.get("annotations") or {})
+            if is_ours and pod.get("status", {}).get("phase") in _OVER:
+                self.delete(head["name"])
+
+    def _runs(self, name: str, deadline: Deadline, *, may_retry: bool) -> bool:
+        """Wait until the pod runs; false if its node has another architecture."""
+        pod: Object | None = None
+
+        def state() -> str:
+            nonlocal pod
+            pod = self.api.get(self._path(name))
+            return self._state(pod, may_retry=may_retry)
+
+        found = poll(state, deadline, interval_s=_POLL_INTERVAL_S)
+        if not found:
+            message = f"the pod for service '{self.service.name}' does not run after {deadline.seconds:.0f} s"
+            raise ComposeplatError(message, "give it more time with --timeout")
+        return found == "running"
+
+    def _state(self, pod: Object, *, may_retry: bool) -> str:
+        for container in container_statuses(pod):
+            state: Mapping[str, Object] = container.get("state") or {}
+            if "running" in state:
+                return "running"
+            if "terminated" in state or "message" in state.get("waiting", {}):
+                text = str((state.get("terminated") or state.get("waiting") or {}).get("message", ""))
+                if may_retry and _WRONG_ARCHITECTURE in text:
+                    return "retry"
+            if "terminated" in state:
+                raise self._error(describe_termination(state["terminated"], "ended", CauseCode.NOT_STARTED))
+        cause = pod_failure_cause(pod, self._snapshot(pod), is_job=True)
+        if cause is not None:
+            raise self._error(cause)
+        return ""
+
+    def _error(self, cause: Cause) -> ComposeplatError:
+        return ComposeplatError(f"{self.service.name}: {cause.message}", cause.hint)
+
+    def _snapshot(self, pod: Object) -> Snapshot:
+        selector = f"?fieldSelector=involvedObject.uid={pod['metadata']['uid']}"
+        events: list[Object] = []
+        with contextlib.suppress(ApiError):
+            events = self.api.items(kind_path("v1", "Event", self.namespace) + selector)
+        return Snapshot(pods=[pod], events=events, age=self._age)
+
+    def _age(self, key: str) -> float:
+        return time.monotonic() - self._seen.setdefault(key, time.monotonic())
