@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import ROOT, Folder, Outcome, Project
+from tests.conftest import ROOT, VARIABLES, Folder, Outcome, Project
 
 SCRIPT = ROOT / "benchmarks" / "render.py"
 
@@ -21,7 +21,7 @@ def run(folder: Path, *words: str, path: str = os.defpath) -> Outcome:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--sizes", "1,20", "--runs", "1", *words],
         cwd=folder,
-        env={"PATH": path},
+        env={**VARIABLES, "PATH": path},
         capture_output=True,
         text=True,
         check=False,
@@ -99,7 +99,7 @@ def test_what_is_measured(project: Project) -> None:
     """Every service of the measured definition is a StatefulSet, a Service, a claim and a Secret."""
     text = subprocess.run(
         [sys.executable, "-c", "import render; print(render.definition(2))"],
-        env={"PYTHONPATH": str(SCRIPT.parent)},
+        env={**VARIABLES, "PYTHONPATH": str(SCRIPT.parent)},
         capture_output=True,
         text=True,
         check=True,
