@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_unmasked
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import plan_for
+from composeplat.cli.operations import Planned, plan_for
 from composeplat.cli.selection import PLANNING, WORKING, Choice, choosing, request_for
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
@@ -29,14 +30,14 @@ def run(choice: Choice, *, folder: str) -> Exit:
     place = Path(folder).absolute()
     if place.exists() and any(place.iterdir()):
         raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")
+    definition = [source for source in planned.loaded.files if source != "-"]
+    if not definition:
+        raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
     plan = planned.plan
     workspace = Workspace(
         environment_name=plan.environment, namespace=plan.namespace, target=planned.target, environment=os.environ
     )
     builder = builder_variables(os.environ, planned.target, workspace.data_folder) if plan.images else {}
-    definition = [source for source in planned.loaded.files if source != "-"]
-    if not definition:
-        raise ComposeplatError("a definition from standard input can't be ejected", "name its file with -f")
     texts = ejected_files(
         request_for(choice),
         planned.loaded,
@@ -46,6 +47,17 @@ def run(choice: Choice, *, folder: str) -> Exit:
         cluster=workspace.cluster,
         salt=workspace.salt(),
     )
+    _write(place, folder, texts)
+    write_message(
+        f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
+    )
+    exports = _variables(planned, workspace, builder)
+    write_unmasked("".join(f"export {name}={json.dumps(value)}\n" for name, value in exports.items()))
+    write_message(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
+    return Exit.DONE
+
+
+def _write(place: Path, folder: str, texts: Mapping[str, str]) -> None:
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -53,16 +65,14 @@ def run(choice: Choice, *, folder: str) -> Exit:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ComposeplatError(f"can't write into '{folder}': {reason}", "choose another folder with -o") from error
-    variables = {**workspace.backend.variables, **{key: value for key, value in builder.items() if key != BUILDER}}
-    variables.pop("PULUMI_ACCESS_TOKEN", None)
-    variables["KUBECONFIG"] = planned.target.kubeconfig_for(workspace.folder)
-    variables["PULUMI_K8S_ENABLE_PATCH_FORCE"] = "true"
-    write_message(
-        f"wrote {len(texts)} files into {printable(folder)}; plain Pulumi finds the same state with these variables:\n"
-    )
-    write_unmasked("".join(f"export {name}={json.dumps(value)}\n" for name, value in variables.items()))
-    write_message(f"then: cd {printable(folder)} && pulumi preview --stack {plan.namespace}\n")
-    return Exit.DONE
+
+
+def _variables(planned: Planned, workspace: Workspace, builder: Mapping[str, str]) -> dict[str, str]:
+    """The variables with which plain Pulumi finds the state, the cluster and the builder; no token is among them."""
+    found = {**workspace.backend.variables, **builder}
+    kept = {name: value for name, value in found.items() if name not in ("PULUMI_ACCESS_TOKEN", BUILDER)}
+    kubeconfig = planned.target.kubeconfig_for(workspace.folder)
+    return {**kept, "KUBECONFIG": kubeconfig, "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 
 
 @app.command("eject", guide=Guide({"A folder for plain Pulumi": "platform eject -o infrastructure"}, "leaving.md"))

@@ -74,18 +74,11 @@ def logged(
         with run_log(command, options, debug=_debug_writer(as_json=as_json) if debug else None, is_kept=is_kept) as log:
             try:
                 yield run
-            except (ComposeplatError, KeyboardInterrupt) as error:
-                run.status = _show(error, as_json=as_json)
-                run.has_failed = run.status not in _EXPLAINED
-                log.record_error(error)
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 if _is_for_typer(error):
                     log.discard()
                     raise
-                if is_interrupt(error):
-                    run.status = Exit.INTERRUPTED
-                else:
-                    run.status, run.has_failed = _show_bug(error, log), True
+                _end(run, error, log, as_json=as_json)
             if run.has_failed:
                 log.keep()
             elif run.status == Exit.INVALID or not progress.values_are_known():
@@ -96,6 +89,18 @@ def logged(
         raise typer.Exit(run.status)
 
 
+def _end(run: Run, error: BaseException, log: RunLog, *, as_json: bool) -> None:
+    """Show what ended a run, and note how it ended."""
+    if isinstance(error, ComposeplatError | KeyboardInterrupt):
+        run.status = _show(error, as_json=as_json)
+        run.has_failed = run.status not in _EXPLAINED
+        log.record_error(error)
+    elif is_interrupt(error):
+        run.status = Exit.INTERRUPTED
+    else:
+        run.status, run.has_failed = _show_bug(error, log), True
+
+
 def _show(error: BaseException, *, as_json: bool) -> int:
     if not isinstance(error, ComposeplatError):
         return int(Exit.INTERRUPTED)
@@ -103,7 +108,7 @@ def _show(error: BaseException, *, as_json: bool) -> int:
     return int(error.exit_code)
 
 
-def _show_bug(error: Exception, log: RunLog) -> int:
+def _show_bug(error: BaseException, log: RunLog) -> int:
     from traceback import format_exception
 
     log.record_error(error)
@@ -112,7 +117,7 @@ def _show_bug(error: Exception, log: RunLog) -> int:
     return int(Exit.FAILED)
 
 
-def _is_for_typer(error: Exception) -> bool:
+def _is_for_typer(error: BaseException) -> bool:
     """Return whether an exception is the library's own: a mistake of use, an end, an abort."""
     return type(error).__module__.partition(".")[0] in ("click", "typer")
 

@@ -64,24 +64,34 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
     view = view_environment(choice, services)
     if view is None:
         return Exit.INVALID
-    access, names = view.planned.target.access, view.names
     printer = Printer(
-        names=names,
+        names=view.names,
         every=tuple(service.name for service in view.planned.plan.services),
         timestamps=options.timestamps,
         prefix=options.prefix,
         color=wants_color(sys.stdout),
     )
-    if not options.follow:
-        with Api(access) as api:
-            snapshot = Watcher(access, view.namespace, view.environment).take_snapshot(api)
-            pods = [pod for pod in snapshot.pods if service_of(pod) in names]
-            _print(read_logs(api, view.namespace, pods, asked), printer)
-        for line in _endings(view, snapshot):
-            progress.conclude(line)
-        return Exit.DONE
+    if options.follow:
+        _follow(view, asked, printer)
+    else:
+        _read(view, asked, printer)
+    return Exit.DONE
+
+
+def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
+    access = view.planned.target.access
+    with Api(access) as api:
+        snapshot = Watcher(access, view.namespace, view.environment).take_snapshot(api)
+        pods = [pod for pod in snapshot.pods if service_of(pod) in view.names]
+        _print(read_logs(api, view.namespace, pods, asked), printer)
+    for line in _endings(view, snapshot):
+        progress.conclude(line)
+
+
+def _follow(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
+    """Print lines until Ctrl-C, or until nobody reads them."""
     follower = Follower(
-        access=access,
+        access=view.planned.target.access,
         namespace=view.namespace,
         pods=lambda api: _pods(api, view),
         asked=asked,
@@ -91,7 +101,6 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
         _print(follower.lines(), printer)
     finally:
         follower.stop()
-    return Exit.DONE
 
 
 def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:

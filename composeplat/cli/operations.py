@@ -72,17 +72,9 @@ def plan_for(
     With ``looking``, for a command that only inspects, warnings are not shown and no domain is needed.
     """
     request = replace(request_for(choice), publishes=not looking)
-    if start and choice.local and _is_refused(request, choice):
+    target = _find_target(request, choice, start=start)
+    if target is None:
         return None
-    try:
-        target = find_target(
-            os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
-        )
-    except ComposeplatError:
-        # Errors of the file are shown first: they can be fixed without a cluster.
-        if _is_refused(request, choice):
-            return None
-        raise
     request = _for_target(request, target)
     if (looking or not needs_domain) and not request.default_domain:
         request = replace(request, default_domain="domain.invalid")
@@ -97,6 +89,21 @@ def plan_for(
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
     return Planned(plan.with_confidential(confidential), loaded, target, choice.builder)
+
+
+def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | None:
+    """Find the cluster, or start it; none, once its messages are shown, where the definition is wrong anyway."""
+    if start and choice.local and _is_refused(request, choice):
+        return None
+    try:
+        return find_target(
+            os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local, start=start
+        )
+    except ComposeplatError:
+        # Errors of the file are shown first: they can be fixed without a cluster.
+        if _is_refused(request, choice):
+            return None
+        raise
 
 
 def hide_secrets_of(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import click
@@ -39,9 +39,9 @@ class UpArguments:
     service: str = ""
     command: tuple[str, ...] = ()
     deploy: bool = False
-    forwards: tuple[str, ...] = ()
-    reverse: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
+    forwards: tuple[tuple[int, int], ...] = ()
+    reverse: tuple[tuple[int, int], ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     helper: str = ""
     size: str = "5Gi"
     take_over: bool = False
@@ -49,8 +49,6 @@ class UpArguments:
 
 
 def run(choice: Choice, options: UpArguments) -> int:
-    forwards = [read_ports(text, "--forward") for text in options.forwards]
-    reverse = [read_ports(text, "--reverse") for text in options.reverse]
     planned = plan_for(choice, start=True)
     if planned is None:
         return int(Exit.INVALID)
@@ -63,21 +61,24 @@ def run(choice: Choice, options: UpArguments) -> int:
         return _without_paths(planned, service, choice)
     if _is_linked(planned, development, service, choice):
         return int(Exit.INVALID)
-    folders = [path.local for path in development.paths]
-    sent = sync_publication(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
-    report_publications(planned, [sent])
+    _report_synced(planned, development, service)
     if options.deploy or not development.is_deployed():
         deployed = deploy(planned, choice, DeployOptions(timeout=choice.timeout), as_json=False)
         if deployed is not Exit.DONE:
             return int(deployed)
+    return _develop(planned, development, service, choice, options)
+
+
+def _develop(planned: Planned, development: Development, service: Service, choice: Choice, options: UpArguments) -> int:
+    """Run a session from its beginning to its end, and give the deployed service back if that is wanted."""
     session = Session(
         command=options.command or _command(service),
-        environment=_variables(options.variables),
+        environment=options.variables,
         terminal=sys.stdin.isatty() and sys.stdout.isatty(),
-        forwards=tuple(dict.fromkeys((*_mapped(service), *forwards))),
-        reverse=tuple(dict.fromkeys(reverse)),
+        forwards=tuple(dict.fromkeys((*_mapped(service), *options.forwards))),
+        reverse=tuple(dict.fromkeys(options.reverse)),
     )
-    chosen = UpOptions(
+    up_options = UpOptions(
         session=session,
         helper=options.helper,
         registry=planned.loaded.settings.registry,
@@ -87,13 +88,19 @@ def run(choice: Choice, options: UpArguments) -> int:
     )
     try:
         with raw_terminal() if session.terminal else nullcontext():
-            status = development.up(chosen, SessionReporter().emit)
+            status = development.up(up_options, SessionReporter().emit)
     finally:
         if options.down_on_exit:
             end_development(development, planned, volumes=False, note=progress.note)
     if not options.down_on_exit:
         progress.note(f"{service.name} is still under development; 'platform down {service.name}' ends that")
     return status
+
+
+def _report_synced(planned: Planned, development: Development, service: Service) -> None:
+    folders = [path.local for path in development.paths]
+    sent = sync_publication(planned.loaded, service, planned.plan.namespace, folders, context=planned.context)
+    report_publications(planned, [sent])
 
 
 def development_for(planned: Planned, service: Service) -> Development:
@@ -196,7 +203,7 @@ def read_ports(text: str, option: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _variables(assignments: tuple[str, ...]) -> dict[str, str]:
+def _variables(assignments: Iterable[str]) -> dict[str, str]:
     made = {"TERM": os.environ["TERM"]} if os.environ.get("TERM") else {}
     for text in assignments:
         name, equals, value = text.partition("=")
@@ -330,9 +337,9 @@ def up_command(
         service=service,
         command=args,
         deploy=deploy_first,
-        forwards=tuple(forward or ()),
-        reverse=tuple(reverse or ()),
-        variables=tuple(env or ()),
+        forwards=tuple(read_ports(text, "--forward") for text in forward or ()),
+        reverse=tuple(read_ports(text, "--reverse") for text in reverse or ()),
+        variables=_variables(env or ()),
         helper=helper_image,
         size=volume_size,
         take_over=take_over,

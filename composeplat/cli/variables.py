@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
@@ -15,6 +15,9 @@ from composeplat.cli.console import table, write_json, write_message, write_outp
 from composeplat.cli.errors import funnel
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
+
+if TYPE_CHECKING:
+    from composeplat.cluster.variables import StoredVariables
 
 app = App(
     "variables",
@@ -116,14 +119,7 @@ def list_all(
 
     with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
         stored = list_variables(place.api, place.namespace)
-        rows = [
-            {
-                "name": name,
-                "value": stored.values[name] if name in stored.shown else _MASKED,
-                "secret": name not in stored.shown,
-            }
-            for name in sorted(stored.values)
-        ]
+        rows = _rows(stored)
         if as_json:
             data = {
                 "schema": "platform/variables/1",
@@ -136,6 +132,17 @@ def list_all(
             write_output(table([("NAME", "VALUE"), *((str(row["name"]), str(row["value"])) for row in rows)]))
         else:
             write_message(f"namespace {place.namespace} has no variables\n")
+
+
+def _rows(stored: StoredVariables) -> list[dict[str, object]]:
+    return [
+        {
+            "name": name,
+            "value": stored.values[name] if name in stored.shown else _MASKED,
+            "secret": name not in stored.shown,
+        }
+        for name in sorted(stored.values)
+    ]
 
 
 class _UsageError(ComposeplatError):
@@ -190,10 +197,11 @@ def _read_value(name: str, *, hidden: bool) -> str:
     if stream.isatty():
         try:
             return str(typer.prompt(f"Value of {name}", hide_input=hidden, default="", show_default=False, err=True))
-        except typer.Abort:
-            raise KeyboardInterrupt from None
+        except typer.Abort as error:
+            raise KeyboardInterrupt from error
     try:
         text = stream.buffer.read().decode("utf-8")
     except UnicodeDecodeError:
+        # Not chained: the cause holds the value, which may be a secret.
         raise ComposeplatError(f"the value of {name} is not UTF-8 text") from None
     return text.removesuffix("\n").removesuffix("\r")

@@ -11,7 +11,7 @@ from itertools import combinations, islice
 
 from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
-from composeplat.diagnostics import Report
+from composeplat.diagnostics import PathKey, Report
 from composeplat.names import (
     MAX_LABEL_LENGTH,
     MAX_STATEFUL_SET_NAME_LENGTH,
@@ -104,32 +104,34 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
         path = ("services", service.name, "depends_on", dependency.service)
         found = services.get(dependency.service)
         shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
-        if found is None:
-            if dependency.required:
-                checker.add(
-                    "undefined-service",
-                    path,
-                    f"names {shown}, which is not a service of the definition",
-                    _near(services),
-                )
-        elif dependency.condition is DependencyCondition.HEALTHY and not found.health_check and not found.ports:
-            message = (
-                f"waits for {shown} to be healthy, which has no health check and no port:"
-                " it counts as healthy once it runs"
-            )
-            if not _is_unread(checker, found, "ports", "expose", "healthcheck"):
-                checker.add("no-effect", path, message, f"give {shown} a health check")
-        elif (
-            dependency.condition is DependencyCondition.COMPLETED
-            and found.restart == ALWAYS
-            and not _is_unread(checker, found, "restart", "deploy")
-        ):
-            checker.add(
-                "not-a-job",
-                path,
-                f"waits for {shown} to complete, but that service is always restarted",
-                f"give {shown} restart: 'no' or on-failure",
-            )
+        if found is not None:
+            _check_condition(checker, dependency.condition, found, path, shown)
+        elif dependency.required:
+            message = f"names {shown}, which is not a service of the definition"
+            checker.add("undefined-service", path, message, _near(services))
+
+
+def _check_condition(
+    checker: Checker, condition: DependencyCondition, dependency: Service, path: PathKey, shown: str
+) -> None:
+    """Check that a dependency can meet the condition, as far as its keys could be read."""
+    if condition is DependencyCondition.HEALTHY and not dependency.health_check and not dependency.ports:
+        message = (
+            f"waits for {shown} to be healthy, which has no health check and no port: it counts as healthy once it runs"
+        )
+        if not _is_unread(checker, dependency, "ports", "expose", "healthcheck"):
+            checker.add("no-effect", path, message, f"give {shown} a health check")
+    elif (
+        condition is DependencyCondition.COMPLETED
+        and dependency.restart == ALWAYS
+        and not _is_unread(checker, dependency, "restart", "deploy")
+    ):
+        checker.add(
+            "not-a-job",
+            path,
+            f"waits for {shown} to complete, but that service is always restarted",
+            f"give {shown} restart: 'no' or on-failure",
+        )
 
 
 def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:

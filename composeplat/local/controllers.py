@@ -44,30 +44,39 @@ WATCHED = (_CLAIMS, _VOLUMES, _SERVICES, _SLICES, _INGRESSES)
 
 def base_objects() -> list[Object]:
     """The objects every local cluster has."""
+    return [
+        _default_class(
+            "storage.k8s.io/v1",
+            "StorageClass",
+            STORAGE_CLASS,
+            provisioner=PROVISIONER,
+            reclaimPolicy="Delete",
+            volumeBindingMode="WaitForFirstConsumer",
+            allowVolumeExpansion=True,
+        ),
+        _default_class(
+            "networking.k8s.io/v1", "IngressClass", INGRESS_CLASS, spec={"controller": "dev.platform.com/ingress"}
+        ),
+        *_dns_objects(),
+    ]
+
+
+def _default_class(version: str, kind: str, name: str, **fields: object) -> Object:
+    """A class that objects have which name none."""
+    annotation = f"{kind.lower()}.kubernetes.io/is-default-class"
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "annotations": {annotation: "true"}},
+        **fields,
+    }
+
+
+def _dns_objects() -> list[Object]:
+    """The address under which pods ask for names, and the process that answers: it is no pod."""
     dns = {"name": "kube-dns", "namespace": "kube-system"}
     ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
     return [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {
-                "name": STORAGE_CLASS,
-                "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-            },
-            "provisioner": PROVISIONER,
-            "reclaimPolicy": "Delete",
-            "volumeBindingMode": "WaitForFirstConsumer",
-            "allowVolumeExpansion": True,
-        },
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "IngressClass",
-            "metadata": {
-                "name": INGRESS_CLASS,
-                "annotations": {"ingressclass.kubernetes.io/is-default-class": "true"},
-            },
-            "spec": {"controller": "dev.platform.com/ingress"},
-        },
         {
             "apiVersion": "v1",
             "kind": "Service",

@@ -39,8 +39,10 @@ def log_in(folder: Path, url: str, tokens: Mapping[str, str] | None = None) -> N
         pytest.param({"HOME": "/home/a", "XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x"}, "/x", id="named"),
     ],
 )
-def test_find_data_folder(environment: Mapping[str, str], folder: str) -> None:
+def test_find_data_folder(monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str], folder: str) -> None:
     """The home is where the user's data are, unless another folder is named."""
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+
     assert DataFolder(Path(folder)) == find_data_folder(environment)
 
 

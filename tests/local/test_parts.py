@@ -152,8 +152,9 @@ def test_whom_the_kubelet_answers() -> None:
     assert kubelet["authorization"] == {"mode": "Webhook"}
 
 
-def test_a_second_cluster_has_its_own_places() -> None:
+def test_a_second_cluster_has_its_own_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster in another folder shares neither sockets nor cgroup with the usual one."""
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     usual, other = make_layout({"HOME": "/h"}), make_layout({"HOME": "/h", "COMPOSEPLAT_CLUSTER": "/x"})
 
     assert (Path("/h/.local/share/composeplat/cluster"), "composeplat") == (usual.folder, usual.cgroup)
