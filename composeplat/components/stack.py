@@ -136,9 +136,7 @@ class ComposeStack(pulumi.ComponentResource):
             # Images are in the order of their builds, which can differ from the order of services.
             self.services[image.service].add_image(image, builder)
         # Objects come after all images, so that nothing is deployed if a build fails.
-        registrar.awaited_builds = [
-            built for image, built in registrar.built.items() if building is None or image in building
-        ]
+        registrar.await_builds(building)
         self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
         for service in self.services.values():
             service.add_objects(gate)
@@ -174,6 +172,10 @@ class _Registrar:
         self.ports = ImagePorts(logins)
         self.ports.start_reading(plan.objects)
         self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
+
+    def await_builds(self, services: Collection[str] | None) -> None:
+        """Let every object that follows come after the builds of some services, or after all."""
+        self.awaited_builds = [built for name, built in self.built.items() if services is None or name in services]
 
     def register(
         self,
