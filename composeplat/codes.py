@@ -54,6 +54,7 @@ class CauseCode(StrEnum):
     UNHEALTHY = "unhealthy"
     UNSCHEDULABLE = "unschedulable"
     VOLUME_NOT_BOUND = "volume-not-bound"
+    VOLUME_NOT_FILLED = "volume-not-filled"
     WRONG_PORT = "wrong-port"
 
 

@@ -20,6 +20,11 @@ UPDATE_LABEL = f"{LABEL_PREFIX}/update"
 ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
 SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 MANAGED_BY = "composeplat"
+#: Init containers of services with volumes.
+TOOLS_CONTAINER = "platform-tools"
+FILL_CONTAINER = "platform-fill"
+#: Of Docker's busybox images, those of musl are static, so that it runs in any image.
+FILL_IMAGE = "busybox:1.37-musl"
 
 _DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)
 _SERVICE_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?\Z", re.ASCII)

@@ -326,10 +326,11 @@ def _template(manifest: Manifest) -> Problems:
     yield from _twice(volumes, "volume")
     for volume in pod.get("volumes", []):
         yield from _volume(volume)
-    yield from _twice((container["name"] for container in pod["containers"]), "container")
-    for container in pod["containers"]:
+    containers = [*pod.get("initContainers", []), *pod["containers"]]
+    yield from _twice((container["name"] for container in containers), "container")
+    for container in containers:
         yield from _container(container, {*volumes, *claims})
-    mounted = {mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts", [])}
+    mounted = {mount["name"] for container in containers for mount in container.get("volumeMounts", [])}
     for name in sorted({*volumes, *claims} - mounted):
         yield f"volume {name!r} is mounted nowhere"
     yield from _placement(pod)

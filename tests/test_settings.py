@@ -34,6 +34,7 @@ VALUES: dict[str, Value] = {
     "tls_secret": "certificate",
     "tls_issuer": "letsencrypt",
     "pod_security": "restricted",
+    "fill_image": "registry.example.com/busybox:musl",
     "registry": "registry.example.com/team",
     "builder": "remote",
     "pull_secret": True,

@@ -25,6 +25,7 @@ from composeplat.cluster.snapshot import (
     scheduling_failure,
 )
 from composeplat.codes import CauseCode
+from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
 #: For how long a container may not be created: its Secret may come a moment after the pod.
 UNMADE_FOR = 5.0
@@ -32,6 +33,7 @@ UNMADE_FOR = 5.0
 UNSERVED_FOR = 30.0
 #: For how long a claim may not be provisioned.
 UNBOUND_FOR = 8.0
+_OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
 _KILLED = 137
 _NOT_FOUND = 127
 
@@ -98,7 +100,9 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     reason, text = waiting.get("reason", ""), str(waiting.get("message") or "")
     where = {"pod": pod["metadata"]["name"], "container": container["name"]}
     if reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"):
-        return _unpulled(container.get("image", ""), _pull_message(pod, snapshot) or text, reason, where)
+        unpulled = _unpulled(container.get("image", ""), _pull_message(pod, snapshot) or text, reason, where)
+        is_ours = container["name"] == TOOLS_CONTAINER
+        return replace(unpulled, origin=("volumes",), hint=_OTHER_FILL_IMAGE) if is_ours else unpulled
     if reason in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
         if snapshot.age(f"unmade/{pod['metadata']['uid']}") < UNMADE_FOR:
             return None
@@ -106,9 +110,33 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
             code=CauseCode.NOT_STARTED, message=f"can't be started: {shorten(text)}", origin=("command",), **where
         )
     last = container.get("lastState", {}).get("terminated") or {}
+    if reason == "CrashLoopBackOff" and container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER):
+        return replace(_unfilled(last, container["name"]), pod=where["pod"], previous=True)
     if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
         return _crashed(last, container.get("restartCount", 0) + 1, where)
     return None
+
+
+def fill_failure_cause(pod: Object) -> Cause | None:
+    """Return why the volumes of a pod were not filled; None where they were, or where that is still tried."""
+    for container in init_container_statuses(pod):
+        end = container.get("state", {}).get("terminated") or {}
+        if container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER) and end.get("exitCode"):
+            return replace(_unfilled(end, container["name"]), pod=pod["metadata"]["name"])
+    return None
+
+
+def _unfilled(end: Object, container: str) -> Cause:
+    return Cause(
+        code=CauseCode.VOLUME_NOT_FILLED,
+        message=f"a volume can't be filled with the content of the image: exit status {end.get('exitCode')}",
+        origin=("volumes",),
+        hint="make it larger with `size`, or leave it empty with `nocopy`" if container == FILL_CONTAINER else "",
+        container=container,
+        logs=True,
+        exit_status=end.get("exitCode"),
+        has_subject=True,
+    )
 
 
 def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> Cause:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from composeplat.cluster.failure_causes import Cause, describe_termination
+from composeplat.cluster.failure_causes import Cause, describe_termination, fill_failure_cause
 from composeplat.cluster.snapshot import Object, first_container, last_termination
 from composeplat.codes import CauseCode
 
@@ -46,6 +46,9 @@ def job_retry_cause(job: Object, pods: list[Object]) -> Cause | None:
 
 def describe_attempt(pod: Object | None, code: CauseCode) -> Cause:
     """Describe how a try ended: its container with an exit status, or its pod without one."""
+    unfilled = fill_failure_cause(pod) if pod is not None else None
+    if unfilled is not None:
+        return replace(unfilled, code=code)
     end = last_termination(pod) if pod is not None else None
     if end is not None:
         return describe_termination(end, "failed", code)
@@ -55,7 +58,7 @@ def describe_attempt(pod: Object | None, code: CauseCode) -> Cause:
 
 
 def _of_pod(end: Cause, pod: Object) -> Cause:
-    return replace(end, pod=pod["metadata"]["name"], container=first_container(pod))
+    return replace(end, pod=pod["metadata"]["name"], container=end.container or first_container(pod))
 
 
 def _failed(pods: list[Object]) -> list[Object]:

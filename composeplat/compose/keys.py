@@ -188,8 +188,8 @@ ROWS: tuple[Row, ...] = (
     *_rows("services.*.volumes.*", _SUPPORTED, _RULING, "type source target read_only volume tmpfs bind"),
     *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "consistency", effect=_CHANGED),
     *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "image"),
-    *_rows("services.*.volumes.*.volume", _SUPPORTED, _RULING, "subpath"),
-    *_rows("services.*.volumes.*.volume", _WARNED, _COMPOSE, "labels nocopy"),
+    *_rows("services.*.volumes.*.volume", _SUPPORTED, _RULING, "subpath nocopy"),
+    *_rows("services.*.volumes.*.volume", _WARNED, _COMPOSE, "labels"),
     *_rows(
         "services.*.volumes.*.bind",
         _WARNED,

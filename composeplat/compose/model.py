@@ -140,6 +140,8 @@ class Mount:
     """The volume's name, or the absolute host path."""
     read_only: bool = False
     sub_path: str = ""
+    no_copy: bool = False
+    """The volume is not filled with the image's content."""
     size: int | None = None
     content: HostContent | None = None
 

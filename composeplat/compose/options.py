@@ -72,11 +72,15 @@ def _is_gateway(text: str) -> bool:
     return is_dns_name(name) and (not namespace or is_dns_name(namespace))
 
 
-def _is_registry(text: str) -> bool:
+def _is_image(text: str) -> bool:
     try:
-        return bool(parse_image(f"{text}/image"))
+        return bool(parse_image(text))
     except BadValue:
         return False
+
+
+def _is_registry(text: str) -> bool:
+    return _is_image(f"{text}/image")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,16 @@ class Options:
         config_key="podSecurity",
         is_valid=lambda text: text == "restricted",
         requirement="'restricted'",
+    )
+    fill_image: str = _setting(
+        default="",
+        help="Image with a static busybox, which fills new volumes.",
+        metavar="IMAGE",
+        is_rendered=True,
+        variable="PLATFORM_FILL_IMAGE",
+        config_key="fillImage",
+        is_valid=_is_image,
+        requirement="an image such as registry.example.com/busybox:1.37-musl",
     )
     registry: str = _setting(
         default="",

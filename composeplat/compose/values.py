@@ -258,6 +258,7 @@ class MountText:
     source: str
     target: str
     read_only: bool = False
+    no_copy: bool = False
     unsupported: tuple[str, ...] = ()
 
 
@@ -291,7 +292,8 @@ def parse_mount(text: str) -> MountText:
         source=source,
         target=clean_target(target),
         read_only="ro" in options,
-        unsupported=tuple(o for o in options if o not in ("ro", "rw")),
+        no_copy="nocopy" in options,
+        unsupported=tuple(o for o in options if o not in ("ro", "rw", "nocopy", "copy")),
     )
 
 

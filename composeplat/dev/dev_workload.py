@@ -143,7 +143,7 @@ def _pod(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> Object:
     container["volumeMounts"] = _mounts(container, inputs.paths)
     spec["volumes"] = _volumes(spec, workload, inputs)
     first = [_install(folders, inputs.helper, confined), *(_seed(path, user) for path in folders)]
-    spec["initContainers"] = [{**container, **shared} for container in first]
+    spec["initContainers"] = [*spec.get("initContainers", []), *({**container, **shared} for container in first)]
     return spec
 
 

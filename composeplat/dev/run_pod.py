@@ -16,8 +16,7 @@ from typing import Any
 
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, SERVICE_LABEL, shorten
-from composeplat.plan.desired import Manifest
-from composeplat.plan.pods import escape
+from composeplat.plan.desired import Manifest, escape
 
 Object = dict[str, Any]
 
@@ -66,7 +65,7 @@ def needs_image(container: Object, options: RunOptions) -> bool:
 
 
 def _unescaped(arg: str) -> str:
-    """Undo :func:`composeplat.plan.pods.escape`."""
+    """Undo :func:`composeplat.plan.desired.escape`."""
     return _ESCAPED.sub("$", arg)
 
 

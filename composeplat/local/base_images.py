@@ -1,6 +1,7 @@
-"""Base images for examples and tests, made of this machine's busybox and served by the cluster's registry.
+"""Images made of this machine's busybox: the base image of examples and tests, and the image that fills volumes.
 
-The node looks into that registry before it asks any other, so ``image: busybox:1.37`` is found without the internet.
+They are in the cluster's registry. The node looks there before it asks any other, so ``image: busybox:1.37`` is found
+without the internet.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ from composeplat.diagnostics import MissingPiece
 from composeplat.local.images import File, Image, push
 from composeplat.local.packages import search_path
 
+#: As pods name it by default.
+FILL_NAME = "library/busybox:1.37-musl"
 BUSYBOX_NAMES = ("library/busybox:1.37", "library/busybox:latest")
 _PT_INTERP = 3
 
 
 def push_busybox(registry: tuple[str, int], environment: Mapping[str, str]) -> str:
     """Push busybox with a link for each of its commands, and give its digest."""
-    path = shutil.which("busybox", path=search_path(environment))
-    program = Path(path).read_bytes() if path else b""
-    if path is None or not is_static(program):
-        raise MissingPiece("a static busybox is needed for the base image", "apt-get install busybox-static")
+    path, program = _busybox(environment)
     listed = subprocess.run([path, "--list"], capture_output=True, text=True, check=False).stdout.split()
     files = {
         "bin/busybox": File(program),
@@ -34,6 +34,21 @@ def push_busybox(registry: tuple[str, int], environment: Mapping[str, str]) -> s
     }
     image = Image(files=files, command=("sh",))
     return [push(image, name, registry) for name in BUSYBOX_NAMES][-1]
+
+
+def fill_image(frontdoor: File, environment: Mapping[str, str]) -> Image:
+    """Make the image that fills volumes: busybox, and the two of its commands that Debian's lacks."""
+    _, program = _busybox(environment)
+    files = {"bin/busybox": File(program), "bin/flock": frontdoor, "bin/setfattr": File(link="flock")}
+    return Image(files=files, command=("/bin/busybox", "sh"))
+
+
+def _busybox(environment: Mapping[str, str]) -> tuple[str, bytes]:
+    path = shutil.which("busybox", path=search_path(environment))
+    program = Path(path).read_bytes() if path else b""
+    if path is None or not is_static(program):
+        raise MissingPiece("a static busybox is needed for the base image", "apt-get install busybox-static")
+    return path, program
 
 
 def is_static(program: bytes) -> bool:

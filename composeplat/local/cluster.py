@@ -23,6 +23,7 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.local.base_images import FILL_NAME, fill_image
 from composeplat.local.builder import builder_mounts, egress_problem, prepare_builder
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
@@ -317,7 +318,7 @@ class LocalCluster:
             "its registry", deadline, lambda: is_listening(f"tcp:127.0.0.1:{self.layout.host_ports.registry}")
         )
         if programs is not None:
-            self._wait_until("its registry", deadline, lambda: self._push_pause(programs))
+            self._wait_until("its registry", deadline, lambda: self._push_images(programs))
         with Api(self.access) as api:
             self._wait_until("its API server", deadline, lambda: api.text("/readyz") == "ok")
             self._wait_until("its node", deadline, lambda: _is_ready(api.get(kind_path("v1", "Node") + f"/{NODE}")))
@@ -327,10 +328,11 @@ class LocalCluster:
             self._wait_until("its service accounts", deadline, lambda: bool(api.get(accounts)))
             self._wait_until("its parts", deadline, lambda: not self.status().broken)
 
-    def _push_pause(self, programs: Programs) -> bool:
+    def _push_images(self, programs: Programs) -> bool:
+        registry = ("127.0.0.1", self.layout.host_ports.registry)
         frontdoor = File(Path(programs.frontdoor).read_bytes())
-        image = Image(files={"frontdoor": frontdoor}, entrypoint=("/frontdoor", "pause"))
-        push(image, PAUSE_IMAGE, ("127.0.0.1", self.layout.host_ports.registry))
+        push(Image(files={"frontdoor": frontdoor}, entrypoint=("/frontdoor", "pause")), PAUSE_IMAGE, registry)
+        push(fill_image(frontdoor, self.environment), FILL_NAME, registry)
         return True
 
     def _wait_until(self, what: str, deadline: Deadline, is_done: Callable[[], bool]) -> None:

@@ -213,7 +213,8 @@ class Controllers:
             volume = volume_for(claim, self.folder / "volumes")
             path = Path(volume["spec"]["local"]["path"])
             path.mkdir(parents=True, exist_ok=True)
-            path.chmod(0o777)
+            # As block storage has it: what works here works there.
+            path.chmod(0o755)
             with contextlib.suppress(ApiError):
                 self.api.create(volume)
         for volume in filter(is_released, self.api.items(_VOLUMES)):

@@ -30,12 +30,14 @@ class File:
     mode: int = 0o755
     link: str = ""
     """A symbolic link to here, instead of content."""
+    uid: int = 0
+    gid: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
     files: Mapping[str, File]
-    """Path without a leading slash -> file; folders are made as needed, and one with an empty name at its end."""
+    """Path without a leading slash -> file; folders are made as needed, and for a path that ends with a slash."""
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -67,14 +69,16 @@ def _layer(files: Mapping[str, File]) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for folder in sorted(_folders(files)):
+            given = files.get(f"{folder}/", File())
             info = tarfile.TarInfo(folder)
-            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
+            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else given.mode
+            info.uid, info.gid = given.uid, given.gid
             archive.addfile(info)
         for path, file in sorted(files.items()):
             if path.endswith("/"):
                 continue
             info = tarfile.TarInfo(path)
-            info.mode = file.mode
+            info.mode, info.uid, info.gid = file.mode, file.uid, file.gid
             if file.link:
                 info.type, info.linkname = tarfile.SYMTYPE, file.link
             else:

@@ -9,6 +9,7 @@ and :class:`~composeplat.plan.fingerprint.Fingerprint`. As text, each has the va
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -304,3 +305,11 @@ class Identity:
         `redis` in environment `shop`.
         """
         return {ENVIRONMENT_LABEL: self.environment, SERVICE_LABEL: service}
+
+
+_EXPANSION = re.compile(r"\$\$+(?:\()?|\$\(")
+
+
+def escape(arg: str) -> str:
+    """Escape an argument: Kubernetes expands ``$(X)``, and replaces ``$$`` with ``$``."""
+    return _EXPANSION.sub(lambda found: found[0].replace("$", "$$"), arg)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from dataclasses import dataclass
 
 from composeplat.compose.model import HealthCheck, Resources, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
-from composeplat.plan.desired import BuiltImage, Identity, Manifest
+from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
-from composeplat.plan.storage import Storage, plan_affinity, volume_label
+from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
+from composeplat.plan.volume_fill import plan_fill
 from composeplat.registry.credentials import Login
 
 
@@ -92,8 +92,12 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
-    if inputs.storage.volumes:
-        spec["volumes"] = inputs.storage.volumes
+    fill = plan_fill(service, inputs.settings, inputs.image, _resources(service.resources))
+    if fill:
+        spec["initContainers"] = fill
+    volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if fill else [])]
+    if volumes:
+        spec["volumes"] = volumes
     if service.is_job:
         # With OnFailure, the pod and its log are deleted after the last try.
         spec["restartPolicy"] = "Never"
@@ -141,14 +145,6 @@ def _command(service: Service) -> Manifest:
     elif service.command:
         fields["args"] = [escape(arg) for arg in service.command]
     return fields
-
-
-_EXPANSION = re.compile(r"\$\$+(?:\()?|\$\(")
-
-
-def escape(arg: str) -> str:
-    """Escape an argument: Kubernetes expands ``$(X)``, and replaces ``$$`` with ``$``."""
-    return _EXPANSION.sub(lambda found: found[0].replace("$", "$$"), arg)
 
 
 def _resources(resources: Resources) -> Manifest:

@@ -15,6 +15,8 @@ from composeplat.diagnostics import Report
 from composeplat.plan.desired import Manifest
 
 _REFUSED = "which a namespace with pod security 'restricted' refuses"
+#: A user and group that no image has, where the number does not matter.
+NOBODY = 65532
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
 
 
@@ -29,17 +31,19 @@ def pod_security(service: Service, settings: Settings) -> Manifest:
     """Plan the security context of a service's pods."""
     context: Manifest = {"runAsNonRoot": True} if settings.pod_security else {}
     context["seccompProfile"] = {"type": "RuntimeDefault"}
-    group = _volume_group(service)
-    if group is not None:
-        context.update(fsGroup=group, fsGroupChangePolicy="OnRootMismatch")
+    if settings.pod_security and service.keeps_data:
+        context.update(fsGroup=_volume_group(service), fsGroupChangePolicy="OnRootMismatch")
     return context
 
 
-def _volume_group(service: Service) -> int | None:
-    """Return the group that owns volumes, so that a user other than root can write to a new volume."""
-    if service.user is None or not service.keeps_data or service.user.uid == 0:
-        return None
-    return service.user.gid or service.user.uid
+def _volume_group(service: Service) -> int:
+    """Return the group that owns volumes where no container may be root; the pod's user is in it, whatever it is.
+
+    Elsewhere there is no such group: with each start Kubernetes would open a folder to it that the program has closed,
+    and PostgreSQL refuses such a folder.
+    """
+    user = service.user
+    return (user.gid or user.uid or NOBODY) if user is not None else NOBODY
 
 
 def container_security(service: Service, settings: Settings) -> Manifest:

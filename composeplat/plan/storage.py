@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Project, Service, Volume
+from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
@@ -18,7 +18,8 @@ from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 _ANONYMOUS_VOLUME_BYTES = 1024**3
 FILES_VOLUME = "host-files"
-_RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-")
+TOOLS_VOLUME = "platform-tools"
+_RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-", "platform-")
 
 
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
@@ -60,9 +61,9 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
     storage = Storage()
     seen: set[str] = set()
     for mount in service.mounts:
-        name = _volume_name(mount.kind, mount.source, mount.target)
+        name = volume_name(mount)
         if mount.kind in (NAMED, ANONYMOUS, MEMORY):
-            storage.mounts.append(_mount(name, mount.target, mount.sub_path, read_only=mount.read_only))
+            storage.mounts.append(plan_mount(name, mount.target, mount.sub_path, read_only=mount.read_only))
         if name in seen:
             continue
         seen.add(name)
@@ -84,15 +85,15 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
     return storage
 
 
-def _volume_name(kind: str, source: str, target: str) -> str:
+def volume_name(mount: Mount) -> str:
     """Name a volume within the pod; volumes without a name have prefixes that named volumes can't have."""
-    if kind == NAMED:
-        name = clean(source)
+    if mount.kind == NAMED:
+        name = clean(mount.source)
         return shorten(f"volume-{name}") if name.startswith(_RESERVED_PREFIXES) else name
-    return f"{kind}-{slug(target, limit=50)}"
+    return f"{mount.kind}-{slug(mount.target, limit=50)}"
 
 
-def _mount(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> Manifest:
+def plan_mount(name: str, target: str, sub_path: str = "", *, read_only: bool = False) -> Manifest:
     fields: Manifest = {"name": name, "mountPath": target}
     if sub_path:
         fields["subPath"] = sub_path
@@ -112,7 +113,7 @@ def _add_files(service: Service, storage: Storage) -> None:
                 key = f"{key}_"
             storage.files[key] = file
             items.append({"key": key, "path": key, "mode": file.mode})
-            storage.mounts.append(_mount(FILES_VOLUME, target, key, read_only=True))
+            storage.mounts.append(plan_mount(FILES_VOLUME, target, key, read_only=True))
     if items:
         source = {"secretName": files_name(service), "items": items}
         storage.volumes.append({"name": FILES_VOLUME, "secret": source})

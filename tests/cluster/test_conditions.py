@@ -9,6 +9,7 @@ import pytest
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.jobs import job_failure_cause
 from composeplat.cluster.snapshot import Object
 from composeplat.codes import CauseCode
 from tests.cluster.objects import (
@@ -665,6 +666,55 @@ def test_a_container_that_runs_before_fails() -> None:
     standing = workload_status("Deployment", "web", snapshot(made, owner, one))
     assert standing.cause is not None
     assert (standing.cause.code, standing.cause.container) == ("image-not-pulled", "seed")
+
+
+@pytest.mark.parametrize(
+    ("container", "status", "expected"),
+    [
+        pytest.param(
+            "platform-tools",
+            {"state": waiting("ImagePullBackOff", "busybox: not found")},
+            (
+                "image-not-pulled",
+                f"image '{IMAGE}' can't be pulled: there is no such image in its registry",
+                "it fills new volumes: name one that the cluster can pull, with --fill-image",
+                False,
+            ),
+            id="no tools",
+        ),
+        pytest.param(
+            "platform-fill",
+            {"state": waiting("CrashLoopBackOff"), "lastState": {"terminated": {"exitCode": 1}}, "restartCount": 1},
+            (
+                "volume-not-filled",
+                "a volume can't be filled with the content of the image: exit status 1",
+                "make it larger with `size`, or leave it empty with `nocopy`",
+                True,
+            ),
+            id="full",
+        ),
+    ],
+)
+def test_a_volume_that_is_not_filled(container: str, status: Object, expected: tuple[str, str, str, bool]) -> None:
+    """The cause is at the service's volumes, with the log of the container that fills them."""
+    started = pod(SET, state=waiting("PodInitializing"))
+    started["status"]["initContainerStatuses"] = [{"name": container, "image": IMAGE, "restartCount": 0, **status}]
+    cause = web(started).cause
+
+    assert cause is not None
+    assert (cause.code, cause.message, cause.hint, cause.previous) == expected
+    assert (cause.origin, cause.container) == (("volumes",), container)
+
+
+def test_a_volume_of_a_job_that_is_not_filled() -> None:
+    """A try of a job may fail before its own container starts."""
+    tried = pod(SET, state=waiting("PodInitializing"))
+    ended_with = {"state": {"terminated": {"exitCode": 1}}, "lastState": {}, "restartCount": 0}
+    tried["status"]["initContainerStatuses"] = [{"name": "platform-fill", "image": IMAGE, **ended_with}]
+    cause = job_failure_cause({"status": {}}, {}, [tried])
+
+    assert cause.message == "a volume can't be filled with the content of the image: exit status 1"
+    assert (cause.code, cause.container, cause.logs) == (CauseCode.JOB_FAILED, "platform-fill", True)
 
 
 def test_long_words_are_shortened() -> None:

@@ -40,10 +40,10 @@ def _read_short(item: Field) -> Mount | None:
         return None
     _report_options(item, text.unsupported)
     if not text.source:
-        return Mount(kind=ANONYMOUS, target=text.target, read_only=text.read_only)
+        return Mount(kind=ANONYMOUS, target=text.target, read_only=text.read_only, no_copy=text.no_copy)
     if is_host_path(text.source):
         return Mount(kind=HOST, target=text.target, source=absolute(item, text.source), read_only=text.read_only)
-    return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only)
+    return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only, no_copy=text.no_copy)
 
 
 def _report_options(item: Field, options: tuple[str, ...]) -> None:
@@ -73,7 +73,7 @@ def _read_long(item: Field) -> Mount | None:
     if kind == "bind":
         section.section("bind", "services.*.volumes.*.bind")
     size = _tmpfs_size(section) if kind == "tmpfs" else None
-    sub_path = _sub_path(section)
+    sub_path, no_copy = _volume_options(section)
     path = target.value(clean_target) if target else None
     if path is None or kind is None or (kind == "bind" and source is None):
         return None
@@ -85,16 +85,22 @@ def _read_long(item: Field) -> Mount | None:
         if refuse_windows_path(source, text):
             return None
         return Mount(kind=HOST, target=path, source=absolute(source, text), read_only=read_only)
-    if not text:
-        return Mount(kind=ANONYMOUS, target=path, read_only=read_only, sub_path=sub_path)
-    return Mount(kind=NAMED, target=path, source=text, read_only=read_only, sub_path=sub_path)
+    return Mount(
+        kind=NAMED if text else ANONYMOUS,
+        target=path,
+        source=text or "",
+        read_only=read_only,
+        sub_path=sub_path,
+        no_copy=no_copy,
+    )
 
 
-def _sub_path(section: Section) -> str:
+def _volume_options(section: Section) -> tuple[str, bool]:
+    """Return the path within the volume, and whether the image's content stays out of it."""
     inner = section.section("volume", "services.*.volumes.*.volume")
     compose = inner.optional("subpath", clean_sub_path) if inner else None
     own = section.optional("sub_path", clean_sub_path)
-    return own or compose or ""
+    return own or compose or "", bool(inner and inner.boolean("nocopy", default=False))
 
 
 def _tmpfs_size(section: Section) -> int | None:

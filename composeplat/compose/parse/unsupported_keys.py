@@ -206,7 +206,7 @@ _SWARM: dict[tuple[str, str], Explainer] = {
 }
 
 #: Mount options that apply only to files of this machine.
-HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent", "nocopy"))
+HARMLESS_OPTIONS = frozenset(("z", "Z", "cached", "delegated", "consistent"))
 
 _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     **_SWARM,
@@ -220,7 +220,6 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     ("services.*.volumes.*", "consistency"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "create_host_path"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "selinux"): _always("it applies only to files of this machine"),
-    ("services.*.volumes.*.volume", "nocopy"): _where_bool("nothing is copied", value=True),
     ("", "networks"): _explain_network_block,
     ("networks.*", "driver"): _where("every service reaches every other", "", "default", "bridge", "overlay"),
     ("networks.*", "external"): _where_bool(

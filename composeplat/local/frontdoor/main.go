@@ -10,16 +10,25 @@
 //	frontdoor builder FOLDER USER NETWORK COMMAND...  run an image builder as root of a user namespace that begins at USER;
 //	                                       its steps get out by NETWORK: the path of slirp4netns, none, or host, this machine's own
 //	frontdoor pause                        reap orphaned processes until SIGTERM: the process of a pod sandbox
+//
+// Under the name flock or setfattr it is that command.
 package main
 
 import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 )
 
 func main() {
 	log.SetFlags(0)
+	if known, err := runApplet(filepath.Base(os.Args[0]), os.Args[1:]); known {
+		if err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if len(os.Args) < 2 {
 		usage()
 	}
