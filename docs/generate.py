@@ -23,6 +23,7 @@ from typing import Any
 import typer.main
 
 from composeplat.cli.commands import app, load_guides
+from composeplat.cli.compose_commands import INSTEAD
 from composeplat.cli.help_text import SECTIONS
 from composeplat.codes import BY_KEY, CODES, Effect
 from composeplat.compose.keys import ROWS, Handling, Row
@@ -394,7 +395,14 @@ def _kompose() -> Iterator[str]:
         yield f"| `{label}` | {_cell(text)} |"
 
 
-_PARTS = {"codes": _codes, "keys": _keys, "kompose": _kompose, "reference": _reference}
+def _compose_commands() -> Iterator[str]:
+    yield "| `docker compose` | Type | It |"
+    yield "|---|---|---|"
+    for command, (instead, text) in INSTEAD.items():
+        yield f"| `{command}` | `{instead}` | {_cell(text)} |"
+
+
+_PARTS = {"codes": _codes, "compose": _compose_commands, "keys": _keys, "kompose": _kompose, "reference": _reference}
 
 
 def generated(text: str) -> str:

@@ -18,6 +18,7 @@ import typer.main
 
 from composeplat import __version__
 from composeplat.cli.arguments import App
+from composeplat.cli.compose_commands import message_for
 from composeplat.cli.help_text import SECTIONS, Guide, Guided
 
 #: Commands that are not in the module of their own name.
@@ -71,6 +72,12 @@ class Commands(Guided):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 -- as the library calls it
         return self.commands[cmd_name] if cmd_name in MODULES else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        message = message_for(args[0])
+        if message:
+            ctx.fail(message)
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 -- as the library calls it
         return [name for name in MODULES if name not in _HIDDEN]

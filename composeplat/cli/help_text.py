@@ -14,8 +14,20 @@ from typer.core import TyperGroup
 
 #: The sections of the list of commands, in order.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Deploy": ("deploy", "preview", "build", "render", "config", "refresh", "sleep", "wake", "destroy", "eject"),
-    "Inspect": ("status", "logs", "events", "endpoints", "open"),
+    "Deploy": (
+        "deploy",
+        "preview",
+        "build",
+        "render",
+        "config",
+        "refresh",
+        "restart",
+        "sleep",
+        "wake",
+        "destroy",
+        "eject",
+    ),
+    "Inspect": ("status", "logs", "events", "endpoints", "open", "port", "images"),
     "Develop in the cluster": ("up", "exec", "run", "down"),
     "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }

@@ -146,7 +146,7 @@ def is_sleep_entry(entry: Object) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class WakeUp:
-    """Scales services up, each as soon as its dependencies meet their conditions."""
+    """Scales services up, or starts them in another way, each as soon as its dependencies meet their conditions."""
 
     plan: Plan
     api: Api
@@ -157,6 +157,10 @@ class WakeUp:
     """Called regularly; raises if the wake-up can't continue."""
     asleep: dict[str, tuple[Key, int]]
     """Service -> its workload, and its number of pods before sleep."""
+    start: Callable[[Key, int], None] | None = None
+    """Starts a workload in another way than by scaling it up."""
+    done: str = "woken"
+    held: str = "stays asleep"
     _services: dict[str, ServicePlan] = field(default_factory=dict)
     _begun: int = 0
 
@@ -176,7 +180,7 @@ class WakeUp:
                 return
             for name in self.asleep.keys() - held:
                 if self.deadline.has_passed_for(name):
-                    message = f"still waits after {self.deadline.seconds_for(name):.0f} s, and stays asleep"
+                    message = f"still waits after {self.deadline.seconds_for(name):.0f} s, and {self.held}"
                     cause = Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
                     self.monitor.fail(name, cause)
             self.check()
@@ -184,9 +188,12 @@ class WakeUp:
 
     def _wake(self, name: str) -> None:
         key, replicas = self.asleep.pop(name)
-        scale_up(self.api, self.plan.namespace, key, replicas)
+        if self.start:
+            self.start(key, replicas)
+        else:
+            scale_up(self.api, self.plan.namespace, key, replicas)
         self.monitor.applied[name] = self.watcher.rounds
-        self.monitor.emit(name, Phase.WAITING, "woken")
+        self.monitor.emit(name, Phase.WAITING, self.done)
 
     def _may_wake(self, name: str) -> bool:
         if name in self.monitor.causes:
@@ -197,7 +204,7 @@ class WakeUp:
         if edge.dependency in self.asleep:
             cause = self.monitor.causes.get(edge.dependency)
             if cause is not None and edge.required:
-                self._hold(edge, "which stays asleep")
+                self._hold(edge, f"which {self.held}")
             return cause is not None and not edge.required
         snapshot, rounds = self.watcher.latest, self.watcher.rounds
         # An older snapshot shows the dependency before it was woken.

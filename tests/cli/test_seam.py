@@ -36,7 +36,7 @@ FAILED = Failure(
 
 OPERATIONS = {
     "deploy": "deploy.deploy", "preview": "preview.preview", "build": "build.build", "destroy": "destroy.destroy",
-    "refresh": "refresh.refresh", "sleep": "sleep.sleep", "wake": "sleep.wake",
+    "refresh": "refresh.refresh", "sleep": "sleep.sleep", "wake": "sleep.wake", "restart": "restart.restart",
 }  # fmt: skip
 PLANNED = ("deploy", "preview")
 each_command = pytest.mark.parametrize("command", OPERATIONS)
@@ -72,6 +72,7 @@ NOTHING = {
     "refresh": "nothing was changed outside platform, 1.2 s",
     "sleep": f"there was nothing to put to sleep in {WHERE}",
     "wake": f"nothing was asleep in {WHERE}",
+    "restart": f"nothing to restart in {WHERE}",
 }
 
 

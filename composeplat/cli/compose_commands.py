@@ -1,0 +1,38 @@
+"""Commands of ``docker compose`` that ``platform`` does not have, and what to type instead.
+
+Owns a row for each of them; the page for people who come from Compose is made from it too.
+Must not know the commands here: a test checks that each one that is named exists.
+"""
+
+from __future__ import annotations
+
+#: Command of docker compose -> the command here, and what differs.
+INSTEAD: dict[str, tuple[str, str]] = {
+    "attach": ("platform logs -f SERVICE", "shows its output; platform exec SERVICE sh opens a shell"),
+    "commit": ("platform build", "an image comes from a Dockerfile"),
+    "convert": ("platform config", "prints the resolved definition; platform render prints the Kubernetes objects"),
+    "create": ("platform deploy --no-wait", "creates everything, and does not wait until it is ready"),
+    "kill": ("platform restart SERVICE", "replaces its pods; platform sleep ends those of all services"),
+    "ls": ("platform status", "shows one environment; kubectl get all -A -l app.kubernetes.io/managed-by=composeplat"),
+    "pause": ("platform sleep", "scales the environment to zero"),
+    "publish": ("platform build", "pushes the images"),
+    "pull": ("platform deploy", "the cluster pulls images; build.pull renews the base of a built one"),
+    "push": ("platform build", "builds and pushes"),
+    "rm": ("platform destroy", "deletes the environment; volumes stay"),
+    "scale": ("platform deploy", "set deploy.replicas in the Compose file before it"),
+    "start": ("platform wake", "wakes the environment"),
+    "stop": ("platform sleep", "scales the environment to zero"),
+    "unpause": ("platform wake", "wakes the environment"),
+    "version": ("platform --version", "prints the version"),
+    "volumes": ("platform config --volumes", "prints their names; kubectl get pvc shows them in the cluster"),
+    "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
+    "watch": ("platform up SERVICE", "syncs files while you edit them"),
+}
+
+
+def message_for(command: str) -> str | None:
+    """The message about a command of docker compose; none for another name."""
+    row = INSTEAD.get(command)
+    if row is None:
+        return None
+    return f"there is no 'platform {command}'\n  hint: {row[0]}: {row[1]}"

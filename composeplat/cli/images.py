@@ -1,0 +1,92 @@
+"""``platform images``: the image of each service, as deployed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.console import write_json, write_output
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import document
+from composeplat.cli.selection import Choice, choosing
+from composeplat.cluster.api import Api
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, service_of
+from composeplat.cluster.watching import Watcher
+from composeplat.diagnostics import Exit
+from composeplat.plan.desired import ServicePlan
+
+app = App()
+_SHORT_DIGEST_CHARS = 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRow:
+    service: str
+    image: str
+    """Without a digest; empty if the service is not deployed."""
+    digest: str
+    """That of the running pods, else that of the deployed image; empty if neither is known."""
+    source: str
+    """``built`` from the definition, or ``pulled``."""
+
+
+def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
+    view = view_environment(choice, services)
+    if view is None:
+        return Exit.INVALID
+    with Api(view.planned.target.access) as api:
+        snapshot = Watcher(view.planned.target.access, view.namespace, view.environment).take_snapshot(api)
+    rows = image_rows(view, snapshot)
+    if as_json:
+        images = [asdict(row) for row in rows]
+        write_json(document("images", view.environment, view.namespace, images=images))
+    elif any(row.image for row in rows):
+        cells = [(row.service, row.image or "-", row.digest[:_SHORT_DIGEST_CHARS] or "-", row.source) for row in rows]
+        write_output(fit_table([("SERVICE", "IMAGE", "DIGEST", "SOURCE"), *cells], terminal_width(), ("SOURCE",)))
+    else:
+        view.report_absent()
+    return Exit.DONE
+
+
+def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
+    plan = view.planned.plan
+    built = {image.service for image in plan.images}
+    chosen = [service for service in plan.services if service.name in view.chosen]
+    return [_row(service, snapshot, is_built=service.name in built) for service in chosen]
+
+
+def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:
+    workload = snapshot.workloads.get(service.workload)
+    whole = str(workload["spec"]["template"]["spec"]["containers"][0]["image"]) if workload else ""
+    image, _, digest = whole.partition("@")
+    pods = [pod for pod in snapshot.pods if service_of(pod) == service.cluster_name]
+    return ImageRow(
+        service=service.name,
+        image=image,
+        digest=_running_digest(pods) or digest,
+        source="built" if is_built else "pulled",
+    )
+
+
+def _running_digest(pods: list[Object]) -> str:
+    found = (status.get("imageID", "") for pod in pods for status in container_statuses(pod)[:1])
+    return next((digest for text in found if (digest := str(text).partition("@")[2])), "")
+
+
+@app.command(
+    "images",
+    guide=Guide({"The digests that run, for a program": "platform images --json"}, "living.md"),
+)
+@choosing()
+def images_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the image of each service, with the digest that runs."""
+    return run(choice, tuple(services or ()), as_json=as_json)

@@ -1,0 +1,92 @@
+"""``platform port``: where a port of a service is reached."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.console import write_json, write_unmasked
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import document
+from composeplat.cli.selection import Choice, choosing
+from composeplat.cluster.api import Api
+from composeplat.cluster.endpoints import Address
+from composeplat.cluster.snapshot import Object
+from composeplat.diagnostics import ComposeplatError, Exit
+from composeplat.engine.preflight import api_path
+
+app = App()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortRow:
+    port: int
+    protocol: str
+    address: str
+    """In the cluster."""
+    urls: tuple[str, ...]
+
+
+def run(choice: Choice, service: str, port: int | None, *, as_json: bool) -> Exit:
+    view = view_environment(choice, (service,))
+    if view is None:
+        return Exit.INVALID
+    (cluster_name,) = view.names
+    with Api(view.planned.target.access) as api:
+        found = api.find(api_path("Service", view.namespace, cluster_name))
+        rows = port_rows(found, view.addresses(api)) if found else []
+    if found is None:
+        raise ComposeplatError(f"service '{service}' is not deployed", "platform deploy")
+    shown = [row for row in rows if port in (None, row.port)]
+    if port is not None and not shown:
+        known = ", ".join(str(row.port) for row in rows)
+        hint = f"its ports are: {known}" if rows else "name it under 'ports' or 'expose'"
+        raise ComposeplatError(f"service '{service}' has no port {port}", hint)
+    _show(view, shown, service, port, as_json=as_json)
+    return Exit.DONE
+
+
+def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | None, *, as_json: bool) -> None:
+    if as_json:
+        ports = [asdict(row) for row in rows]
+        write_json(document("port", view.environment, view.namespace, service=service, ports=ports))
+    elif port is not None:
+        write_unmasked("".join(f"{line}\n" for row in rows for line in (*row.urls, row.address)))
+    else:
+        cells = [(f"{row.port}/{row.protocol}", row.address, " ".join(row.urls) or "-") for row in rows]
+        write_unmasked(fit_table([("PORT", "IN THE CLUSTER", "URL"), *cells], terminal_width(), is_public=True))
+
+
+def port_rows(service: Object, addresses: list[Address]) -> list[PortRow]:
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}"
+    return [
+        PortRow(
+            port=int(entry["port"]),
+            protocol=str(entry.get("protocol", "TCP")).lower(),
+            address=f"{host}:{entry['port']}",
+            urls=tuple(dict.fromkeys(address.url for address in addresses if address.port == entry["port"])),
+        )
+        for entry in service["spec"].get("ports") or []
+    ]
+
+
+@app.command(
+    "port",
+    guide=Guide(
+        {"All ports of a service": "platform port web", "Where one is reached": "platform port web 8080"}, "living.md"
+    ),
+)
+@choosing()
+def port_command(
+    choice: Choice,
+    service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],
+    port: Annotated[int | None, typer.Argument(metavar="[PORT]", help="Only this port.", min=1, max=65535)] = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show where the ports of a service are reached: in the cluster, and by URL."""
+    return run(choice, service, port, as_json=as_json)

@@ -1,0 +1,104 @@
+"""Restart services: new pods with the same settings, in the order of ``depends_on``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from composeplat.cluster.api import Api, kind_path
+from composeplat.cluster.snapshot import service_of
+from composeplat.cluster.watching import environment_selector
+from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
+from composeplat.engine.failure_logs import failures_of
+from composeplat.engine.live_state import read_live_state
+from composeplat.engine.outcomes import Outcome
+from composeplat.engine.preflight import Key, Object, api_path, belongs_to
+from composeplat.engine.rollout import open_rollout
+from composeplat.engine.scaling import WakeUp, read_workloads
+from composeplat.engine.stack import Stack
+from composeplat.names import LABEL_PREFIX
+from composeplat.plan.desired import Plan
+
+#: The annotation of pods that a change of it replaces. No definition has it, so that no deploy sees a difference.
+RESTARTED_ANNOTATION = f"{LABEL_PREFIX}/restarted-at"
+
+
+def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, timeout: float) -> Outcome:
+    """Restart some services, or all. Jobs, sleeping services and those under development are left alone."""
+    started = time.monotonic()
+    with stack.interrupts, stack.lock("restart"), Api(stack.target.access) as api:
+        stack.check_project("restart", api)
+        live_state = read_live_state(api, stack.namespace)
+        workloads = read_workloads(api, stack.namespace, plan.environment) if live_state.namespace else {}
+        if not workloads:
+            raise stack.not_deployed_error()
+        dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        chosen = _restartable(stack, plan, services, workloads, dev_workloads)
+        outcome = Outcome(
+            services=tuple(chosen),
+            developed=tuple(service.name for service in plan.services if service.cluster_name in dev_workloads),
+        )
+        with open_rollout(stack, api, plan, chosen, timeout) as rollout:
+            WakeUp(
+                plan=_among(plan, chosen),
+                api=api,
+                monitor=rollout.monitor,
+                watcher=rollout.watcher,
+                deadline=rollout.deadline,
+                check=stack.check_can_continue,
+                asleep={name: (key, 1) for name, key in chosen.items()},
+                start=lambda key, _: _replace_pods(api, stack.namespace, plan.environment, workloads[key]),
+                done="restarted",
+                held="is not restarted",
+            ).run(in_order=True)
+            if wait and chosen:
+                rollout.wait()
+            outcome.failures = failures_of(rollout.monitor, api)
+        stack.stop_if_interrupted()
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _restartable(
+    stack: Stack, plan: Plan, services: Collection[str], workloads: dict[Key, Object], developed: Collection[str]
+) -> dict[str, Key]:
+    """The services to restart, dependencies first; a note says why another one that was named is not."""
+    chosen: dict[str, Key] = {}
+    for service in plan.services:
+        if (services and service.name not in services) or service.cluster_name in developed:
+            continue
+        live = workloads.get(service.workload)
+        if live is None:
+            reason = "is not deployed"
+        elif service.workload_kind == "Job":
+            reason = "is a job: platform deploy --rerun-jobs runs it again"
+        elif not read_replicas(live):
+            reason = "has no pods"
+        else:
+            chosen[service.name] = service.workload
+            continue
+        if service.name in services:
+            stack.note(f"{service.name} {reason}")
+    return chosen
+
+
+def _among(plan: Plan, chosen: Collection[str]) -> Plan:
+    """The plan with only those dependencies that are restarted too: the others run, or are not waited for."""
+    edges = tuple(edge for edge in plan.edges if edge.service in chosen and edge.dependency in chosen)
+    return replace(plan, edges=edges)
+
+
+def _replace_pods(api: Api, namespace: str, environment: str, workload: Object) -> None:
+    kind, name = workload["kind"], workload["metadata"]["name"]
+    if (workload["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
+        # Its pods are replaced only once they are deleted.
+        path = kind_path("v1", "Pod", namespace)
+        for pod in api.items(path + environment_selector(environment)):
+            if service_of(pod) == name and belongs_to(pod, environment):
+                api.delete(f"{path}/{pod['metadata']['name']}")
+        return
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_ANNOTATION: moment}}}}}
+    api.patch(api_path(kind, namespace, name), change)

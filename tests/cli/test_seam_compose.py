@@ -1,0 +1,119 @@
+"""Commands that people know from ``docker compose``: images, port, and those that are not here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.cli.commands import MODULES
+from composeplat.cli.compose_commands import INSTEAD
+from tests.cli.conftest import Seam, data
+from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
+from tests.in_process import run_here
+
+WORKLOADS = "/apis/apps/v1/namespaces/team"
+CORE = "/api/v1/namespaces/team"
+DIGEST = f"sha256:{'ab12' * 16}"
+
+
+def labelled(thing: dict[str, Any]) -> dict[str, Any]:
+    labels = {"dev.platform.com/environment": "demo", "dev.platform.com/service": "web"}
+    return {**thing, "metadata": {**thing["metadata"], "labels": labels}}
+
+
+@pytest.fixture
+def deployed(seam: Seam) -> Seam:
+    """An environment of which web alone is there, with a pod and an endpoint."""
+    web = deployment("web")
+    web["spec"]["template"] = {"spec": {"containers": [{"name": "web", "image": "example/web@sha256:00"}]}}
+    found = pod(replica_set(web), state=running(), ready=True)
+    found["status"]["containerStatuses"][0]["imageID"] = f"docker.io/example/web@{DIGEST}"
+    service = {
+        "metadata": {"name": "web", "namespace": "team"},
+        "spec": {"ports": [{"port": 80, "protocol": "TCP"}, {"port": 8080, "protocol": "TCP"}]},
+    }
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    rules = [{"host": "web.example.com", "http": {"paths": [{"path": "/", "backend": backend}]}}]
+    seam.server.answers |= {
+        f"{WORKLOADS}/deployments": given(labelled(web)),
+        f"{CORE}/pods": given(labelled(found)),
+        f"{CORE}/services/web": Answer(json.dumps(service).encode()),
+        f"{CORE}/services/db": refusal(404, "no"),
+        "/apis/networking.k8s.io/v1/namespaces/team/ingresses": given(
+            {"metadata": {"name": "web"}, "spec": {"rules": rules}}
+        ),
+    }
+    return seam
+
+
+def test_images(deployed: Seam) -> None:
+    """The digest is that of the running pod; a service that is built says so, and one that is not there too."""
+    found = data(deployed.platform("images", "--json"))
+
+    assert found["images"] == [
+        {"service": "web", "image": "example/web", "digest": DIGEST, "source": "pulled"},
+        {"service": "db", "image": "", "digest": "", "source": "pulled"},
+        {"service": "own", "image": "", "digest": "", "source": "built"},
+    ]
+    assert [line.split() for line in deployed.platform("images", "web").stdout.splitlines()] == [
+        ["SERVICE", "IMAGE", "DIGEST", "SOURCE"],
+        ["web", "example/web", DIGEST[:19], "pulled"],
+    ]
+
+
+def test_images_of_nothing(seam: Seam) -> None:
+    outcome = seam.platform("images").assert_success()
+
+    assert (outcome.stdout, outcome.stderr) == ("", "demo is not deployed in namespace team: platform deploy\n")
+
+
+def test_ports(deployed: Seam) -> None:
+    """Each port has its address in the cluster, and the URLs that lead to it."""
+    found = data(deployed.platform("port", "web", "--json"))
+
+    assert (found["service"], found["ports"]) == (
+        "web",
+        [
+            {"port": 80, "protocol": "tcp", "address": "web.team:80", "urls": ["https://web.example.com"]},
+            {"port": 8080, "protocol": "tcp", "address": "web.team:8080", "urls": []},
+        ],
+    )
+    assert [line.split() for line in deployed.platform("port", "web").stdout.splitlines()][1:] == [
+        ["80/tcp", "web.team:80", "https://web.example.com"],
+        ["8080/tcp", "web.team:8080", "-"],
+    ]
+    assert deployed.platform("port", "web", "80").stdout == "https://web.example.com\nweb.team:80\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("web", "81"), "error: service 'web' has no port 81\n  hint: its ports are: 80, 8080\n"),
+        (("db",), "error: service 'db' is not deployed\n  hint: platform deploy\n"),
+    ],
+)
+def test_a_port_that_is_not_there(deployed: Seam, words: tuple[str, ...], message: str) -> None:
+    outcome = deployed.platform("port", *words)
+
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (1, "", message)
+
+
+@pytest.mark.parametrize("command", INSTEAD)
+def test_a_command_of_docker_compose(command: str, tmp_path: Path) -> None:
+    """It is named with the command to type, which exists."""
+    outcome = run_here(command, "--anything", "web", folder=tmp_path)
+
+    instead, text = INSTEAD[command]
+    assert outcome.status == 2
+    assert outcome.stderr.endswith(f"Error: there is no 'platform {command}'\n  hint: {instead}: {text}\n")
+    assert command not in MODULES
+    assert shlex.split(instead)[1] in {*MODULES, "--version"}
+
+
+def test_another_command_has_a_suggestion(tmp_path: Path) -> None:
+    """As before: a mistyped name is compared with those here."""
+    assert "Did you mean 'deploy'?" in run_here("deplyo", folder=tmp_path).stderr
