@@ -77,7 +77,7 @@ class Code:
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
-_CHANGED, _LOST = Effect.CHANGED, Effect.LOST
+_CHANGED, _LOST, _CANNOT_RUN = Effect.CHANGED, Effect.LOST, Effect.CANNOT_RUN
 
 CODES: dict[str, Code] = {
     # files
@@ -308,6 +308,49 @@ CODES: dict[str, Code] = {
     ),
     "hostname-truncated": Code(
         _W, "A host name was too long for DNS and was shortened.", "Use shorter names.", many=True
+    ),
+    # the check of images and of the cluster
+    "unread-image": Code(
+        _N, "The registry of an image could not be asked about it.", "Log in to the registry, or correct the name."
+    ),
+    "image-volume": Code(
+        _W,
+        "An image declares a volume that the service does not mount: its data is lost with the pod.",
+        "Mount a named volume there, if the data matters.",
+        many=True,
+        effect=_LOST,
+    ),
+    "wrong-architecture": Code(
+        _W,
+        "An image is for other architectures than those of the cluster's nodes.",
+        "Use an image for these nodes.",
+        effect=_CANNOT_RUN,
+    ),
+    "no-storage-class": Code(
+        _W,
+        "The cluster does not have the storage class that a volume needs.",
+        "Set 'class' of the volume to one that exists.",
+        effect=_CANNOT_RUN,
+    ),
+    "no-ingress-class": Code(
+        _W,
+        "No ingress controller serves the URLs of a service.",
+        "Choose one with --ingress-class, or install one.",
+        effect=_LOST,
+    ),
+    "pod-security-level": Code(
+        _W,
+        "The Pod Security level of the namespace refuses a service.",
+        "Deploy with --pod-security restricted, or into another namespace.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
+    "over-quota": Code(
+        _W,
+        "A quota of the namespace refuses a service, or all of them together.",
+        "Set requests and limits, use less, or have the quota raised.",
+        many=True,
+        effect=_CANNOT_RUN,
     ),
     # the cluster
     "ownership-conflict": Code(

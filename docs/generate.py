@@ -66,6 +66,20 @@ CLUSTER_MESSAGES = {
     " [no-sync-path]",
     "unbuilt-image": "compose.yaml:5:9: warning: services.web.volumes[0] needs an image that only 'platform deploy'"
     " builds, as the service mounts 80 files, 40 KiB: kubectl can't run it [unbuilt-image]",
+    "unread-image": "compose.yaml:3:12: note: services.web.image names 'shop/web', which is denied by its registry"
+    " [unread-image]",
+    "image-volume": "compose.yaml:3:12: warning: services.db.image names an image with a volume at"
+    " /var/lib/postgresql/data: without a mount, it is lost with the pod [image-volume]",
+    "wrong-architecture": "compose.yaml:3:12: warning: services.web.image names an image for arm64, and the nodes are"
+    " amd64 [wrong-architecture]",
+    "no-storage-class": "compose.yaml:4:15: warning: services.db.volumes[0] needs a default storage class, which the"
+    " cluster does not have [no-storage-class]",
+    "no-ingress-class": "compose.yaml:2:3: warning: services.web has a URL that no one answers: the cluster has no"
+    " default ingress class [no-ingress-class]",
+    "pod-security-level": "compose.yaml:2:3: warning: services.web is refused by namespace 'shop', whose Pod Security"
+    " level is 'restricted' [pod-security-level]",
+    "over-quota": "compose.yaml:2:3: warning: services.web sets no limits.memory, which quota 'team' requires of each"
+    " pod [over-quota]",
     "job-retry": "compose.yaml:3:28: warning: services.app: failed with exit status 3 in try 1 of 7, and tries again"
     " [job-retry]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",

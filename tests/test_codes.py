@@ -323,6 +323,13 @@ def test_every_code_has_a_definition() -> None:
         "unbuilt-image",
         "pod-security-violation",
         "unknown-user",
+        "unread-image",
+        "image-volume",
+        "wrong-architecture",
+        "no-storage-class",
+        "no-ingress-class",
+        "pod-security-level",
+        "over-quota",
     }
     assert set(CODES) == {*CASES, *elsewhere, "no-compose-file"}
 

@@ -15,6 +15,8 @@ from typer.core import TyperGroup
 #: The sections of the list of commands, in order.
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Deploy": (
+        "check",
+        "init",
         "deploy",
         "preview",
         "build",

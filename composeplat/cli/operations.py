@@ -75,11 +75,11 @@ def plan_for(
     target = _find_target(request, choice, start=start)
     if target is None:
         return None
-    request = _for_target(request, target)
+    request = for_target(request, target)
     if (looking or not needs_domain) and not request.default_domain:
         request = replace(request, default_domain="domain.invalid")
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
-        stored, unreachable = _stored_variables(request, target)
+        stored, unreachable = read_stored_variables(request, target)
         loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
         if not looking:
             check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
@@ -162,7 +162,7 @@ def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
     return failed and not any(d.code in ("required-variable", "unset-variable") for d in found)
 
 
-def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables, ComposeplatError | None]:
+def read_stored_variables(request: Request, target: Target) -> tuple[StoredVariables, ComposeplatError | None]:
     """Read the variables that the namespace stores; return the error too, if the cluster does not answer."""
     namespace = namespace_of(request)
     if not is_dns_label(namespace):
@@ -178,7 +178,7 @@ def _stored_variables(request: Request, target: Target) -> tuple[StoredVariables
         return StoredVariables(), MissingPiece(str(error), hint)
 
 
-def _for_target(request: Request, target: Target) -> Request:
+def for_target(request: Request, target: Target) -> Request:
     return replace(
         request,
         context_namespace=target.namespace or request.context_namespace,

@@ -140,8 +140,8 @@ def _scope(
     return logged(command_name(command), given, as_json=as_json, debug=values["debug"], is_kept=is_kept)
 
 
-#: Commands whose status may be that of a program of the user.
-_OF_PROGRAMS = ("exec", "run", "up")
+#: Commands whose status may be that of a program of the user, or a verdict.
+_OF_PROGRAMS = ("check", "exec", "run", "up")
 #: A log has no values of these: they may be secrets.
 _NOT_LOGGED = ("command", "env")
 

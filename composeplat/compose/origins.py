@@ -51,6 +51,10 @@ class Origins:
         """The path as the definition writes it."""
         return self._written_at.get(path, path)
 
+    def has(self, *path: str | int) -> bool:
+        """Whether the definition writes a value at exactly this path."""
+        return path in self._values
+
     def at(self, *path: str | int) -> Span:
         """The place of the value at a path, or of its nearest parent."""
         for length in range(len(path), -1, -1):

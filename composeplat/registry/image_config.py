@@ -7,7 +7,6 @@ Must not know what is done with an image's configuration, nor for how long it st
 from __future__ import annotations
 
 import base64
-import contextlib
 import http.client
 import json
 import re
@@ -16,6 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from email.message import Message
 from types import MappingProxyType
 from typing import Any
@@ -61,6 +61,43 @@ def login_finder(logins: Mapping[str, Login], environment: Mapping[str, str]) ->
     return lambda registry: logins.get(registry) or find_login(registry, environment)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageFacts:
+    """The part of an image's configuration that decides how its containers run."""
+
+    user: str = ""
+    """Empty for root."""
+    volumes: tuple[str, ...] = ()
+    ports: Ports = ()
+    architectures: frozenset[str] = frozenset()
+
+
+def read_images(
+    images: Iterable[str],
+    environment: Mapping[str, str],
+    logins: Mapping[str, Login] = MappingProxyType({}),
+    *,
+    timeout: float = TIMEOUT_S,
+) -> dict[str, ImageFacts | str]:
+    """Read the facts of images, all at the same time; for an image that can't be read, the reason."""
+    found: dict[str, ImageFacts | str] = {}
+    deadline = Deadline(timeout)
+    login_for = login_finder(logins, environment)
+
+    def read(image: str) -> None:
+        try:
+            found[image] = ImageConfig(image, login_for, deadline).facts()
+        except READ_ERRORS as error:
+            found[image] = _reason(error)
+
+    threads = {image: threading.Thread(target=read, args=(image,), daemon=True) for image in images}
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join(deadline.remaining_s)
+    return dict.fromkeys(threads, _reason(TimeoutError())) | found
+
+
 def read_users(
     images: Iterable[str],
     environment: Mapping[str, str],
@@ -69,20 +106,25 @@ def read_users(
     timeout: float = TIMEOUT_S,
 ) -> dict[str, str]:
     """Read the users that images run as, by image. An empty user is root; an image that can't be read is left out."""
-    users: dict[str, str] = {}
-    deadline = Deadline(timeout)
-    login_for = login_finder(logins, environment)
+    found = read_images(images, environment, logins, timeout=timeout)
+    return {image: facts.user for image, facts in found.items() if isinstance(facts, ImageFacts)}
 
-    def read(image: str) -> None:
-        with contextlib.suppress(*READ_ERRORS):
-            users[image] = ImageConfig(image, login_for, deadline).user()
 
-    threads = [threading.Thread(target=read, args=(image,), daemon=True) for image in images]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(deadline.remaining_s)
-    return dict(users)
+def _reason(error: Exception) -> str:
+    """Say why an image can't be read; the phrase follows its name."""
+    match error:
+        case urllib.error.HTTPError(code=http.client.NOT_FOUND):
+            return "is not in its registry"
+        case urllib.error.HTTPError(code=http.client.UNAUTHORIZED | http.client.FORBIDDEN):
+            return "is denied by its registry"
+        case urllib.error.HTTPError():
+            return f"can't be read: its registry answered {error.code}"
+        case TimeoutError():
+            return "can't be read: its registry did not answer in time"
+        case OSError():
+            return "can't be read: its registry can't be reached"
+        case _:
+            return "can't be read: the answer is not a registry's"
 
 
 class ImageConfig:
@@ -102,8 +144,18 @@ class ImageConfig:
     def ports(self) -> Ports:
         return _parse_ports(self._config().get("ExposedPorts") or {})
 
-    def user(self) -> str:
-        return str(self._config().get("User") or "")
+    def facts(self) -> ImageFacts:
+        manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
+        blob = self._blob(manifest)
+        config = blob.get("config") or {}
+        platforms = [entry.get("platform") or {} for entry in manifest.get("manifests") or [{"platform": blob}]]
+        names = {str(platform.get("architecture") or "") for platform in platforms} - {"", "unknown"}
+        return ImageFacts(
+            user=str(config.get("User") or ""),
+            volumes=tuple(sorted(map(str, config.get("Volumes") or {}))),
+            ports=_parse_ports(config.get("ExposedPorts") or {}),
+            architectures=frozenset(names),
+        )
 
     def process(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the entrypoint and the command."""
@@ -111,12 +163,15 @@ class ImageConfig:
         return tuple(config.get("Entrypoint") or ()), tuple(config.get("Cmd") or ())
 
     def _config(self) -> dict[str, Any]:
-        manifest = self._get(f"/manifests/{self._reference.version}", _MANIFESTS)
-        if "manifests" in manifest:
-            manifest = self._get(f"/manifests/{_choose_platform(manifest['manifests'])}", _MANIFESTS)
-        blob = self._get(f"/blobs/{manifest['config']['digest']}", "*/*")
+        blob = self._blob(self._get(f"/manifests/{self._reference.version}", _MANIFESTS))
         config: dict[str, Any] = blob.get("config") or {}
         return config
+
+    def _blob(self, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Get the configuration's blob; of an index, that of the platform of this machine."""
+        if "manifests" in manifest:
+            manifest = self._get(f"/manifests/{_choose_platform(manifest['manifests'])}", _MANIFESTS)
+        return self._get(f"/blobs/{manifest['config']['digest']}", "*/*")
 
     def _get(self, path: str, accept: str) -> dict[str, Any]:
         url = f"{self._base_url}{path}"

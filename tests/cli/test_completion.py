@@ -56,7 +56,7 @@ def asked(*words: str, folder: Path, shell: str = "zsh", **variables: str) -> Ou
         pytest.param("deploy --re", ["--registry", "--rerun-jobs", "--refresh", "--replace-volume"], id="options"),
         pytest.param("deploy --no-w", ["--no-wait"], id="negative option"),
         pytest.param("deploy --dry-run --dr", [], id="option given before"),
-        pytest.param("deploy -f compose.yaml --fi", ["--file"], id="option that repeats"),
+        pytest.param("deploy -f compose.yaml --fil", ["--file", "--fill-image"], id="option that repeats"),
         pytest.param("deploy --progress ", ["auto", "tty", "plain", "quiet", "json"], id="choices"),
         pytest.param("deploy --progress=pl", ["--progress=plain"], id="choices behind an equals sign"),
         pytest.param("config --format j", ["json"], id="choices in a form of their own"),

@@ -1,0 +1,191 @@
+"""``platform check``: whether the definition runs here as it does with Compose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import typer
+
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.console import table, wants_color, write_json, write_output
+from composeplat.cli.gathering import gather
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import document
+from composeplat.cli.selection import PLANNING, Choice, choosing
+from composeplat.codes import Effect
+from composeplat.compatibility.check import Check, Finding, ServiceCheck
+from composeplat.compatibility.explanation import Statement
+from composeplat.compatibility.platform_file import entry_lines
+from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, near, printable
+
+app = App()
+
+_VERDICTS = {
+    Effect.NONE: "runs as written",
+    Effect.CHANGED: "changed",
+    Effect.LOST: "lost",
+    Effect.CANNOT_RUN: "can't run",
+}
+_COLORS = {Effect.NONE: "32", Effect.CHANGED: "33", Effect.LOST: "31", Effect.CANNOT_RUN: "31"}
+
+
+def run(choice: Choice, *, offline: bool, service: str, as_json: bool) -> Exit:
+    check = gather(choice, offline=offline).check
+    if service:
+        check = _limited_to(check, service)
+    if as_json:
+        write_json(check_document(check))
+    else:
+        write_output(check_text(check, explained=bool(service), color=wants_color(sys.stdout)))
+    if not check.is_valid:
+        return Exit.INVALID
+    return Exit.DONE if check.verdict is Effect.NONE else Exit.FAILED
+
+
+def _limited_to(check: Check, name: str) -> Check:
+    """Leave out the other services; the file itself stays."""
+    from dataclasses import replace
+
+    names = [service.service for service in check.services]
+    if name not in names:
+        raise ComposeplatError(
+            f"there is no service '{name}'", near(name, names) or f"services are: {', '.join(names)}"
+        )
+    return replace(check, services=tuple(service for service in check.services if service.service == name))
+
+
+# for people -----------------------------------------------------------------------------------------------------------
+
+
+def check_text(check: Check, *, explained: bool = False, color: bool = False) -> str:
+    rows = [(service.service, service.kind, _VERDICTS[service.verdict]) for service in check.services]
+    lines = table([("SERVICE", "KIND", "VERDICT"), *rows]).splitlines()
+    if color:
+        lines = [lines[0], *(_colored(line, s) for line, s in zip(lines[1:], check.services, strict=True))]
+    for service in check.services:
+        lines += _section(service.service, service.findings)
+        lines += _explanation(service.explanation) if explained else ()
+    lines += _section("The whole file", check.findings)
+    lines += ["", "Not asked", *(f"  {printable(note)}" for note in check.notes)] if check.notes else []
+    return "\n".join([*lines, "", _summary(check)]) + "\n"
+
+
+def _colored(line: str, service: ServiceCheck) -> str:
+    verdict = _VERDICTS[service.verdict]
+    return f"{line.removesuffix(verdict)}\x1b[{_COLORS[service.verdict]}m{verdict}\x1b[0m"
+
+
+def _section(title: str, findings: Iterable[Finding]) -> list[str]:
+    lines = [line for finding in findings for line in _finding_lines(finding)]
+    return ["", printable(title), *lines] if lines else []
+
+
+def _finding_lines(finding: Finding) -> Iterator[str]:
+    diagnostic = finding.diagnostic
+    weight = f"{_VERDICTS[finding.effect]}: " if finding.effect is not Effect.NONE else ""
+    yield f"  {_place(diagnostic.span)}: {weight}{diagnostic.message} [{diagnostic.code}]"
+    if finding.fix:
+        yield "    in compose.platform.yaml, where 'platform init' writes it:"
+        yield from (f"      {line}" for line in entry_lines(finding.fix))
+    elif diagnostic.hint:
+        yield f"    hint: {diagnostic.hint}"
+
+
+def _explanation(statements: Iterable[Statement]) -> list[str]:
+    rows = [(s.topic, s.text, _place(s.span) if s.span else "") for s in statements]
+    width = max((len(topic) for topic, _, _ in rows), default=0)
+    return [
+        "",
+        *(f"  {topic:<{width}}  {printable(text)}" + (f"  ({place})" if place else "") for topic, text, place in rows),
+    ]
+
+
+def _place(span: Span) -> str:
+    return f"{printable(span.source.name)}:{span.line}:{span.column}"
+
+
+def _summary(check: Check) -> str:
+    whole = sum(service.verdict is Effect.NONE for service in check.services)
+    mended = sum(bool(finding.fix) for finding in check.all_findings)
+    more = f"; 'platform init' mends {mended} finding{'' if mended == 1 else 's'}" if mended else ""
+    return f"{whole} of {len(check.services)} services run as written{more}"
+
+
+# for programs ---------------------------------------------------------------------------------------------------------
+
+
+def check_document(check: Check) -> dict[str, object]:
+    services = [
+        {
+            "service": service.service,
+            "kind": service.kind,
+            "verdict": service.verdict,
+            "findings": [_finding_data(finding) for finding in service.findings],
+            "explanation": [_statement_data(statement) for statement in service.explanation],
+        }
+        for service in check.services
+    ]
+    return document(
+        "check",
+        check.environment,
+        check.namespace,
+        verdict=check.verdict,
+        valid=check.is_valid,
+        services=services,
+        findings=[_finding_data(finding) for finding in check.findings],
+        notes=list(check.notes),
+    )
+
+
+def _finding_data(finding: Finding) -> dict[str, object]:
+    diagnostic = finding.diagnostic
+    return {
+        "effect": finding.effect,
+        "severity": str(diagnostic.severity),
+        "code": diagnostic.code,
+        **_place_data(diagnostic.span),
+        "path": dotted(diagnostic.path),
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+        "fix": entry_lines(finding.fix),
+    }
+
+
+def _statement_data(statement: Statement) -> dict[str, object]:
+    return {
+        "topic": statement.topic,
+        "text": statement.text,
+        **(_place_data(statement.span) if statement.span else {}),
+    }
+
+
+def _place_data(span: Span) -> dict[str, object]:
+    return {"file": span.source.name, "line": span.line, "column": span.column}
+
+
+@app.command(
+    "check",
+    guide=Guide(
+        {
+            "Without asking registries or a cluster": "platform check --offline",
+            "How one service becomes its objects": "platform check --explain web",
+            "For a program": "platform check --json",
+        },
+        "moving-in.md",
+    ),
+)
+@choosing(*PLANNING)
+def check_command(
+    choice: Choice,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask neither registries nor a cluster.")] = False,
+    explain: Annotated[
+        str,
+        typer.Option("--explain", metavar="SERVICE", help="Show only this service, and the line behind each decision."),
+    ] = "",
+    as_json: opt.Json = False,
+) -> int:
+    """Check whether the Compose file runs here as with Docker Compose. Changes nothing."""
+    return run(choice, offline=offline, service=explain, as_json=as_json)

@@ -1,0 +1,90 @@
+"""Gathering the facts for a check: the definition, what registries say about its images, and what a cluster offers.
+
+Owns which of them are asked. None of them has to answer: what could not be asked is a note.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from composeplat import progress
+from composeplat.cli.operations import for_target, hide_secrets_of, load_plan, read_stored_variables
+from composeplat.cli.selection import Choice, request_for
+from composeplat.cluster.api import Api
+from composeplat.cluster.capabilities import Capabilities, read_capabilities
+from composeplat.compatibility.check import Check, make_check
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compose.load import Loaded
+from composeplat.compose.options import Request
+from composeplat.compose.variables import storable
+from composeplat.diagnostics import ComposeplatError, MissingPiece
+from composeplat.engine.target import Target, find_target
+from composeplat.plan import Plan
+from composeplat.registry.image_config import read_images
+
+_IMAGES_TIMEOUT_S = 5.0
+_NO_DOMAIN = "domain.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    loaded: Loaded
+    plan: Plan
+    images: ImageAnswers
+    offered: Capabilities
+
+    @property
+    def check(self) -> Check:
+        return make_check(self.loaded, self.plan, self.images, self.offered)
+
+
+def gather(
+    choice: Choice, *, offline: bool = False, asks_cluster: bool = True, more_files: tuple[str, ...] = ()
+) -> Gathered:
+    """Read the definition, and ask the registries and the cluster; nothing is changed."""
+    request = request_for(choice)
+    if more_files:
+        request = replace(request, files=(*request.files, *more_files))
+    target, note = _find_cluster(choice) if asks_cluster and not offline else (None, "")
+    variables: Mapping[str, str] = {}
+    offered = Capabilities(notes=(note,) if note else ())
+    if target is None:
+        request = replace(request, default_domain=request.default_domain or _NO_DOMAIN)
+    else:
+        request = for_target(request, target)
+        variables, offered = _ask_cluster(request, target)
+    loaded, plan = load_plan(replace(request, platform=variables))
+    hide_secrets_of(loaded, plan, target=target)
+    if offline:
+        offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
+    return Gathered(loaded, plan, {} if offline else _ask_registries(loaded), offered)
+
+
+def _find_cluster(choice: Choice) -> tuple[Target | None, str]:
+    try:
+        return find_target(os.environ, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local), ""
+    except MissingPiece as error:
+        return None, f"no cluster was asked: {error}"
+
+
+def _ask_cluster(request: Request, target: Target) -> tuple[Mapping[str, str], Capabilities]:
+    with progress.step("asking the cluster", is_transient=True):
+        stored, unreachable = read_stored_variables(request, target)
+        if unreachable is not None:
+            return {}, Capabilities(notes=(f"no cluster was asked: {unreachable}",))
+        loaded, _ = load_plan(request)
+        try:
+            with Api(target.access) as api:
+                return storable(stored.values), read_capabilities(api, loaded.settings.namespace)
+        except ComposeplatError as error:
+            return {}, Capabilities(notes=(f"no cluster was asked: {error}",))
+
+
+def _ask_registries(loaded: Loaded) -> ImageAnswers:
+    """Read the images of services that are not built, with the timeout for all of them together."""
+    services = loaded.project.services.values()
+    wanted = dict.fromkeys(service.image for service in services if service.image and service.build is None)
+    with progress.step("reading the images", is_transient=True):
+        return read_images(wanted, os.environ, loaded.settings.logins, timeout=_IMAGES_TIMEOUT_S)

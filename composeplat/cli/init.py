@@ -1,0 +1,162 @@
+"""``platform init``: writes ``compose.platform.yaml``, which mends what ``platform check`` finds.
+
+Owns the file: which one it is, the difference that is shown first, and the question.
+The user's own files are never changed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from composeplat import progress
+from composeplat.cli.arguments import App
+from composeplat.cli.console import show_report, wants_color, write_output
+from composeplat.cli.gathering import Gathered, gather
+from composeplat.cli.help_text import Guide
+from composeplat.cli.selection import Choice, choosing
+from composeplat.codes import Effect
+from composeplat.compatibility.check import Check
+from composeplat.compatibility.platform_file import add_entries
+from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
+from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.system import files
+from composeplat.system.atomic import write_file
+
+app = App()
+
+_COLORS = {"+": "32", "-": "31", "@": "36"}
+
+
+def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
+    gathered = _gather(choice, offline=offline)
+    loaded = gathered.loaded
+    if not loaded.project.services:
+        show_report(loaded.report, as_json=choice.json_diagnostics)
+        return Exit.INVALID
+    path = _platform_file(loaded.folder)
+    before = _read(path)
+    after = add_entries(before, (entry for finding in gathered.check.all_findings for entry in finding.fix), path.name)
+    if after == before:
+        progress.conclude(f"{path.name} needs no change")
+    else:
+        write_output(_difference(before, after, path.name, color=wants_color(sys.stdout)))
+        if dry_run:
+            progress.conclude("nothing was written: --dry-run")
+            return Exit.DONE
+        _confirm(path, yes=yes)
+        _write(path, after)
+        _show_how_to_read(choice, path)
+    _show_rest(gathered.check)
+    return Exit.DONE
+
+
+def _gather(choice: Choice, *, offline: bool) -> Gathered:
+    """Read the definition with the platform file, also if the user names files."""
+    gathered = gather(choice, offline=offline, asks_cluster=False)
+    path = _platform_file(gathered.loaded.folder)
+    is_read = any(os.path.realpath(name) == os.path.realpath(path) for name in gathered.loaded.files)
+    if is_read or not files.exists(path):
+        return gathered
+    return gather(choice, offline=offline, asks_cluster=False, more_files=(str(path),))
+
+
+def _platform_file(folder: Path) -> Path:
+    return next((folder / name for name in PLATFORM_NAMES if files.exists(folder / name)), folder / PLATFORM_NAMES[0])
+
+
+def _read(path: Path) -> str:
+    """Read the platform file; a link is refused, as it would be replaced by a file."""
+    try:
+        is_link = stat.S_ISLNK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return ""
+    if is_link:
+        raise ComposeplatError(f"{path.name} is a link, and is not changed", "put a file in its place")
+    try:
+        return files.read_bytes(path, limit=MAX_DEFINITION_BYTES).decode("utf-8")
+    except (files.Unreadable, UnicodeDecodeError) as error:
+        raise ComposeplatError(f"{path.name} can't be read: {error}") from error
+
+
+def _difference(before: str, after: str, name: str, *, color: bool) -> str:
+    old, new = before.splitlines(), after.splitlines()
+    lines = difflib.unified_diff(old, new, name if before else os.devnull, name, lineterm="")
+    return "".join(f"{_colored(line, color=color)}\n" for line in map(printable, lines))
+
+
+def _colored(line: str, *, color: bool) -> str:
+    code = _COLORS.get(line[:1]) if color else None
+    return f"\x1b[{code}m{line}\x1b[0m" if code else line
+
+
+def _confirm(path: Path, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ComposeplatError(
+            f"{path.name} was not written: there is no terminal to confirm that on", "give --yes too"
+        )
+    if not typer.confirm(f"Write {path.name}?", default=True, err=True):
+        raise ComposeplatError("nothing was written")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_file(path, text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ComposeplatError(f"can't write {path.name}: {reason}") from error
+    progress.conclude(f"wrote {path.name}")
+
+
+def _show_how_to_read(choice: Choice, path: Path) -> None:
+    if choice.file:
+        progress.conclude(f"it is read only if you name it: add --file {os.path.relpath(path)} after the other files")
+    elif os.environ.get("COMPOSE_FILE"):
+        progress.conclude(f"it is read only if COMPOSE_FILE names it: add {path.name} to it")
+
+
+def _show_rest(check: Check) -> None:
+    """Say how much is left that an entry can't mend."""
+    left = [finding for finding in check.all_findings if finding.effect.rank > Effect.CHANGED.rank and not finding.fix]
+    services = {str(finding.diagnostic.path[1]) for finding in left if finding.diagnostic.path[:1] == ("services",)}
+    if left:
+        progress.conclude(f"{_counted(len(left))} left{_in(services)}: 'platform check' lists them")
+
+
+def _counted(count: int) -> str:
+    return f"{count} finding is" if count == 1 else f"{count} findings are"
+
+
+def _in(services: Iterable[str]) -> str:
+    names = sorted(services)
+    return f" ({', '.join(names)})" if names else ""
+
+
+@app.command(
+    "init",
+    guide=Guide(
+        {
+            "Show the file, and write nothing": "platform init --dry-run",
+            "Without being asked, and without asking registries": "platform init --yes --offline",
+        },
+        "moving-in.md",
+    ),
+)
+@choosing(cluster=False)
+def init_command(
+    choice: Choice,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask registries about the images.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the difference, and write nothing.")] = False,
+) -> int:
+    """Write compose.platform.yaml, which adapts the Compose file to a cluster. Other files are not changed."""
+    return run(choice, offline=offline, yes=yes, dry_run=dry_run)

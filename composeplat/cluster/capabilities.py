@@ -1,0 +1,109 @@
+"""What a cluster offers to an environment: storage and ingress classes, architectures, and the rules of the namespace.
+
+Owns reading it: each question may fail, as not every user may list everything, and then has no answer but a note.
+Must not change anything, or know what an environment needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+
+T = TypeVar("T")
+
+_DEFAULT_STORAGE = "storageclass.kubernetes.io/is-default-class"
+_DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
+_ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    name: str
+    hard: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classes:
+    """The classes of a kind, and the default one; empty if there is none."""
+
+    names: tuple[str, ...] = ()
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """Each answer is None if the question failed."""
+
+    storage: Classes | None = None
+    ingress: Classes | None = None
+    architectures: frozenset[str] | None = None
+    pod_security: str | None = None
+    """The level that the namespace enforces; empty for none."""
+    quotas: tuple[Quota, ...] | None = None
+    has_limit_range: bool | None = None
+    """Whether the namespace gives containers limits of its own."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Questions:
+    api: Api
+    notes: list[str] = field(default_factory=list)
+    is_reachable: bool = True
+
+    def ask(self, subject: str, question: Callable[[], T]) -> T | None:
+        """Ask the cluster; after a lost connection, no further question is asked."""
+        if not self.is_reachable:
+            return None
+        try:
+            return question()
+        except ApiError as error:
+            self.is_reachable = bool(error.status)
+            self.notes.append(f"{subject} could not be read: {error}")
+            return None
+
+
+def read_capabilities(api: Api, namespace: str) -> Capabilities:
+    questions = _Questions(api)
+    storage = questions.ask(
+        "storage classes", lambda: _classes(api, "storage.k8s.io/v1", "StorageClass", _DEFAULT_STORAGE)
+    )
+    ingress = questions.ask(
+        "ingress classes", lambda: _classes(api, "networking.k8s.io/v1", "IngressClass", _DEFAULT_INGRESS)
+    )
+    return Capabilities(
+        storage=storage,
+        ingress=ingress,
+        architectures=questions.ask("nodes", lambda: _architectures(api.items(kind_path("v1", "Node")))),
+        pod_security=questions.ask("the namespace", lambda: _enforced_level(api, namespace)),
+        quotas=questions.ask("quotas", lambda: _quotas(api.items(kind_path("v1", "ResourceQuota", namespace)))),
+        has_limit_range=questions.ask(
+            "limit ranges", lambda: bool(api.items(kind_path("v1", "LimitRange", namespace)))
+        ),
+        notes=tuple(questions.notes),
+    )
+
+
+def _classes(api: Api, version: str, kind: str, annotation: str) -> Classes:
+    metadata = [entry["metadata"] for entry in api.items(kind_path(version, kind))]
+    defaults = [entry["name"] for entry in metadata if (entry.get("annotations") or {}).get(annotation) == "true"]
+    return Classes(names=tuple(sorted(entry["name"] for entry in metadata)), default=defaults[0] if defaults else "")
+
+
+def _architectures(nodes: Iterable[dict[str, Any]]) -> frozenset[str]:
+    return frozenset(str(node["status"]["nodeInfo"]["architecture"]) for node in nodes)
+
+
+def _enforced_level(api: Api, namespace: str) -> str:
+    found = api.find(kind_path("v1", "Namespace") + f"/{namespace}") or {}
+    labels = found.get("metadata", {}).get("labels") or {}
+    return str(labels.get(_ENFORCED_LEVEL, ""))
+
+
+def _quotas(objects: Iterable[dict[str, Any]]) -> tuple[Quota, ...]:
+    return tuple(
+        Quota(name=str(entry["metadata"]["name"]), hard=dict(entry["spec"].get("hard") or {})) for entry in objects
+    )

@@ -1,0 +1,129 @@
+"""The check of a definition: for each service a verdict, its findings, and an explanation.
+
+Owns how diagnostics become findings, and how findings become a verdict.
+A finding is a diagnostic with its effect on a service, which the tables of codes and of keys have: nothing is guessed
+from a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from composeplat.cluster.capabilities import Capabilities
+from composeplat.codes import BY_KEY, CODES, Effect, Severity
+from composeplat.compatibility.cluster_rules import check_cluster
+from composeplat.compatibility.explanation import Statement, explain
+from composeplat.compatibility.fixes import Entry, Fixes
+from composeplat.compatibility.image_rules import ImageAnswers, check_images
+from composeplat.compose.keys import effect_of
+from composeplat.compose.load import Loaded
+from composeplat.compose.origins import Checker
+from composeplat.diagnostics import Diagnostic, PathKey, Report
+from composeplat.plan import Plan
+from composeplat.plan.security import check_image_users
+from composeplat.registry.image_config import ImageFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A difference from Compose: its place, its effect, and the entries of ``compose.platform.yaml`` that mend it."""
+
+    diagnostic: Diagnostic
+    effect: Effect
+    fix: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCheck:
+    service: str
+    kind: str
+    findings: tuple[Finding, ...]
+    explanation: tuple[Statement, ...]
+
+    @property
+    def verdict(self) -> Effect:
+        return _worst(self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    environment: str
+    namespace: str
+    services: tuple[ServiceCheck, ...]
+    findings: tuple[Finding, ...]
+    """About the file as a whole."""
+    notes: tuple[str, ...]
+    """Questions without an answer."""
+    is_valid: bool
+
+    @property
+    def verdict(self) -> Effect:
+        return max((*(s.verdict for s in self.services), _worst(self.findings)), key=lambda effect: effect.rank)
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        return (*(finding for service in self.services for finding in service.findings), *self.findings)
+
+
+def _worst(findings: Iterable[Finding]) -> Effect:
+    return max((finding.effect for finding in findings), key=lambda effect: effect.rank, default=Effect.NONE)
+
+
+def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> Check:
+    diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
+    fixes = Fixes(loaded, images)
+    by_service: dict[str, list[Finding]] = {}
+    for diagnostic in _without_superseded(diagnostics):
+        finding = Finding(diagnostic, effect_on_service(diagnostic), fixes.entries_for(diagnostic))
+        if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
+            by_service.setdefault(_service_of(diagnostic.path), []).append(finding)
+    names = list(loaded.project.services)
+    return Check(
+        environment=plan.environment,
+        namespace=plan.namespace,
+        services=tuple(
+            ServiceCheck(
+                service=name,
+                kind=loaded.project.services[name].workload_kind,
+                findings=tuple(by_service.pop(name, ())),
+                explanation=explain(loaded, plan, name),
+            )
+            for name in names
+        ),
+        findings=tuple(finding for rest in by_service.values() for finding in rest),
+        notes=offered.notes,
+        is_valid=not loaded.report.errors,
+    )
+
+
+def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> list[Diagnostic]:
+    """Compare the definition with its images and with the cluster."""
+    report = Report()
+    checker = Checker(loaded.project, loaded.origins, report)
+    check_images(checker, images)
+    check_cluster(checker, plan, loaded.settings, images, offered)
+    check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
+    return report.by_path()
+
+
+def _users(images: ImageAnswers, wanted: Iterable[str]) -> Mapping[str, str]:
+    found = ((image, images.get(image)) for image in wanted)
+    return {image: facts.user for image, facts in found if isinstance(facts, ImageFacts)}
+
+
+def effect_on_service(diagnostic: Diagnostic) -> Effect:
+    if diagnostic.severity is Severity.ERROR:
+        return Effect.CANNOT_RUN
+    return effect_of(diagnostic.path) if diagnostic.code in BY_KEY else CODES[diagnostic.code].effect
+
+
+def _service_of(path: PathKey) -> str:
+    """Return the service that a path is in; empty for the rest of the file."""
+    return str(path[1]) if len(path) > 1 and path[0] == "services" else ""
+
+
+def _without_superseded(diagnostics: list[Diagnostic]) -> Iterable[Diagnostic]:
+    """Leave out that a host volume is not deployed, if another message is about its data."""
+    data = {diagnostic.path for diagnostic in diagnostics if diagnostic.code == "host-data"}
+    return (d for d in diagnostics if not (d.code == "not-deployed" and d.path in data))

@@ -1,0 +1,117 @@
+"""How a service becomes its Kubernetes objects, as statements with the lines that they come from.
+
+Owns the statements. The decisions are those of :mod:`composeplat.plan`: this module names the key behind each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount, Service
+from composeplat.compose.origins import Origins, mount_path, port_path
+from composeplat.compose.values import show_size
+from composeplat.diagnostics import PathKey, Span
+from composeplat.plan import Plan, ServicePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    topic: str
+    text: str
+    span: Span | None = None
+    """None if no line of the file says it."""
+
+
+def explain(loaded: Loaded, plan: Plan, name: str) -> tuple[Statement, ...]:
+    planned = next((service for service in plan.services if service.name == name), None)
+    if planned is None:
+        return ()
+    return tuple(_Explainer(loaded, plan, planned).statements())
+
+
+class _Explainer:
+    def __init__(self, loaded: Loaded, plan: Plan, planned: ServicePlan) -> None:
+        self.loaded, self.plan, self.planned = loaded, plan, planned
+        self.service: Service = loaded.project.services[planned.name]
+        self.path: PathKey = ("services", planned.name)
+        self.origins: Origins = loaded.origins
+
+    def statements(self) -> Iterator[Statement]:
+        yield self._kind()
+        yield self._restart()
+        yield self._image()
+        yield Statement("replicas", str(self.service.replicas), self._at("deploy", "replicas") or self._at("scale"))
+        yield from self._addresses()
+        yield from self._urls()
+        yield from self._volumes()
+        yield from self._order()
+
+    def _at(self, *keys: str | int) -> Span | None:
+        """Return the place of a key of the service; None if it is not written."""
+        path = (*self.path, *keys)
+        return self.origins.at(*path) if self.origins.has(*path) else None
+
+    def _kind(self) -> Statement:
+        service = self.service
+        mounts = [(i, m) for i, m in enumerate(service.mounts) if m.kind in (NAMED, ANONYMOUS)]
+        if service.is_job:
+            return Statement("kind", f"Job, as restart is '{service.restart}'", self._restart_place())
+        if mounts:
+            index, mount = mounts[0]
+            volume = f"volume '{mount.source}'" if mount.kind == NAMED else f"anonymous volume at {mount.target}"
+            span = self.origins.at(*mount_path(service.name, index))
+            return Statement("kind", f"StatefulSet, as it mounts the {volume}", span)
+        return Statement("kind", "Deployment, as it mounts no named or anonymous volume")
+
+    def _restart_place(self) -> Span | None:
+        return self._at("deploy", "restart_policy", "condition") or self._at("restart")
+
+    def _restart(self) -> Statement:
+        span = self._restart_place()
+        return Statement("restart", self.service.restart + ("" if span else ", the default"), span)
+
+    def _image(self) -> Statement:
+        is_built = self.service.build is not None
+        return Statement(
+            "image", f"{self.planned.image}{', built' if is_built else ''}", self._at("build" if is_built else "image")
+        )
+
+    def _addresses(self) -> Iterator[Statement]:
+        name = self.planned.cluster_name
+        if not self.service.ports:
+            yield Statement("address", f"{name}, without a port")
+        for port in self.service.ports:
+            text = f"{name}:{port.published or port.target}/{port.protocol}"
+            more = f", to port {port.target} of the container" if port.published not in (None, port.target) else ""
+            yield Statement("address", text + more, self.origins.at(*port_path(self.service.name, port)))
+
+    def _urls(self) -> Iterator[Statement]:
+        for endpoint in self.plan.endpoints:
+            ports = [port for service, port in endpoint.routes if service == self.service.name]
+            if ports:
+                yield from (Statement("url", f"{url}, to port {ports[0]}") for url in endpoint.urls)
+
+    def _volumes(self) -> Iterator[Statement]:
+        for index, mount in enumerate(self.service.mounts):
+            span = self.origins.at(*mount_path(self.service.name, index))
+            yield Statement("volume", f"{mount.target}: {self._describe(mount)}", span)
+
+    def _describe(self, mount: Mount) -> str:
+        mode = ", read-only" if mount.read_only else ""
+        if mount.kind == NAMED:
+            volume = self.loaded.project.volumes.get(mount.source)
+            size = f", {show_size(volume.size)}" if volume else ""
+            return f"volume '{mount.source}'{size}{mode}"
+        if mount.kind == HOST and self.service.build is not None:
+            return "a host volume of a built service, for 'platform up' only"
+        if mount.kind == HOST:
+            count = mount.content.count if mount.content else 0
+            return f"{count} file{'' if count == 1 else 's'} of this machine, copied, read-only"
+        return f"in memory{mode}" if mount.kind == MEMORY else f"a volume for each pod, 1Gi{mode}"
+
+    def _order(self) -> Iterator[Statement]:
+        for dependency in self.service.depends_on:
+            text = f"{dependency.service}, until it is {dependency.condition.adjective}"
+            yield Statement("waits for", text, self._at("depends_on", dependency.service) or self._at("depends_on"))

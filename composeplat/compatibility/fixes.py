@@ -1,0 +1,149 @@
+"""The entries of ``compose.platform.yaml`` that mend a finding.
+
+Owns which findings have a fix, the entries, and the names of the volumes in them.
+Must not know the text of a file: :mod:`composeplat.compatibility.platform_file` writes the entries.
+
+A mount at the same path takes the place of the Compose file's, by Compose's rules of merging; `!reset` removes one.
+An entry never has the value of a variable.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
+from composeplat.compose.data_paths import find_program
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import HOST, Mount, Service
+from composeplat.compose.origins import mount_path
+from composeplat.compose.values import show_size
+from composeplat.diagnostics import Diagnostic, PathKey
+from composeplat.names import clean, is_dns_label
+from composeplat.registry.image_config import ImageFacts
+
+_GIB = 1024**3
+#: Names of folders that say nothing about the service.
+_VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
+_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
+_NOT_TEXT = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of ``compose.platform.yaml``, below the keys of ``parent``; ``reason`` is its comment."""
+
+    parent: tuple[str, ...]
+    line: str
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """The key that the line sets; empty for an item of a list."""
+        return "" if self.line.startswith("- ") else self.line.partition(":")[0]
+
+
+def yaml_text(text: str) -> str:
+    """Write a text as a YAML scalar, in quotes if need be."""
+    is_plain = _PLAIN.match(text) is not None and text.lower() not in _NOT_TEXT
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+class Fixes:
+    """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
+
+    def __init__(self, loaded: Loaded, images: ImageAnswers) -> None:
+        self._loaded = loaded
+        self._images = images
+        self._names: dict[str, str] = {}
+        self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
+        for service in loaded.project.services.values():
+            for index, mount in enumerate(service.mounts):
+                path = mount_path(service.name, index)
+                if mount.kind == HOST:
+                    self._mounts[loaded.origins.written_at(path)] = service, mount, path
+        self._fixers: dict[str, Callable[[Diagnostic], tuple[Entry, ...]]] = {
+            "host-data": self._keep_data,
+            "missing-path": self._keep_data,
+            "outside-project": self._keep_data,
+            "forbidden-path": self._keep_or_drop,
+            "image-volume": self._keep_image_volumes,
+        }
+
+    def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        fixer = self._fixers.get(diagnostic.code)
+        return fixer(diagnostic) if fixer else ()
+
+    def _keep_or_drop(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Keep the data of a program; drop every other system path, which no cluster has."""
+        found = self._mounts.get(diagnostic.path)
+        if found is None:
+            return ()
+        service, mount, path = found
+        if not mount.read_only and find_program(mount.target, service.image):
+            return self._keep_data(diagnostic)
+        target = self._literal_target(mount, path)
+        lacks = "Docker socket" if mount.source.endswith(".sock") else "path of this machine"
+        reason = f"A cluster has no {lacks}: this mount is left out."
+        line = f"- !reset {yaml_text(target)}"
+        return (Entry(("services", service.name, "volumes"), line, reason),) if target else ()
+
+    def _keep_data(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Put a named volume in the place of a host folder."""
+        found = self._mounts.get(diagnostic.path)
+        if found is None:
+            return ()
+        service, mount, path = found
+        target = self._literal_target(mount, path)
+        is_file = mount.content is not None and not mount.content.is_folder
+        if mount.read_only or is_file or not target or (Path(target).suffix and diagnostic.code != "host-data"):
+            return ()
+        name = self._name_for(service, mount.source, hidden=self._is_hidden(path))
+        program = find_program(target, service.image)
+        keeps = f"{program} keeps its data here" if program else "What is written here is kept"
+        copied = "; the present files are not copied" if mount.content is not None and mount.content.count else ""
+        return self._volume(service, name, target, f"{keeps}{copied}.", mount.content.size if mount.content else 0)
+
+    def _keep_image_volumes(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        service = self._loaded.project.services[str(diagnostic.path[1])]
+        image = self._images.get(service.image)
+        entries: list[Entry] = []
+        for target in unmounted_volumes(service, image) if isinstance(image, ImageFacts) else ():
+            name = self._name_for(service, f"{service.name}:{target}")
+            entries += self._volume(service, name, target, "The image keeps data here.")
+        return tuple(entries)
+
+    def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
+        mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)
+        if name in self._loaded.project.volumes:
+            return (mount,)
+        if size <= _GIB // 2:
+            return mount, Entry(("volumes",), f"{name}:", "Of 1Gi, unless you set 'size'.")
+        wanted = show_size(_GIB * -(-2 * size // _GIB))
+        return mount, Entry(("volumes",), f"{name}: {{size: {wanted}}}", "Twice the size of the folder.")
+
+    def _is_hidden(self, path: PathKey) -> bool:
+        return self._loaded.origins.is_substituted(*path, "source")
+
+    def _literal_target(self, mount: Mount, path: PathKey) -> str:
+        """Return the mount's target; empty if it came from a variable, whose value must not be written anywhere."""
+        if not self._loaded.origins.is_substituted(*path):
+            return mount.target
+        written = self._loaded.origins.shown(*path)
+        is_literal = re.search(rf":{re.escape(mount.target)}/?(?::[\w,]+)?'", written) is not None
+        return mount.target if is_literal else ""
+
+    def _name_for(self, service: Service, source: str, *, hidden: bool = False) -> str:
+        """Name the volume of a host folder: after the folder, and after the service if that is vague or taken."""
+        if source not in self._names:
+            last = "" if hidden else clean(re.split("[/:]", source.rstrip("/"))[-1])
+            last = last if is_dns_label(last) else "data"
+            owner = clean(service.name)
+            first = last if last not in _VAGUE.split() else f"{owner}-{last}"
+            taken = {*self._loaded.project.volumes, *self._names.values()}
+            names = (first, f"{owner}-{last}", *(f"{owner}-{last}-{number}" for number in range(2, len(taken) + 3)))
+            self._names[source] = next(name for name in names if name not in taken)
+        return self._names[source]

@@ -1,0 +1,289 @@
+"""``platform check`` and ``platform init``, with and without a cluster and a registry."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Seam, data
+from tests.cluster.objects import Answer, given, refusal
+from tests.conftest import ROOT, Folder, Outcome, Project
+from tests.in_process import run_here
+from tests.registry.test_image_facts import put_config
+from tests.registry_server import Registry, serving
+from tests.terminal import Terminal
+
+SHOP = """\
+name: shop
+services:
+  web: {image: nginx, ports: ["8080:80"]}
+  db:
+    image: postgres
+    volumes: ["./pg:/var/lib/postgresql/data"]
+"""
+TEXT = """\
+SERVICE  KIND        VERDICT
+web      Deployment  runs as written
+db       Deployment  lost
+
+db
+  compose.yaml:6:15: lost: services.db.volumes[0] mounts a folder of this machine where PostgreSQL keeps its data:\
+ what is written there is lost with the pod [host-data]
+    in compose.platform.yaml, where 'platform init' writes it:
+      services:
+        db:
+          volumes:
+            - pg:/var/lib/postgresql/data
+      volumes:
+        pg:
+
+Not asked
+  images and the cluster were not asked: --offline
+
+1 of 2 services run as written; 'platform init' mends 1 finding
+"""
+WRITTEN = """\
+# Laid over the Compose file by `platform`; `docker compose` does not read it.
+# `platform init` wrote it. Edit it: another run adds what is missing, and keeps the rest.
+services:
+  db:
+    volumes:
+      # PostgreSQL keeps its data here.
+      - pg:/var/lib/postgresql/data
+volumes:
+  # Of 1Gi, unless you set 'size'.
+  pg:
+"""
+NAME = "compose.platform.yaml"
+
+
+@pytest.fixture
+def shop(project: Project) -> Folder:
+    folder = project(SHOP)
+    (folder.path / "pg").mkdir()
+    return folder
+
+
+def platform(folder: Folder, *words: str, **shell: str) -> Outcome:
+    return run_here(*words, "--offline", folder=folder.path, **shell)
+
+
+# check ----------------------------------------------------------------------------------------------------------------
+
+
+def test_text(shop: Folder) -> None:
+    """A table of verdicts, then each finding with its place and its fix; status 1 if something differs."""
+    assert platform(shop, "check") == Outcome(1, TEXT, "")
+
+
+def test_runs_as_written(project: Project) -> None:
+    """Status 0 only if every service runs as written."""
+    outcome = platform(project("services: {web: {image: nginx}}"), "check").assert_success()
+
+    assert outcome.stdout.endswith("\n1 of 1 services run as written\n")
+
+
+def test_invalid_definition(project: Project) -> None:
+    """A definition with errors is checked too, and has status 3."""
+    outcome = platform(project("services: {web: {image: nginx, scale: x}, db: {image: x}}"), "check")
+
+    assert outcome.status == 3
+    assert "web      Deployment  can't run\ndb       Deployment  runs as written\n" in outcome.stdout
+
+
+def test_json(shop: Folder) -> None:
+    """The document matches its schema, and has the lines of each fix."""
+    found = data(platform(shop, "check", "--json"))
+
+    assert (found["verdict"], found["valid"], found["findings"]) == ("lost", True, [])
+    assert {service["service"]: service["verdict"] for service in found["services"]} == {
+        "web": "as-written",
+        "db": "lost",
+    }
+    (finding,) = found["services"][1]["findings"]
+    assert (finding["effect"], finding["code"], finding["path"]) == ("lost", "host-data", "services.db.volumes[0]")
+    assert finding["fix"][-1] == "  pg:"
+
+
+def test_explain(shop: Folder) -> None:
+    """One service is shown, with the line behind each decision."""
+    outcome = platform(shop, "check", "--explain", "web").assert_success()
+
+    assert "  kind      Deployment, as it mounts no named or anonymous volume\n" in outcome.stdout
+    assert "  image     nginx  (compose.yaml:3:16)\n" in outcome.stdout
+    assert "\ndb" not in outcome.stdout
+
+
+def test_explain_unknown_service(shop: Folder) -> None:
+    """An unknown service gets a suggestion."""
+    outcome = platform(shop, "check", "--explain", "wep")
+
+    assert (outcome.status, outcome.stdout) == (1, "")
+    assert "there is no service 'wep'\n  hint: did you mean 'web'?" in outcome.stderr
+
+
+def test_values_of_variables_are_hidden(project: Project) -> None:
+    """Neither findings nor fixes have the value of a variable."""
+    text = "services: {web: {image: nginx, volumes: ['${PLACE}:/srv/data', './x:${TARGET}']}}"
+    outcome = platform(project(text), "check", PLACE="./hunter2", TARGET="/hunter2")
+
+    assert "hunter2" not in outcome.stdout + outcome.stderr
+
+
+def test_registry(project: Project) -> None:
+    """The images are read from their registries; one that can't be read has no effect."""
+    with serving(Registry()) as registry:
+        put_config(registry, "db", {"architecture": "amd64", "config": {"Volumes": {"/data": {}}}})
+        text = f"services: {{db: {{image: {registry.host}/db}}, web: {{image: {registry.host}/gone}}}}"
+        found = data(run_here("check", "--json", folder=project(text).path))
+
+    assert [[f["code"] for f in service["findings"]] for service in found["services"]] == [["image-volume"], []]
+    assert found["notes"] != []
+
+
+def test_cluster(seam: Seam) -> None:
+    """A reachable cluster is asked, with the variables of its namespace; nothing is changed there."""
+    (seam.folder / "compose.yaml").write_text("services: {db: {build: ./own, volumes: ['d:/d']}}\nvolumes: {d: }")
+    seam.server.answers["/apis/storage.k8s.io/v1/storageclasses"] = given()
+    seam.server.answers["/apis/networking.k8s.io/v1/ingressclasses"] = refusal(403, "forbidden")
+    seam.server.answers["/api/v1/namespaces/team"] = Answer(b'{"metadata": {"name": "team"}}')
+    found = data(seam.platform("check", "--json"))
+
+    (service,) = found["services"]
+    assert [(f["code"], f["effect"]) for f in service["findings"]] == [("no-storage-class", "cannot-run")]
+    assert found["notes"] == ["ingress classes could not be read: forbidden"]
+    assert {request.method for request in seam.server.asked} == {"GET"}
+
+
+def test_unreachable_cluster(seam: Seam) -> None:
+    """A cluster that does not answer is a note."""
+    config = json.loads((seam.folder / "kubeconfig").read_text())
+    config["clusters"][0]["cluster"]["server"] = "http://127.0.0.1:1"
+    (seam.folder / "kubeconfig").write_text(json.dumps(config))
+    (seam.folder / "compose.yaml").write_text("services: {db: {build: ./own}}")
+    found = data(seam.platform("check", "--json"))
+
+    assert found["verdict"] == "as-written"
+    assert [note.partition(":")[0] for note in found["notes"]] == ["no cluster was asked"]
+
+
+# init -----------------------------------------------------------------------------------------------------------------
+
+
+def test_init(shop: Folder) -> None:
+    """The file is written after its difference was shown; then nothing is lost, and another run changes nothing."""
+    outcome = platform(shop, "init", "--yes").assert_success()
+
+    assert outcome.stdout == f"--- /dev/null\n+++ {NAME}\n@@ -0,0 +1,10 @@\n" + "".join(
+        f"+{line}\n" for line in WRITTEN.splitlines()
+    )
+    assert (shop.path / NAME).read_text() == WRITTEN
+    assert shop.read().messages == []
+    assert "StatefulSet/db" in shop.read().names
+    assert platform(shop, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
+    assert sorted(os.listdir(shop.path)) == [NAME, "compose.yaml", "pg"]
+
+
+def test_dry_run(shop: Folder) -> None:
+    """A dry run shows the difference, and writes nothing."""
+    outcome = platform(shop, "init", "--dry-run").assert_success()
+
+    assert "+      - pg:/var/lib/postgresql/data\n" in outcome.stdout
+    assert not (shop.path / NAME).exists()
+
+
+def test_without_a_terminal(shop: Folder) -> None:
+    """Without a terminal and without --yes, nothing is written."""
+    outcome = platform(shop, "init")
+
+    assert outcome.status == 1
+    assert "there is no terminal to confirm that on\n  hint: give --yes too\n" in outcome.stderr
+    assert not (shop.path / NAME).exists()
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("", 0), ("n", 1)])
+def test_question(shop: Folder, answer: str, status: int) -> None:
+    """On a terminal the command asks before it writes."""
+    env = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XDG_DATA_HOME": str(shop.path.parent)}
+    code = "from composeplat.cli.app import main; main()"
+    terminal = Terminal([sys.executable, "-c", code, "init", "--offline"], folder=shop.path, env=env)
+    terminal.until(f"Write {NAME}? [Y/n]:")
+    terminal.type(answer)
+
+    assert terminal.status() == status
+    assert (shop.path / NAME).exists() == (status == 0)
+
+
+def test_edits_are_kept(shop: Folder) -> None:
+    """Another run adds what is missing, and keeps the user's lines and comments."""
+    shop.write({NAME: "# mine\nservices:\n  web:\n    scale: 2  # two\nvolumes:\n  pg: {size: 9Gi}\n"})
+    platform(shop, "init", "--yes").assert_success()
+
+    assert (shop.path / NAME).read_text() == (
+        "# mine\nservices:\n  web:\n    scale: 2  # two\n  db:\n    volumes:\n      # PostgreSQL keeps its data here.\n"
+        "      - db-pg:/var/lib/postgresql/data\nvolumes:\n  pg: {size: 9Gi}\n"
+        "  # Of 1Gi, unless you set 'size'.\n  db-pg:\n"
+    )
+
+
+def test_other_spelling(shop: Folder) -> None:
+    """A platform file with the other ending is the one that is extended."""
+    shop.write({"compose.platform.yml": "# mine\n"})
+    platform(shop, "init", "--yes").assert_success()
+
+    assert (shop.path / "compose.platform.yml").read_text().startswith("# mine\nservices:\n")
+    assert not (shop.path / NAME).exists()
+
+
+def test_named_files(shop: Folder) -> None:
+    """With -f, the platform file is read for the difference, and the message says how to read it."""
+    first = platform(shop, "init", "--yes", "-f", "compose.yaml").assert_success()
+    second = platform(shop, "init", "--yes", "-f", "compose.yaml").assert_success()
+
+    assert f"it is read only if you name it: add --file {NAME} after the other files\n" in first.stderr
+    assert (second.stdout, second.stderr) == ("", f"{NAME} needs no change\n")
+
+
+@pytest.mark.parametrize("where", ["elsewhere.yaml", "gone.yaml"])
+def test_link(shop: Folder, tmp_path: Path, where: str) -> None:
+    """A link is not followed, and not replaced."""
+    (tmp_path / "elsewhere.yaml").write_text("services: {}\n")
+    (shop.path / NAME).symlink_to(tmp_path / where)
+    outcome = platform(shop, "init", "--yes")
+
+    assert outcome.status in (1, 3)
+    assert (tmp_path / "elsewhere.yaml").read_text() == "services: {}\n"
+    assert not (tmp_path / "gone.yaml").exists()
+
+
+def test_flow_style(shop: Folder) -> None:
+    """A file that an entry can't be added to stays, and the message has the line."""
+    shop.write({NAME: "services: {web: {scale: 2}}\n"})
+    outcome = platform(shop, "init", "--yes")
+
+    assert outcome.status == 1
+    assert "add it yourself: - pg:/var/lib/postgresql/data" in outcome.stderr
+    assert (shop.path / NAME).read_text() == "services: {web: {scale: 2}}\n"
+
+
+def test_what_is_left(project: Project) -> None:
+    """Findings without an entry are counted, with their services."""
+    outcome = platform(project("services: {web: {image: x, privileged: true, gpus: all}}"), "init", "--yes")
+
+    assert outcome == Outcome(
+        0, "", f"{NAME} needs no change\n2 findings are left (web): 'platform check' lists them\n"
+    )
+
+
+def test_invalid_yaml(project: Project) -> None:
+    """A file that can't be read is an error, and nothing is written."""
+    folder = project("services: [\n")
+    outcome = platform(folder, "init", "--yes")
+
+    assert (outcome.status, outcome.stdout) == (3, "")
+    assert "[invalid-yaml]" in outcome.stderr
+    assert os.listdir(folder.path) == ["compose.yaml"]

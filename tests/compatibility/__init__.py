@@ -1,0 +1,1 @@
+"""Whether a definition runs as with Compose, and what mends it."""

@@ -1,0 +1,266 @@
+"""The check of a definition: findings with their effects, verdicts, explanations."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.cluster.capabilities import Capabilities, Classes, Quota
+from composeplat.codes import Effect
+from composeplat.compatibility.check import Check, make_check
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.plan import make_plan
+from composeplat.registry.image_config import ImageFacts
+from tests.conftest import Folder, Project
+
+NOTHING = Capabilities()
+
+
+def check(folder: Folder, images: ImageAnswers | None = None, offered: Capabilities = NOTHING, **more: str) -> Check:
+    loaded = folder.read(**more).loaded
+    plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
+    return make_check(loaded, plan, images or {}, offered)
+
+
+def verdicts(found: Check) -> dict[str, str]:
+    return {service.service: service.verdict.value for service in found.services}
+
+
+def messages(found: Check) -> list[tuple[str, str, str]]:
+    return [(f.effect.value, f.diagnostic.code, f.diagnostic.message) for f in found.all_findings]
+
+
+@pytest.mark.parametrize(
+    ("keys", "verdict", "codes"),
+    [
+        ("restart: always", "as-written", []),
+        ("container_name: web", "as-written", []),
+        ("container_name: other", "changed", ["unsupported-key"]),
+        ("privileged: true", "lost", ["unsupported-key"]),
+        ("gpus: all", "lost", ["ignored-key"]),
+        ("develop: {}", "as-written", []),
+        ("ports: ['127.0.0.1:80:80']", "changed", ["loopback-port"]),
+        ("ports: ['5432:5432']", "changed", ["sensitive-port"]),
+        ("scale: two", "cannot-run", ["invalid-value"]),
+        ("volumes: ['/run/docker.sock:/s']", "cannot-run", ["forbidden-path"]),
+        ("environment: {A: $UNSET}", "as-written", ["unset-variable"]),
+    ],
+)
+def test_verdict(project: Project, keys: str, verdict: str, codes: list[str]) -> None:
+    """The worst effect of a service's findings is its verdict; notes without an effect are no findings."""
+    found = check(project(f"services: {{web: {{image: x, {keys}}}, other: {{image: y}}}}"))
+
+    assert verdicts(found) == {"web": verdict, "other": "as-written"}
+    assert [finding.diagnostic.code for finding in found.all_findings] == codes
+    assert found.verdict == verdict
+    assert found.is_valid == (verdict != "cannot-run")
+
+
+def test_findings_of_the_file(project: Project) -> None:
+    """A finding outside of services counts for the whole, and for no service."""
+    found = check(project("services: {web: {image: x}}\nvolumes: {d: {external: true}}"))
+
+    assert [finding.diagnostic.code for finding in found.findings] == ["unsupported-key"]
+    assert verdicts(found) == {"web": "as-written"}
+    assert found.verdict is Effect.LOST
+
+
+def test_shared_anchor(project: Project) -> None:
+    """Each service that has a key from an anchor has the finding."""
+    text = "x-base: &base {privileged: true}\nservices:\n  a: {<<: *base, image: x}\n  b: {<<: *base, image: x}\n"
+
+    assert verdicts(check(project(text))) == {"a": "lost", "b": "lost"}
+
+
+def test_invalid_file(project: Project) -> None:
+    """A file that can't be read is a finding, and has no services."""
+    found = check(project("services: [\n"))
+
+    assert (found.services, found.is_valid, found.verdict) == ((), False, Effect.CANNOT_RUN)
+
+
+def test_data_of_a_built_service(project: Project) -> None:
+    """One finding says that the data is lost; the note that the volume is not deployed is left out."""
+    found = check(project({"compose.yaml": "services: {web: {build: ., volumes: ['./up:/up']}}", "Dockerfile": ""}))
+
+    assert [finding.diagnostic.code for finding in found.all_findings] == ["host-data"]
+
+
+# images ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ("image: db", ["image-volume", "image-volume"]),
+        ("image: db, volumes: ['/data']", ["image-volume"]),
+        ("image: db, volumes: ['d:/data', 'e:/logs/x']", []),
+        ("image: db, volumes: ['d:/data/', {type: tmpfs, target: /logs}]", []),
+        ("image: db, restart: 'no'", []),
+        ("image: gone", []),
+    ],
+)
+def test_image_volumes(project: Project, keys: str, expected: list[str]) -> None:
+    """A volume of the image that nothing covers is lost with the pod, but in a Job."""
+    images: ImageAnswers = {"db": ImageFacts(volumes=("/data", "/logs")), "gone": "is not in its registry"}
+    found = check(project(f"services: {{db: {{{keys}}}}}\nvolumes: {{d: , e: }}"), images)
+
+    assert [finding.diagnostic.code for finding in found.all_findings] == expected
+
+
+def test_user_of_an_image(project: Project) -> None:
+    """With --pod-security restricted, the user of the image counts."""
+    found = check(project("services: {web: {image: x}}"), {"x": ImageFacts(user="")}, pod_security="restricted")
+
+    assert [finding.diagnostic.code for finding in found.all_findings] == ["pod-security-violation"]
+    assert found.verdict is Effect.CANNOT_RUN
+
+
+# the cluster ----------------------------------------------------------------------------------------------------------
+
+
+BASELINE = (
+    "services.web.cap_add adds NET_ADMIN, which namespace 'default' refuses: its Pod Security level is 'baseline'"
+)
+STORED = "services: {db: {image: x, volumes: ['d:/d', /a]}}\nvolumes: {d: {class: fast}}"
+PUBLIC = "services: {web: {image: x, ports: ['8080:80']}}"
+PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
+LIMITED = "services: {web: {image: x, scale: 2, resources: {limits: {cpu: 500m, memory: 1Gi}}, volumes: [/d]}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "offered", "expected"),
+    [
+        pytest.param(STORED, Capabilities(), [], id="not-asked"),
+        pytest.param(
+            STORED,
+            Capabilities(storage=Classes(names=("slow",))),
+            [
+                "services.db.volumes[0] needs storage class 'fast', which the cluster does not have",
+                "services.db.volumes[1] needs a default storage class, which the cluster does not have",
+            ],
+            id="storage-classes",
+        ),
+        pytest.param(STORED, Capabilities(storage=Classes(names=("fast",), default="fast")), [], id="storage"),
+        pytest.param(
+            PUBLIC,
+            Capabilities(ingress=Classes(names=("nginx",))),
+            ["services.web has a URL that no one answers: the cluster has no default ingress class"],
+            id="no-default-ingress",
+        ),
+        pytest.param(PUBLIC, Capabilities(ingress=Classes(names=("n",), default="n")), [], id="ingress"),
+        pytest.param(PLAIN, Capabilities(ingress=Classes()), [], id="nothing-public"),
+        pytest.param(
+            "services: {web: {image: x, cap_add: [NET_ADMIN]}, b: {image: x, cap_add: [CHOWN]}}",
+            Capabilities(pod_security="baseline"),
+            [
+                BASELINE,
+            ],
+            id="baseline",
+        ),
+        pytest.param(
+            "services: {web: {image: x}}",
+            Capabilities(pod_security="restricted"),
+            ["services.web is refused by namespace 'default', whose Pod Security level is 'restricted'"],
+            id="restricted",
+        ),
+        pytest.param(PLAIN, Capabilities(pod_security="privileged"), [], id="privileged"),
+        pytest.param(
+            PLAIN,
+            Capabilities(architectures=frozenset(("amd64", "s390x"))),
+            ["services.job.image names an image for arm64, and the nodes are amd64, s390x"],
+            id="architectures",
+        ),
+        pytest.param(
+            LIMITED,
+            Capabilities(
+                quotas=(
+                    Quota(
+                        name="q",
+                        hard={
+                            "pods": "1", "limits.cpu": "800m", "requests.memory": "2Gi", "requests.storage": "1Gi",
+                            "services": "1", "count/jobs.batch": "0", "persistentvolumeclaims": "many",
+                        },
+                    ),
+                )
+            ),
+            [
+                "services need 1000m of limits.cpu; quota 'q' has 800m",
+                "services need 2 of pods; quota 'q' has 1",
+                "services need 2Gi of requests.storage; quota 'q' has 1Gi",
+            ],
+            id="quota",
+        ),
+        pytest.param(
+            PLAIN,
+            Capabilities(quotas=(Quota(name="q", hard={"limits.memory": "9Gi"}),), has_limit_range=False),
+            [
+                "services.web sets no limits.memory, which quota 'q' requires of each pod",
+                "services.job sets no limits.memory, which quota 'q' requires of each pod",
+            ],
+            id="quota-without-limits",
+        ),
+        pytest.param(
+            PLAIN,
+            Capabilities(quotas=(Quota(name="q", hard={"limits.memory": "9Gi"}),), has_limit_range=True),
+            [],
+            id="quota-with-a-limit-range",
+        ),
+    ],
+)  # fmt: skip
+def test_cluster(project: Project, text: str, offered: Capabilities, expected: list[str]) -> None:
+    """A need of the environment that the cluster does not meet is a finding."""
+    images = {
+        "y": ImageFacts(architectures=frozenset(("arm64",))),
+        "x": ImageFacts(architectures=frozenset(("amd64",))),
+    }
+
+    assert [message for _, _, message in messages(check(project(text), images, offered))] == expected
+
+
+# explanations ---------------------------------------------------------------------------------------------------------
+
+
+def test_explanation(project: Project) -> None:
+    """Each decision about a service has a statement, with the line that it comes from."""
+    text = """\
+services:
+  db: {image: x}
+  web:
+    image: nginx
+    scale: 2
+    ports: ["8080:80", "81"]
+    volumes: ["data:/data", "./a:/a", /cache, {type: tmpfs, target: /t}]
+    depends_on: {db: {condition: service_healthy}}
+volumes: {data: {size: 2Gi}}
+"""
+    (_, web) = check(project({"compose.yaml": text, "a": "x"})).services
+
+    assert [(s.topic, s.text, s.span.line if s.span else 0) for s in web.explanation] == [
+        ("kind", "StatefulSet, as it mounts the volume 'data'", 7),
+        ("restart", "always, the default", 0),
+        ("image", "nginx", 4),
+        ("replicas", "2", 5),
+        ("address", "web:8080/tcp, to port 80 of the container", 6),
+        ("address", "web:81/tcp", 6),
+        ("url", "https://web-default.example.com, to port 80", 0),
+        ("volume", "/data: volume 'data', 2Gi", 7),
+        ("volume", "/a: 1 file of this machine, copied, read-only", 7),
+        ("volume", "/cache: a volume for each pod, 1Gi", 7),
+        ("volume", "/t: in memory", 7),
+        ("waits for", "db, until it is healthy", 8),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        ("image: x", "Deployment, as it mounts no named or anonymous volume"),
+        ("image: x, volumes: [/d]", "StatefulSet, as it mounts the anonymous volume at /d"),
+        ("image: x, restart: on-failure", "Job, as restart is 'on-failure'"),
+    ],
+)
+def test_kind(project: Project, keys: str, kind: str) -> None:
+    """The kind of the workload comes with its reason."""
+    (web,) = check(project(f"services: {{web: {{{keys}}}}}")).services
+
+    assert web.explanation[0].text == kind

@@ -1,0 +1,122 @@
+"""The entries of ``compose.platform.yaml`` that mend findings: what they say, and that they mend."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compatibility.fixes import yaml_text
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compatibility.platform_file import add_entries, entry_lines
+from composeplat.registry.image_config import ImageFacts
+from tests.compatibility.test_check import check
+from tests.conftest import Folder, Project
+
+
+def fix(folder: Folder, images: ImageAnswers | None = None) -> list[str]:
+    entries = [entry for finding in check(folder, images).all_findings for entry in finding.fix]
+    return entry_lines(dict.fromkeys(entries))
+
+
+def service(*volumes: str, image: str = "postgres") -> str:
+    return f"services: {{db: {{image: {image}, volumes: [{', '.join(repr(volume) for volume in volumes)}]}}}}"
+
+
+@pytest.mark.parametrize(
+    ("volume", "item", "name"),
+    [
+        pytest.param("./empty:/srv/x", "empty:/srv/x", "empty", id="an-empty-folder"),
+        pytest.param("./gone:/srv/x", "gone:/srv/x", "gone", id="a-missing-folder"),
+        pytest.param("./full:/var/lib/postgresql/data", "full:/var/lib/postgresql/data", "full", id="a-full-folder"),
+        pytest.param("./data:/srv/x", "db-data:/srv/x", "db-data", id="a-vague-name"),
+        pytest.param("./Ü:/srv/x", "db-data:/srv/x", "db-data", id="a-name-that-is-none"),
+        pytest.param("../gone:/srv/x", "gone:/srv/x", "gone", id="outside-the-project"),
+        pytest.param("/var/lib/pg:/var/lib/postgresql", "pg:/var/lib/postgresql", "pg", id="data-at-a-system-path"),
+        pytest.param("${DIR}:/srv/x", "db-data:/srv/x", "db-data", id="a-path-from-a-variable"),
+    ],
+)
+def test_named_volume(project: Project, volume: str, item: str, name: str) -> None:
+    """A host folder with data gets a named volume at its path; with it, nothing is lost."""
+    folder = project({"compose.yaml": service(volume), "full/PG_VERSION": "17"}, DIR="./secret-place")
+    (folder.path / "empty").mkdir()
+    lines = fix(folder)
+
+    assert lines == ["services:", "  db:", "    volumes:", f"      - {item}", "volumes:", f"  {name}:"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        pytest.param("./gone:/srv/x:ro", id="read-only"),
+        pytest.param("./nginx.conf:/etc/nginx.conf", id="a-missing-file"),
+        pytest.param("./gone:$TARGET", id="a-target-from-a-variable"),
+        pytest.param("../file.conf:/etc/file.conf", id="a-file-outside-the-project"),
+    ],
+)
+def test_no_fix(project: Project, volume: str) -> None:
+    """Files have to be there; and the value of a variable is not written."""
+    assert fix(project(service(volume), TARGET="/srv/secret")) == []
+
+
+def test_system_path(project: Project) -> None:
+    """The mount of a system path is removed, in the short and in the long form."""
+    text = "services: {a: {image: x, volumes: ['/run/docker.sock:/s:ro', {type: bind, source: /proc, target: /p q}]}}"
+    folder = project(text)
+    lines = fix(folder)
+
+    assert lines == ["services:", "  a:", "    volumes:", "      - !reset /s", '      - !reset "/p q"']
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert folder.read().messages == []
+    assert folder.read().loaded.project.services["a"].mounts == ()
+
+
+def test_names_of_volumes(project: Project) -> None:
+    """A folder has one volume for all services; another folder of its name, or a declared volume, has another."""
+    text = """\
+services:
+  a: {image: x, volumes: ['./one/cache:/c', './two/cache:/d', './taken:/e']}
+  b: {image: x, volumes: ['./one/cache:/c']}
+volumes: {taken: }
+"""
+    assert [line.strip() for line in fix(project(text))] == [
+        "services:", "a:", "volumes:", "- cache:/c", "- a-cache:/d", "- a-taken:/e", "b:", "volumes:", "- cache:/c",
+        "volumes:", "cache:", "a-cache:", "a-taken:",
+    ]  # fmt: skip
+
+
+def test_size(project: Project) -> None:
+    """A folder of more than half a GiB gets a volume of twice its size."""
+    folder = project(service("./full:/var/lib/postgresql/data"))
+    (folder.path / "full").mkdir()
+    with (folder.path / "full" / "big").open("wb") as stream:
+        stream.truncate(600 * 1024**2)
+
+    assert fix(folder)[-1] == "  full: {size: 2Gi}"
+
+
+def test_image_volumes(project: Project) -> None:
+    """A volume that only the image declares gets a named volume."""
+    images = {"x": ImageFacts(volumes=("/var/lib/x", "/data"))}
+
+    assert fix(project("services: {db: {image: x}}"), images) == [
+        "services:", "  db:", "    volumes:", "      - x:/var/lib/x", "      - db-data:/data",
+        "volumes:", "  x:", "  db-data:",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("data:/a", "data:/a"), ("a b", '"a b"'), ("no", '"no"'), ("1", '"1"'), ("a: b", '"a: b"'), ("#x", '"#x"')],
+)
+def test_yaml_text(text: str, written: str) -> None:
+    """A text is quoted where YAML would read another value."""
+    assert yaml_text(text) == written
+
+
+def test_entries_for_the_same_mount_are_written_once(project: Project) -> None:
+    """Two findings with the same entry give it once."""
+    found = check(project(service("./gone:/x")))
+    entries = [entry for finding in found.all_findings for entry in (*finding.fix, *finding.fix)]
+
+    assert add_entries("", entries, "f").count("- gone:/x") == 1

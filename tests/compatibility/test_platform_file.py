@@ -1,0 +1,80 @@
+"""The text of ``compose.platform.yaml``: a new one, and entries added to what the user wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compatibility.fixes import Entry
+from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries
+
+MOUNT = Entry(("services", "db", "volumes"), "- data:/d", "Why.")
+VOLUME = Entry(("volumes",), "data:", "One gibibyte.")
+
+
+def test_new_file() -> None:
+    """Without a file, each entry is written below its keys, with its reason."""
+    assert add_entries("", [VOLUME, MOUNT, MOUNT], "f") == HEADER + (
+        "services:\n  db:\n    volumes:\n      # Why.\n      - data:/d\nvolumes:\n  # One gibibyte.\n  data:\n"
+    )
+
+
+def test_nothing_to_add() -> None:
+    """Without an entry the text stays, byte for byte."""
+    assert add_entries("a:   1\n\n", [], "f") == "a:   1\n\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "services:\n  db:\n    volumes:\n      - x:/x  # mine\n\n# the end\n",
+            "services:\n  db:\n    volumes:\n      - x:/x  # mine\n      # Why.\n      - data:/d\n\n# the end\n"
+            "volumes:\n  # One gibibyte.\n  data:\n",
+            id="a-list",
+        ),
+        pytest.param(
+            "services:\n    db:\n        volumes:\n        - x:/x\n    web:\n        scale: 2\nvolumes:\n    other:\n",
+            "services:\n    db:\n        volumes:\n        - x:/x\n        # Why.\n        - data:/d\n    web:\n"
+            "        scale: 2\nvolumes:\n    other:\n    # One gibibyte.\n    data:\n",
+            id="other-indents",
+        ),
+        pytest.param(
+            "# mine\nvolumes:\n  data: {size: 5Gi}\nservices:\n  db:\n    scale: 1\n",
+            "# mine\nvolumes:\n  data: {size: 5Gi}\nservices:\n  db:\n    scale: 1\n    volumes:\n      # Why.\n"
+            "      - data:/d\n",
+            id="an-entry-of-the-user-stays",
+        ),
+        pytest.param(
+            "services:\n  db:\n    volumes: !override\n      - x:/x\nvolumes:\n",
+            "services:\n  db:\n    volumes: !override\n      - x:/x\n      # Why.\n      - data:/d\nvolumes:\n"
+            "  # One gibibyte.\n  data:\n",
+            id="a-tag-and-an-empty-key",
+        ),
+        pytest.param(
+            "services:\n  'db':  # the database\n    image: |\n      x\n",
+            "services:\n  'db':  # the database\n    image: |\n      x\n    volumes:\n      # Why.\n      - data:/d\n"
+            "volumes:\n  # One gibibyte.\n  data:\n",
+            id="quotes-and-a-block-text",
+        ),
+    ],
+)
+def test_merge(before: str, after: str) -> None:
+    """Entries go to the end of their block; lines, comments and entries of the user stay."""
+    assert add_entries(before, [MOUNT, VOLUME], "f") == after
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("services: {db: {image: x}}\n", id="flow-style"),
+        pytest.param("services:\n  db:\n    volumes: [x:/x]\n", id="a-flow-list"),
+        pytest.param("x: &db {image: y}\nservices:\n  db: *db\n", id="an-alias"),
+        pytest.param("services: [\n", id="no-yaml"),
+    ],
+)
+def test_cannot_merge(text: str) -> None:
+    """Where an entry has no place, the message has the line to add."""
+    with pytest.raises(CannotMerge) as error:
+        add_entries(text, [MOUNT], "compose.platform.yaml")
+
+    assert "- data:/d" in error.value.hint

@@ -1,0 +1,75 @@
+"""The facts of images, read from their registry."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composeplat.registry.image_config import ImageFacts, read_images
+from tests.registry_server import Registry, serving
+
+
+def put_config(registry: Registry, name: str, blob: dict[str, Any]) -> str:
+    """Push an image and replace its configuration; gives the digest of its manifest."""
+    digest = registry.push(name)
+    manifest = json.loads(registry.content[f"{name}/manifests/{digest}"])
+    registry.content[f"{name}/blobs/{manifest['config']['digest']}"] = json.dumps(blob).encode()
+    return digest
+
+
+def test_facts(tmp_path: Path) -> None:
+    """User, volumes, ports and the architecture come from the configuration."""
+    config = {"User": "999:999", "Volumes": {"/b": {}, "/a": {}}, "ExposedPorts": {"5432/tcp": {}}}
+    with serving(Registry()) as registry:
+        put_config(registry, "db", {"architecture": "arm64", "config": config})
+        name = f"{registry.host}/db"
+        found = read_images([name], {"HOME": str(tmp_path)})
+
+    assert found == {
+        name: ImageFacts(
+            user="999:999", volumes=("/a", "/b"), ports=((5432, "tcp"),), architectures=frozenset(("arm64",))
+        )
+    }
+
+
+def test_architectures_of_an_index(tmp_path: Path) -> None:
+    """An image for several platforms has the architectures of all, without attestations."""
+    with serving(Registry()) as registry:
+        digest = put_config(registry, "app", {"config": {}})
+        platforms = [{"os": "linux", "architecture": name} for name in ("amd64", "arm64", "unknown")]
+        registry.put("app", {"manifests": [{"digest": digest, "platform": platform} for platform in platforms]})
+        (found,) = read_images([f"{registry.host}/app"], {"HOME": str(tmp_path)}).values()
+
+    assert isinstance(found, ImageFacts)
+    assert found.architectures == {"amd64", "arm64"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((404, b"{}"), "is not in its registry"),
+        ((403, b"{}"), "is denied by its registry"),
+        ((500, b"{}"), "can't be read: its registry answered 500"),
+        ((200, b"<html>"), "can't be read: the answer is not a registry's"),
+    ],
+)
+def test_reasons(tmp_path: Path, answer: tuple[int, bytes], reason: str) -> None:
+    """An image that can't be read has the reason."""
+    with serving(Registry(gate=lambda _path, _authorization: (answer[0], {}, answer[1]))) as registry:
+        name = f"{registry.host}/app"
+
+        assert read_images([name], {"HOME": str(tmp_path)}) == {name: reason}
+
+
+def test_no_registry(tmp_path: Path) -> None:
+    """A registry that can't be reached, or not in time, is a reason too."""
+    with serving(Registry()) as registry:
+        name = f"{registry.host}/app"
+        assert read_images([name], {"HOME": str(tmp_path)}, timeout=0.0) == {
+            name: "can't be read: its registry did not answer in time"
+        }
+
+    assert read_images([name], {"HOME": str(tmp_path)}) == {name: "can't be read: its registry can't be reached"}
