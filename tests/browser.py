@@ -1,6 +1,6 @@
 """A real browser without a window: what a page shows once its scripts have run.
 
-It has a profile of its own that is thrown away, and trusts the authorities of its makers and one more, as a user who
+It has a profile of its own that is thrown away, and trusts the authorities of its upstreams and one more, as a user who
 adds it would have it: a certificate that does not hold ends in an error, not in a page.
 """
 
@@ -34,7 +34,7 @@ def find_browser() -> str:
 class Page:
     title: str = ""
     texts: list[str] = field(default_factory=list)
-    """What stands in its body, an element at a time."""
+    """What is in its body, an element at a time."""
 
 
 class _Reader(HTMLParser):
@@ -61,26 +61,26 @@ class Browser:
     def __init__(self, program: str, folder: Path, authority: Path | None = None, hosts: str = "") -> None:
         """Trust an authority, by its certificate; hosts, as ``*.example.com``, are then this machine."""
         self.folder = folder
-        self.words = [
+        self.args = [
             program, "--headless", "--dump-dom", f"--virtual-time-budget={_PAGE_TIME}",
             f"--user-data-dir={folder / 'profile'}", "--no-first-run", "--disable-gpu", "--log-level=2",
         ]  # fmt: skip
         if os.geteuid() == 0:
-            self.words.append("--no-sandbox")
+            self.args.append("--no-sandbox")
         if hosts:
-            self.words.append(f"--host-resolver-rules=MAP {hosts} 127.0.0.1")
+            self.args.append(f"--host-resolver-rules=MAP {hosts} 127.0.0.1")
         trusted = folder / ".pki" / "nssdb"
         trusted.mkdir(parents=True)
         self._certutil(trusted, "-N", "--empty-password")
         if authority is not None:
             self._certutil(trusted, "-A", "-n", "authority", "-t", "C,,", "-i", str(authority))
 
-    def _certutil(self, database: Path, *words: str) -> None:
-        subprocess.run(["certutil", "-d", f"sql:{database}", *words], check=True)
+    def _certutil(self, database: Path, *args: str) -> None:
+        subprocess.run(["certutil", "-d", f"sql:{database}", *args], check=True)
 
     def open(self, url: str) -> Page:
         done = subprocess.run(
-            [*self.words, url], env={"PATH": os.environ["PATH"], "HOME": str(self.folder)}, capture_output=True,
+            [*self.args, url], env={"PATH": os.environ["PATH"], "HOME": str(self.folder)}, capture_output=True,
             stdin=subprocess.DEVNULL, text=True, timeout=_TIMEOUT, check=False,
         )  # fmt: skip
         if done.returncode or not done.stdout.strip():

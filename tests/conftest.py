@@ -136,14 +136,14 @@ class Folder:
         plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
         return Reading(loaded, None if loaded.report.errors else plan)
 
-    def run(self, *words: str, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
-        return run(*words, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
+    def run(self, *args: str, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+        return run(*args, folder=self.path, stdin=stdin, timeout=timeout, **{**self.shell, **shell})
 
 
-def run(*words: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
+def run(*args: str, folder: Path, stdin: bytes | None = None, timeout: float = 60, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     done = subprocess.run(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args],
         cwd=folder,
         env={**VARIABLES, **shell},
         input=b"" if stdin is None else stdin,
@@ -194,4 +194,4 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    left_out.tell(terminalreporter, config)
+    left_out.report(terminalreporter, config)

@@ -22,10 +22,10 @@ from tests.own_data import DATA_HOME
 BUG = "Traceback (most recent call last)"
 
 
-def run_here(*words: str, folder: Path, **shell: str) -> Outcome:
+def run_here(*args: str, folder: Path, **shell: str) -> Outcome:
     """Run the command in a folder, with nothing in its environment but what is given."""
     with contextlib.chdir(folder), _environment(shell):
-        result = CliRunner().invoke(app, words, catch_exceptions=False, prog_name="platform")
+        result = CliRunner().invoke(app, args, catch_exceptions=False, prog_name="platform")
     if BUG in result.stderr:
         pytest.fail(result.stderr)
     return Outcome.of(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())

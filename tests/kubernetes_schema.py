@@ -1,7 +1,7 @@
 """What an API server would say of rendered objects, said without one.
 
 Owns two judgements: the API server's own schemas, taken strictly (a field nobody knows is a mistake), and the rules
-that no schema can tell but the server enforces, each a small function below.
+that no schema can show but the server enforces, each a small function below.
 Must not know Compose or the planner: it is given plain objects, and knows Kubernetes alone.
 
 A rule that only a running cluster can judge (does a storage class exist, does an image start) is not here.
@@ -50,8 +50,8 @@ def problems_of(objects: Iterable[Manifest]) -> list[str]:
     """Everything an API server would refuse in objects that are applied together, each as ``Kind/name: what``."""
     every = list(objects)
     # What its schema refuses may lack what the rules look at, and what the rules refuse can't be referred to.
-    told = [f"{_title(one)}: {what}" for one in every for what in schema_problems(one) or rule_problems(one)]
-    return told or list(_set_problems(every))
+    output = [f"{_title(item)}: {what}" for item in every for what in schema_problems(item) or rule_problems(item)]
+    return output or list(_set_problems(every))
 
 
 def _title(manifest: Manifest) -> str:
@@ -93,7 +93,7 @@ def _schema(name: str) -> Any:
 
 
 def rule_problems(manifest: Manifest) -> list[str]:
-    """What no schema tells of one object."""
+    """What no schema shows of one object."""
     rules = _RULES.get(str(manifest.get("kind")))
     if rules is None:
         return [f"no rules for the kind {manifest.get('kind')}"]
@@ -437,12 +437,12 @@ def _probe(kind: str, probe: Manifest) -> Problems:
 
 def _set_problems(objects: list[Manifest]) -> Problems:
     """What names something that is not among the objects, or is there twice."""
-    by_name = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    by_name = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in objects}
     yield from _twice(map(_title, objects), "object")
-    yield from _twice((str(hosts) for one in objects for hosts in _addresses(one)), "address")
-    for one in objects:
-        for problem in _references(one, by_name):
-            yield f"{_title(one)}: {problem}"
+    yield from _twice((str(hosts) for manifest in objects for hosts in _addresses(manifest)), "address")
+    for manifest in objects:
+        for problem in _references(manifest, by_name):
+            yield f"{_title(manifest)}: {problem}"
 
 
 def _addresses(manifest: Manifest) -> Iterator[str]:
@@ -465,10 +465,14 @@ def _references(manifest: Manifest, by_name: Named) -> Problems:
         service = by_name.get(("Service", name))
         if service is None:
             yield f"leads to {name!r}, which is no Service"
-        elif port not in [one["port"] for one in service["spec"].get("ports", [])]:
+        elif port not in [row["port"] for row in service["spec"].get("ports", [])]:
             yield f"leads to port {port}, which Service {name!r} does not have"
     if manifest["kind"] == "Service":
-        templates = [one["spec"]["template"] for one in by_name.values() if "template" in one.get("spec", {})]
+        templates = [
+            found_object["spec"]["template"]
+            for found_object in by_name.values()
+            if "template" in found_object.get("spec", {})
+        ]
         chosen = [t for t in templates if spec["selector"].items() <= t["metadata"]["labels"].items()]
         if len(chosen) != 1:
             yield f"selects the pods of {len(chosen)} workloads"

@@ -42,7 +42,7 @@ def hear_worker(node: Any) -> None:
     node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
 
 
-def tell(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def report(reporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     count = config.stash.get(_LEFT_OUT, 0)
     if count:
         reporter.write_line(f"{count} tests that read ../shared are left out: it is not there", yellow=True)

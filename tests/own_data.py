@@ -1,4 +1,4 @@
-"""The data folder of whoever runs the tests stays untouched: everything that tests run has another one.
+"""The data folder of anyone who runs the tests stays untouched: everything that tests run has another one.
 
 Owns that other folder, and a guard: this process opens nothing in the user's, and starts no program that would.
 """

@@ -1,14 +1,14 @@
-"""What the pages tell a reader to type, as one script a page.
+"""What the pages show a reader to type, as one script a page.
 
 Each block of shell commands is marked by a comment before it, which a reader does not see:
 
 - ``<!-- run -->``: it is run, in the page's folder, after the blocks before it and in the same shell;
-- ``<!-- run until: WORDS -->``: it goes on until one ends it: when it has said these words, it is ended by Ctrl-C;
+- ``<!-- run until: WORDS -->``: it continues until one ends it: when it has said these words, it is ended by Ctrl-C;
 - ``<!-- run beside: WORDS -->``: the same, but the blocks that follow are run before it is ended;
 - ``<!-- run by: FILE -->``: a test in this file does what it says;
 - ``<!-- not run: REASON -->``: it can't be run by a test, for this reason.
 
-Others say what the blocks work on, and what comes of them:
+Others say what the blocks work on, and the result of them:
 
 - ``<!-- file: NAME -->``: the block that follows is this file; ``<!-- example: … -->``: it is ``compose.yaml``;
 - ``<!-- shows -->``: the block that follows is all that the block before it prints on standard output.
@@ -64,7 +64,7 @@ def unmarked(text: str) -> list[int]:
     ]
 
 
-def settled(text: str) -> list[str]:
+def is_stable(text: str) -> list[str]:
     """Lines without what differs from one run to the next."""
     for pattern, instead in _PASSING:
         text = pattern.sub(instead, text)

@@ -1,4 +1,4 @@
-"""A registry on loopback that answers what a test tells it to."""
+"""A registry on loopback that answers what a test shows it to."""
 
 from __future__ import annotations
 

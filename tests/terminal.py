@@ -1,7 +1,7 @@
 """A real terminal with a program on it, and how that ends.
 
 A program's output ends a moment before the program does. The library's own `close` gives it some tenths of a second,
-then kills it or complains, which on a busy machine spoils a status that was about to be told; here it is waited for.
+then kills it or fails, which on a busy machine spoils the exit status; this class waits for the status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Terminal:
 
     def __init__(
         self,
-        words: Sequence[str],
+        args: Sequence[str],
         *,
         folder: Path,
         env: Mapping[str, str],
@@ -27,7 +27,7 @@ class Terminal:
         rows: int = 24,
         within: float = 60,
     ) -> None:
-        program, *rest = words
+        program, *rest = args
         self._child = pexpect.spawn(
             program, rest, cwd=str(folder), env=dict(env), dimensions=(rows, columns), encoding="utf-8", timeout=within
         )

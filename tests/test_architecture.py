@@ -43,7 +43,7 @@ def test_public_names() -> None:
 
 @pytest.mark.parametrize("name", composeplat.__all__)
 def test_public_name(name: str) -> None:
-    """Each name can be had from the package."""
+    """Each name is available from the package."""
     assert getattr(composeplat, name) is not None
 
 
@@ -59,10 +59,10 @@ print(*(callable(one) for one in ({names})))
 print(load_definition(Request(folder=Path.cwd())).project.services["web"].image)
 """
 
-    told = _python(script, project("services: {web: {image: nginx}}")).stdout.splitlines()
+    output = _python(script, project("services: {web: {image: nginx}}")).stdout.splitlines()
 
-    assert told[0].split() == ["True"] * (len(composeplat.__all__) - 1)
-    assert told[1] == "nginx"
+    assert output[0].split() == ["True"] * (len(composeplat.__all__) - 1)
+    assert output[1] == "nginx"
 
 
 def test_unknown_name() -> None:
@@ -82,7 +82,7 @@ def test_heavy_packages_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         pytest.param("--help", id="help"),
         pytest.param("render --help", id="help-of-a-command"),
@@ -93,7 +93,7 @@ def test_heavy_packages_are_there() -> None:
         pytest.param("config --variables", id="variables"),
     ],
 )
-def test_what_a_command_loads(project: Project, words: str) -> None:
+def test_what_a_command_loads(project: Project, args: str) -> None:
     """Reading and rendering load no Pulumi, no gRPC, and nothing to draw or check models with."""
     folder = project(
         {"compose.yaml": "services: {web: {image: nginx, env_file: a.env}}", "a.env": "A=1", "invalid.yaml": ""}
@@ -107,15 +107,15 @@ except SystemExit:
 print("loaded:", *{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
 """
 
-    loaded = set(_python(script, folder, *words.split()).stderr.rpartition("loaded: ")[2].split())
+    loaded = set(_python(script, folder, *args.split()).stderr.rpartition("loaded: ")[2].split())
 
     assert "composeplat" in loaded
     assert loaded.isdisjoint(HEAVY)
 
 
-def _python(script: str, folder: Folder, *words: str) -> subprocess.CompletedProcess[str]:
+def _python(script: str, folder: Folder, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", script, *words],
+        [sys.executable, "-c", script, *args],
         cwd=folder.path,
         # What Python compiles as it imports is nothing that the program opens.
         env={**VARIABLES, "PYTHONDONTWRITEBYTECODE": "1"},

@@ -17,9 +17,9 @@ from tests.conftest import ROOT, VARIABLES, Folder, Outcome, Project
 SCRIPT = ROOT / "benchmarks" / "render.py"
 
 
-def run(folder: Path, *words: str, path: str = os.defpath) -> Outcome:
+def run(folder: Path, *args: str, path: str = os.defpath) -> Outcome:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--sizes", "1,20", "--runs", "1", *words],
+        [sys.executable, str(SCRIPT), "--sizes", "1,20", "--runs", "1", *args],
         cwd=folder,
         env={**VARIABLES, "PATH": path},
         capture_output=True,
@@ -37,8 +37,8 @@ def peer(folder: Folder, script: str) -> str:
     return f"{path.parent}{os.pathsep}{os.defpath}"
 
 
-def measured(folder: Path, *words: str, path: str) -> tuple[Outcome, dict[str, Any]]:
-    outcome = run(folder, "--json", "figures.json", *words, path=path)
+def measured(folder: Path, *args: str, path: str) -> tuple[Outcome, dict[str, Any]]:
+    outcome = run(folder, "--json", "figures.json", *args, path=path)
     assert outcome.stderr == ""
     content: dict[str, Any] = json.loads((folder / "figures.json").read_text())
     return outcome, content
@@ -51,7 +51,7 @@ for n in $(seq $(grep -c image: "$4")); do echo kind: Deployment; echo kind: Ser
 
 
 def test_a_quick_run(project: Project) -> None:
-    """Each size is a row with our figures and the peer's, and what few services can't tell is not judged."""
+    """Each size is a row with our figures and the peer's, and what few services can't show is not judged."""
     folder = project({})
 
     outcome, figures = measured(folder.path, path=peer(folder, f"PATH={os.defpath}{WORKING}"))

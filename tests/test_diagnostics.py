@@ -1,4 +1,4 @@
-"""Messages: their order, each once, and what may stand in them."""
+"""Messages: their order, each once, and what may be in them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_messages_are_sorted_as_people_read() -> None:
 
 
 def test_one_message_for_one_place() -> None:
-    """A code that tells one thing of a place tells it once, as for an anchor that is used often."""
+    """A code that shows one thing of a place shows it once, as for an anchor that is used often."""
     report = Report()
     for path in ("services.a", "services.b"):
         report.add("unsupported-key", Span(FIRST, 1, 1), (path,), f"{path} is not supported")
@@ -55,7 +55,7 @@ def test_findings_by_path() -> None:
 
 
 def test_several_messages_for_one_place() -> None:
-    """A code that may tell several things tells each once, whatever path it was met under."""
+    """A code that may show several things shows each once, whatever path it was met under."""
     report = Report()
     for path, text in (("a", "is wrong"), ("b", "is wrong"), ("b", "is bad")):
         report.add("invalid-value", Span(FIRST, 1, 1), (path,), f"{path} {text}")
@@ -65,7 +65,7 @@ def test_several_messages_for_one_place() -> None:
 
 
 def test_once_in_a_run() -> None:
-    """Some things are told once, wherever they come up again."""
+    """Some things are reported once, wherever they come up again."""
     report = Report()
     for line in (3, 1, 2):
         report.add("unset-variable", Span(FIRST, line, 1), (), "the variable 'A' is not set")

@@ -59,7 +59,7 @@ def page_id(page: Path) -> str:
 
 @dataclass
 class Example:
-    """A definition on a page, the command that is run on it, and what the page says comes of it."""
+    """A definition on a page, the command that is run on it, and what the page says results."""
 
     page: str
     line: int
@@ -67,7 +67,7 @@ class Example:
     files: dict[str, str]
     gives: list[dict[str, Any]] = field(default_factory=list)
     prints: str | None = None
-    says: str = ""
+    title: str = ""
 
 
 def read_examples(text: str, page: str) -> Iterator[Example]:
@@ -89,7 +89,7 @@ def read_examples(text: str, page: str) -> Iterator[Example]:
         elif mark == "prints":
             example.prints = content
         else:
-            example.says = content
+            example.title = content
     if example:
         yield example
 
@@ -115,13 +115,13 @@ def missing_from(shown: Any, real: Any, where: str = "") -> list[str]:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example(example: Example, project: Project) -> None:
     """A definition on a page gives the objects, output and messages that the page shows."""
-    words = shlex.split(example.command)
-    outcome = run_here(*words[1:], folder=project(dict(example.files)).path)
+    args = shlex.split(example.command)
+    outcome = run_here(*args[1:], folder=project(dict(example.files)).path)
 
-    assert words[0] == "platform"
-    assert example.says == outcome.stderr
+    assert args[0] == "platform"
+    assert example.title == outcome.stderr
     assert outcome.status in (Exit.DONE, Exit.INVALID)
-    assert (outcome.status == Exit.INVALID) == (": error: " in example.says)
+    assert (outcome.status == Exit.INVALID) == (": error: " in example.title)
     if example.prints is not None:
         assert example.prints == outcome.stdout
     real = (
@@ -146,7 +146,7 @@ def test_left_out_is_fine() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_definition_is_run(page: Path) -> None:
-    """No block of YAML stands on a page without being run or compared."""
+    """No block of YAML is on a page without being run or compared."""
     text = _GENERATED.sub("", page.read_text())
     marked = len([m for m in _MARK.finditer(text) if "```yaml" in m[0]])
 
@@ -191,7 +191,7 @@ def _commands() -> dict[str, Any]:
     commands: dict[str, Any] = {}
     for name, command in group.commands.items():
         within = getattr(command, "commands", None)
-        commands |= {f"{name} {inner}": one for inner, one in within.items()} if within else {name: command}
+        commands |= {f"{name} {inner}": item for inner, item in within.items()} if within else {name: command}
     return commands
 
 
@@ -346,7 +346,7 @@ def test_the_sidebar_has_every_page() -> None:
 
 
 def _written() -> list[Any]:
-    """What README.md says that one may write for a service, and the kinds of objects that it says come of it."""
+    """What README.md says that one may write for a service, and the kinds of objects that it says results."""
     table = (ROOT / "README.md").read_text().partition("| You write |")[2].partition("\n\n")[0]
     cells = [row.split(" | ") for row in table.splitlines()[2:]]
     assert cells
@@ -359,7 +359,7 @@ def _written() -> list[Any]:
 
 @pytest.mark.parametrize(("key", "kinds"), _written())
 def test_what_one_writes_and_gets(key: str, kinds: set[str], project: Project) -> None:
-    """Each line of the front page's table is heeded without a word, and gives the objects that stand beside it."""
+    """Each line of the front page's table is applied without a word, and gives the objects that are beside it."""
     service = {"image": "nginx:1.27", **yaml.safe_load(key)}
     definition = {"services": {"web": service, "db": {"image": "postgres:17"}}, "volumes": {"data": {}}}
     folder = project(
@@ -369,7 +369,7 @@ def test_what_one_writes_and_gets(key: str, kinds: set[str], project: Project) -
 
     assert reading.messages == []
     assert reading.plan
-    made = {one.kind for one in reading.plan.objects if "web" in one.name or one.name == "data"}
+    made = {manifest.kind for manifest in reading.plan.objects if "web" in manifest.name or manifest.name == "data"}
     # An image is no object, and the other way to make an endpoint is chosen by an option.
     assert kinds - {"HTTPRoute"} <= made
 
@@ -384,14 +384,14 @@ _SPAN = re.compile(r"(?<!`)`(platform [^`]+)`")
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_every_block_of_commands_is_run(page: Path) -> None:
-    """No shell block stands on a page without being run, or saying why it is not."""
+    """No shell block is on a page without being run, or saying why it is not."""
     text = page.read_text()
     lines = text.splitlines()
     blocks = {step.line: step.content.splitlines() for step in read_steps(text)}
     left = [
         line
         for line in unmarked(text)
-        if page.parent.parent.name != "examples" or not all(_OF_EXAMPLES.match(one) for one in blocks[line])
+        if page.parent.parent.name != "examples" or not all(_OF_EXAMPLES.match(block) for block in blocks[line])
     ]
 
     assert [f"{page_id(page)}:{line}: {lines[line]}" for line in left] == []
@@ -429,7 +429,7 @@ def test_a_block_without_a_mark_is_found(text: str, expected: list[int]) -> None
 
 
 def test_quotations_are_right() -> None:
-    """What a page shows of a file stands there, as it is shown."""
+    """What a page shows of a file is there, as it is shown."""
     quoted = [(page, step) for page in PAGES for step in read_steps(page.read_text()) if step.mark == "from"]
 
     assert quoted
@@ -445,7 +445,7 @@ def test_steps_of_a_workflow_are_commands_of_its_page() -> None:
     steps = list(read_steps((ROOT / "docs" / "ci.md").read_text()))
     (workflow,) = [yaml.safe_load(step.content) for step in steps if step.argument.startswith(".github/")]
     typed = {line for step in steps if step.mark == "run" for line in step.content.splitlines()}
-    ran = [one["run"] for job in workflow["jobs"].values() for one in job["steps"] if "run" in one]
+    ran = [row["run"] for job in workflow["jobs"].values() for row in job["steps"] if "run" in row]
 
     assert len(ran) == 3
     assert [line for text in ran[1:] for line in text.splitlines() if line not in typed] == []
@@ -469,19 +469,19 @@ def test_a_command_in_a_text_is_one(span: str) -> None:
     assert problem_with([word for word in shlex.split(first)[1:] if word != "…"]) == ""
 
 
-def problem_with(words: list[str]) -> str:
+def problem_with(args: list[str]) -> str:
     """What the command line has against these words, but for arguments that are left out; nothing is run."""
     group: Any = typer.main.get_command(app)
     command, name = group, "platform"
-    while hasattr(command, "commands") and words and not words[0].startswith("-"):
-        name = words.pop(0)
+    while hasattr(command, "commands") and args and not args[0].startswith("-"):
+        name = args.pop(0)
         if name == "COMMAND":
             return ""
         if name not in command.commands:
             return f"no command {name}"
         command = command.commands[name]
-    options = {option: one for one in command.params for option in (*one.opts, *one.secondary_opts)}
-    for word in words:
+    options = {option: param for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    for word in args:
         if word == "--":
             break
         if word.startswith("-") and word.partition("=")[0] not in {*options, "--help", "-h"}:
@@ -490,7 +490,7 @@ def problem_with(words: list[str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("args", "expected"),
     [
         pytest.param("deploy --no-such", "deploy has no option --no-such", id="option"),
         pytest.param("deplow", "no command deplow", id="command"),
@@ -499,6 +499,6 @@ def problem_with(words: list[str]) -> str:
         pytest.param("variables set", "", id="arguments left out"),
     ],
 )
-def test_a_wrong_command_is_found(words: str, expected: str) -> None:
+def test_a_wrong_command_is_found(args: str, expected: str) -> None:
     """A command or an option that does not exist is noticed."""
-    assert expected == problem_with(words.split())
+    assert expected == problem_with(args.split())

@@ -1,4 +1,4 @@
-"""The examples hold what their pages say: the commands shown there work, and warn only where that is said."""
+"""The examples hold what their pages say: the commands shown there work, and warn only where that is reported."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_example_shows_a_command(folder: Path) -> None:
 
 
 def test_demo() -> None:
-    """The example that `make demo` runs gives these objects, and nothing is said of it."""
+    """The example that `make demo` runs gives these objects, and nothing is reported about it."""
     outcome = _run("platform render -f examples/shop/compose.yaml --domain localhost", ROOT).assert_success()
 
     assert outcome.stderr == ""

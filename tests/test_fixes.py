@@ -8,12 +8,12 @@ from composeplat.diagnostics import Severity
 from tests.conftest import Project
 
 
-def told(project: Project, text: str, **shell: str) -> list[tuple[str, str]]:
+def messages_and_hints(project: Project, text: str, **shell: str) -> list[tuple[str, str]]:
     """The errors and warnings of a definition that has an empty folder beside it, with their hints."""
     folder = project({"compose.yaml": text}, **shell)
     (folder.path / "empty").mkdir(exist_ok=True)
     found = folder.read().loaded.report.at_least(Severity.WARNING)
-    return [(str(one).partition(": ")[2].rpartition(" [")[0], one.hint) for one in found]
+    return [(str(diagnostic).partition(": ")[2].rpartition(" [")[0], diagnostic.hint) for diagnostic in found]
 
 
 def service(keys: str) -> str:
@@ -106,7 +106,7 @@ def service(keys: str) -> str:
 )
 def test_a_fix(project: Project, keys: str, message: str, hint: str) -> None:
     """The message says what was found, and the hint what to write."""
-    assert told(project, service(keys), PLACE="./secret") == [(message, hint)]
+    assert messages_and_hints(project, service(keys), PLACE="./secret") == [(message, hint)]
 
 
 @pytest.mark.parametrize(
@@ -123,10 +123,14 @@ def test_a_fix(project: Project, keys: str, message: str, hint: str) -> None:
 def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
     project: Project, image: str, shell: dict[str, str], hint: str
 ) -> None:
-    """That an image can't be read is told with the variable that left a hole in it."""
+    """That an image can't be read is reported with the variable that left a hole in it."""
     text = f"services: {{web: {{image: '{image}'}}}}"
     want = "must be an image such as nginx, nginx:1.27 or registry.example.com/team/app:1.0"
-    errors = [one for one in told(project, text, **shell) if one[0].startswith("error")]
+    errors = [
+        messages_and_hint
+        for messages_and_hint in messages_and_hints(project, text, **shell)
+        if messages_and_hint[0].startswith("error")
+    ]
 
     assert errors == [(f"error: services.web.image {want}, not '{image}' (after substitution)", hint)]
 
@@ -155,7 +159,7 @@ def test_an_unset_variable_is_named_where_it_makes_a_value_wrong(
 )
 def test_services_at_the_top_level(project: Project, text: str, hint: str) -> None:
     """A file of Compose's first version has its services there: they are named, with the place for them."""
-    assert told(project, text) == [("error: the definition has no services", hint)]
+    assert messages_and_hints(project, text) == [("error: the definition has no services", hint)]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +182,12 @@ def test_a_text_where_a_list_is_wanted(project: Project) -> None:
     """What was meant can be written as it stands, unless a variable made it."""
     message = "error: services.web.ports must be a list, not the text"
 
-    assert told(project, service("ports: '80:80'")) == [(f"{message} '80:80'", "write a list: ports: ['80:80']")]
-    assert told(project, service("ports: '${P}'"), P="80") == [(f"{message} '${{P}}' (after substitution)", "")]
+    assert messages_and_hints(project, service("ports: '80:80'")) == [
+        (f"{message} '80:80'", "write a list: ports: ['80:80']")
+    ]
+    assert messages_and_hints(project, service("ports: '${P}'"), P="80") == [
+        (f"{message} '${{P}}' (after substitution)", "")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +200,11 @@ def test_a_text_where_a_list_is_wanted(project: Project) -> None:
     ],
 )
 def test_a_file_that_is_not_there(project: Project, name: str, hint: str) -> None:
-    """A file named with -f that does not exist is told with those that do."""
+    """A file named with -f that does not exist is reported with those that do."""
     folder = project({"compose.yaml": service("scale: 1"), "prod.yml": "", "notes.txt": ""})
-    (error,) = (one for one in folder.read(name).loaded.report.sorted() if one.code == "unreadable-file")
+    (error,) = (
+        diagnostic for diagnostic in folder.read(name).loaded.report.sorted() if diagnostic.code == "unreadable-file"
+    )
 
     assert (error.message, error.hint) == (f"'{name}' does not exist", hint)
 
@@ -209,7 +219,7 @@ def test_a_tab_that_indents(project: Project) -> None:
 def test_the_services_that_a_route_could_lead_to(project: Project) -> None:
     """The first eight services are named: a definition may have hundreds."""
     services = "\n".join(f"  s{number}: {{image: nginx}}" for number in range(9))
-    (found,) = told(project, f"services:\n{services}\nendpoints: [{{path: /, service: x, port: 80}}]\n")
+    (found,) = messages_and_hints(project, f"services:\n{services}\nendpoints: [{{path: /, service: x, port: 80}}]\n")
 
     assert found[1] == "services are: s0, s1, s2, s3, s4, s5, s6, s7"
 
@@ -218,6 +228,6 @@ def test_the_services_that_a_route_could_lead_to(project: Project) -> None:
 def test_a_route_path_that_proxies_read_otherwise(project: Project, path: str) -> None:
     """A path that one proxy shortens and another does not is refused."""
     services = "services: {web: {image: nginx, ports: ['80']}}"
-    (found,) = told(project, f"{services}\nendpoints: [{{path: '{path}', service: web, port: 80}}]\n")
+    (found,) = messages_and_hints(project, f"{services}\nendpoints: [{{path: '{path}', service: web, port: 80}}]\n")
 
     assert "must be a path of an address, without '//', '/./', '/../', '%2F', '?' or spaces" in found[0]

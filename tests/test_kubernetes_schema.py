@@ -102,7 +102,7 @@ class Objects:
         self.every: list[Any] = list(yaml.safe_load_all(SOUND))
 
     def __getitem__(self, kind: str) -> Any:
-        return next(one for one in self.every if one["kind"] == kind)
+        return next(row for row in self.every if row["kind"] == kind)
 
     @property
     def pod(self) -> Any:
@@ -220,7 +220,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("path", "value", "problem"), PLANTED, ids=[problem[:60] for _, _, problem in PLANTED])
 def test_a_planted_mistake_is_named(path: str, value: Any, problem: str) -> None:
-    """One wrong value in sound objects is told first; what only follows from it comes after."""
+    """One wrong value in sound objects is reported first; what only follows from it comes after."""
     objects = Objects()
     objects.put(path, value)
 

@@ -56,7 +56,7 @@ def test_shortening_keeps_what_fits() -> None:
 
 
 def test_shortening_keeps_two_long_names_apart() -> None:
-    """The hash of the whole stands for what was cut."""
+    """The hash of the whole is for what was cut."""
     assert shorten(LONG) == "a" * 54 + "-0f45e858"
     assert shorten(LONG) != shorten(LONG + "a")
 
@@ -179,7 +179,7 @@ def test_host() -> None:
 
 
 def test_long_host() -> None:
-    """A host's first label is shortened to what DNS takes, and that is told."""
+    """A host's first label is shortened to what DNS takes, and that is reported."""
     host, shortened = endpoint_host(LONG, "team", "example.com")
 
     assert shortened

@@ -1,4 +1,4 @@
-"""No test touches the data folder of whoever runs the tests: logs of runs lay there."""
+"""No test touches the data folder of anyone who runs the tests: logs of runs lay there."""
 
 from __future__ import annotations
 

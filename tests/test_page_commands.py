@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.page_commands import make_script, read_steps, settled
+from tests.page_commands import is_stable, make_script, read_steps
 
 
 def type_page(text: str, folder: Path) -> tuple[int, dict[str, str]]:
@@ -27,14 +27,14 @@ def test_blocks_share_a_shell(tmp_path: Path) -> None:
     """A variable and a folder of one block are there in the next one, and each block's output is apart."""
     text = block("run", "export A=1\nmkdir x\ncd x") + block("run", 'echo "$A $(basename "$PWD")"')
 
-    status, said = type_page(text, tmp_path)
+    status, outputs = type_page(text, tmp_path)
 
     assert status == 0
-    assert (said["2.out"], said["8.out"]) == ("", "1 x\n")
+    assert (outputs["2.out"], outputs["8.out"]) == ("", "1 x\n")
 
 
 def test_files_are_written(tmp_path: Path) -> None:
-    """A block that is a file is there for the commands, as it stands on the page."""
+    """A block that is a file is there for the commands, as it is on the page."""
     text = block("file: a/b.txt", "$HOME `x` 'y'", "text") + block("run", "cat a/b.txt")
 
     assert type_page(text, tmp_path)[1]["6.out"] == "$HOME `x` 'y'\n"
@@ -51,29 +51,29 @@ def test_a_command_that_fails_ends_the_page(tmp_path: Path) -> None:
     """The status is that of the command, and nothing after it is typed."""
     text = block("run", "(exit 7)\necho not here") + block("run", "echo nor here")
 
-    status, said = type_page(text, tmp_path)
+    status, outputs = type_page(text, tmp_path)
 
     assert status == 7
-    assert (said["steps"], said["2.out"]) == ("page.md:0\npage.md:2\n", "")
+    assert (outputs["steps"], outputs["2.out"]) == ("page.md:0\npage.md:2\n", "")
 
 
 def test_a_command_is_ended_when_it_has_said_its_words(tmp_path: Path) -> None:
-    """What goes on until one ends it gets Ctrl-C after its words, and may end with the status of an interrupt."""
+    """What continues until one ends it gets Ctrl-C after its words, and may end with the status of an interrupt."""
     going = "trap 'echo over; exit 130' INT\necho it is ready\nwhile :; do sleep 0.1; done"
     text = block("run until: it is ready", going) + block("run", "echo next")
 
-    status, said = type_page(text, tmp_path)
+    status, outputs = type_page(text, tmp_path)
 
     assert status == 0
-    assert (said["2.out"], said["8.out"]) == ("it is ready\nover\n", "next\n")
+    assert (outputs["2.out"], outputs["8.out"]) == ("it is ready\nover\n", "next\n")
 
 
-def test_a_command_that_never_says_its_words_fails(tmp_path: Path) -> None:
+def test_a_command_that_never_prints_its_text_fails(tmp_path: Path) -> None:
     """What ends before it has said them fails the page."""
-    status, said = type_page(block("run until: it is ready", "echo it is late"), tmp_path)
+    status, outputs = type_page(block("run until: it is ready", "echo it is late"), tmp_path)
 
     assert status == 1
-    assert said["2.err"] == "it is late\nit never said: it is ready\n"
+    assert outputs["2.err"] == "it is late\nit never said: it is ready\n"
 
 
 def test_a_command_that_ends_badly_fails(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_command_that_ends_badly_fails(tmp_path: Path) -> None:
     assert type_page(block("run until: it is ready", going), tmp_path)[0] == 1
 
 
-def test_a_command_goes_on_beside_others(tmp_path: Path) -> None:
-    """What goes on beside what follows is ended after it."""
+def test_a_command_continues_beside_others(tmp_path: Path) -> None:
+    """What continues beside what follows is ended after it."""
     going = "trap 'touch over; exit' INT\necho it is ready\nwhile :; do sleep 0.1; done"
     text = block("run beside: it is ready", going) + block("run", "test ! -e over")
 
@@ -111,7 +111,7 @@ def test_what_is_not_run_is_left_out(tmp_path: Path) -> None:
 )
 def test_what_differs_by_the_run_is_not_compared(shown: str, real: str) -> None:
     """Digests, names of pods, times and the port of endpoints are another in each run."""
-    assert settled(shown) == settled(real)
+    assert is_stable(shown) == is_stable(real)
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_what_differs_by_the_run_is_not_compared(shown: str, real: str) -> None:
 )
 def test_other_differences_are_seen(shown: str, real: str) -> None:
     """What a page shows is compared in all else."""
-    assert settled(shown) != settled(real)
+    assert is_stable(shown) != is_stable(real)

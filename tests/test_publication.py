@@ -34,15 +34,17 @@ FILES = {
 }
 
 
-def told(project: Project, *services: str, **more: Any) -> list[str]:
+def publication_texts(project: Project, *services: str, **more: Any) -> list[str]:
     reading = project(FILES, F="other.env").read(registry="registry.example.com/team", namespace="demo")
     assert reading.plan is not None, reading.messages
-    return [one.text for one in publications(reading.loaded, reading.plan, services, context="prod", **more)]
+    return [
+        publication.text for publication in publications(reading.loaded, reading.plan, services, context="prod", **more)
+    ]
 
 
 def test_all_of_it(project: Project) -> None:
     """Files and env files go to a namespace of a cluster, images to registries: their own, of tags and of caches."""
-    assert told(project) == [
+    assert publication_texts(project) == [
         (
             "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env files './web.env',"
             " '${F}'; variables of the shell: 'F'"
@@ -55,7 +57,7 @@ def test_all_of_it(project: Project) -> None:
 
 def test_some_services(project: Project) -> None:
     """Of services that are not deployed nothing is listed, nor are images where none is built."""
-    assert told(project, "web", builds=False) == [
+    assert publication_texts(project, "web", builds=False) == [
         (
             "sends to cluster 'prod', namespace demo: 3 files of './conf', './motd' (10 B); env file './web.env';"
             " variables of the shell: 'F'"
@@ -96,7 +98,7 @@ def test_outside_the_project(project: Project) -> None:
 
 
 def test_many_names(project: Project) -> None:
-    """Of many names the first few are shown, and how many more there are; a program is told all."""
+    """Of many names the first few are shown, and how many more there are; a program is reported all."""
     services = "".join(f"  s{number}: {{build: ./api}}\n" for number in range(7))
     reading = project({**FILES, "compose.yaml": f"services:\n{services}"}).read(registry="r.example.com")
     assert reading.plan is not None
@@ -108,7 +110,7 @@ def test_many_names(project: Project) -> None:
 
 
 def test_for_programs(project: Project) -> None:
-    """A program is told the same as data."""
+    """A program is reported the same as data."""
     reading = project(FILES, F="other.env").read(registry="registry.example.com/team", namespace="demo")
     assert reading.plan is not None
 

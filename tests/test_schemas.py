@@ -1,7 +1,7 @@
 """The published schemas and the names that they promise.
 
 ``docs/schemas/names.txt`` lists every diagnostic code and every field of the JSON output: scripts rely on them.
-A name that is renamed or removed fails a test here. ``pytest tests/test_schemas.py --bless`` writes the list anew;
+A name that is renamed or removed fails a test here. ``pytest tests/test_schemas.py --bless`` writes the list again;
 commit it only if the change is intended, and give the document a new number (``platform/deploy/2``) if a reader would
 break.
 """

@@ -240,7 +240,7 @@ def test_sidebar_on_a_wide_screen(tab: Tab, served: str) -> None:
 
 
 def test_sidebar_on_a_narrow_screen(tab: Tab, served: str) -> None:
-    """The keyboard opens the sidebar, and a link of it leads to its page; closed, it takes no focus."""
+    """The keyboard opens the sidebar, and a link of it leads to its page; closed, it accepts no focus."""
     tab.resize(360)
     tab.open(f"{served}/index.html")
     assert not tab.run(IS_SIDEBAR_SHOWN)

@@ -48,7 +48,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("definition", TAKEN.values(), ids=TAKEN.keys())
 def test_what_is_rendered_an_api_server_takes(definition: str, project: Project) -> None:
-    """Names are cut, told apart and cleaned so that every object can stand."""
+    """Names are cut, distinguished and cleaned so that every object can stand."""
     reading = project(definition).read()
 
     assert reading.plan is not None, reading.messages

@@ -34,11 +34,11 @@ class Measured(Outcome):
         return self
 
 
-def measured(folder: Folder, *words: str, **shell: str) -> Measured:
+def measured(folder: Folder, *args: str, **shell: str) -> Measured:
     """Run the command in a folder as ``folder.run`` does."""
     output, errors = folder.path.parent / "measured.out", folder.path.parent / "measured.err"
     done = subprocess.run(
-        [sys.executable, "-I", str(_CHILD), str(output), str(errors), *_COMMAND, *words],
+        [sys.executable, "-I", str(_CHILD), str(output), str(errors), *_COMMAND, *args],
         cwd=folder.path,
         env={**VARIABLES, **folder.shell, **shell},
         stdin=subprocess.DEVNULL,

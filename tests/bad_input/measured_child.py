@@ -16,10 +16,10 @@ MOST_SECONDS = 60
 
 
 def main() -> None:
-    output, errors, *words = sys.argv[1:]
+    output, errors, *args = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     with open(output, "wb") as out, open(errors, "wb") as err:
-        child = subprocess.Popen(words, stdout=out, stderr=err)
+        child = subprocess.Popen(args, stdout=out, stderr=err)
     watch = threading.Timer(MOST_SECONDS, child.kill)
     watch.start()
     _, status, usage = os.wait4(child.pid, 0)

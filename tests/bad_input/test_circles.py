@@ -1,4 +1,4 @@
-"""Circles: of dependencies, of files that include each other, of variables."""
+"""Cycles: of dependencies, of files that include each other, of variables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def services(**dependencies: str) -> str:
     return "services:\n" + "".join(lines)
 
 
-def closes(line: int, column: int, path: str, circle: str) -> str:
-    return f"compose.yaml:{line}:{column}: error: {path} closes a cycle: {circle} [dependency-cycle]"
+def closes(line: int, column: int, path: str, cycle: str) -> str:
+    return f"compose.yaml:{line}:{column}: error: {path} closes a cycle: {cycle} [dependency-cycle]"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def closes(line: int, column: int, path: str, circle: str) -> str:
     ],
 )
 def test_dependencies(text: str, expected: list[str], project: Project) -> None:
-    """Each circle is told once, where it closes."""
+    """Each cycle is reported once, where it closes."""
     assert expected == project(text).read().messages
 
 
@@ -97,7 +97,7 @@ def test_a_long_chain_of_dependencies(project: Project) -> None:
 
 
 def test_dependencies_by_variables(project: Project) -> None:
-    """A circle that variables make is a circle."""
+    """A cycle that variables make is a cycle."""
     folder = project(services(a="'$B'", b="a"), B="b")
 
     expected = [closes(3, 34, "services.b.depends_on[0]", "a -> b -> a")]
@@ -150,7 +150,7 @@ def test_includes(files: dict[str, str], message: str, project: Project) -> None
 
 
 def test_a_file_that_is_included_twice(project: Project) -> None:
-    """Two ways to one file are no circle."""
+    """Two ways to one file are no cycle."""
     files = {
         "compose.yaml": "include: [a.yaml, b.yaml]",
         "a.yaml": "include: [c.yaml]",
@@ -176,7 +176,7 @@ UNSET = ".env:1:1: warning: the value of 'A' refers to a variable that is not se
     ],
 )
 def test_variables(env: str, expected: list[str], value: str, project: Project) -> None:
-    """A variable sees what stands above it, once: what is put in is never read again."""
+    """A variable sees what is above it, once: what is put in is never read again."""
     text = "services: {web: {image: nginx, labels: {a: '$A'}}}"
     reading = project({"compose.yaml": text, ".env": env}).read()
 
@@ -186,7 +186,7 @@ def test_variables(env: str, expected: list[str], value: str, project: Project) 
 
 
 def test_how_many_files_may_be_included(project: Project) -> None:
-    """A definition may have so many includes, those of included files counted, and the next is told at its place."""
+    """The number of includes is limited, with those of included files; the first above the limit is reported."""
     half = MAX_INCLUDES // 2
     files = {f"{n}.yaml": "services: {web: {image: nginx}}\n" for n in range(MAX_INCLUDES)}
     listed = ", ".join(f"{n}.yaml" for n in range(1, half + 1))

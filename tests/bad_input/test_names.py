@@ -41,7 +41,7 @@ BAD_NAMES = {
 @pytest.mark.parametrize("name", BAD_NAMES.values(), ids=BAD_NAMES)
 @pytest.mark.parametrize("section", ["services", "volumes"])
 def test_refused(section: str, name: str, project: Project) -> None:
-    """The name is an error at its place, told in one line without a control character."""
+    """The name is an error at its place, reported in one line without a control character."""
     text = to_yaml({"services": {"web": {"image": "nginx"}}, section: {name: {"image": "nginx"}}})
 
     (message,) = project(text).read().messages
@@ -79,7 +79,7 @@ def test_no_escape_reaches_the_terminal(option: str, name: str, project: Project
     ],
 )
 def test_cleaned(name: str, cleaned: str, project: Project) -> None:
-    """A name that only differs in letters of the same meaning is cleaned, and told so."""
+    """A name that only differs in letters of the same meaning is cleaned, and reported so."""
     reading = project(to_yaml({"services": {name: {"image": "nginx"}}})).read()
 
     expected = [] if name == cleaned else ["name-normalized"]

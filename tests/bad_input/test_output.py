@@ -21,10 +21,10 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def start(folder: Folder, *words: str, **streams: int | IO[Any]) -> subprocess.Popen[bytes]:
+def start(folder: Folder, *args: str, **streams: int | IO[Any]) -> subprocess.Popen[bytes]:
     """Start the command with streams of our choice."""
     child: subprocess.Popen[bytes] = subprocess.Popen(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args],
         cwd=folder.path,
         env=VARIABLES,
         **streams,  # type: ignore[call-overload]
@@ -109,7 +109,7 @@ def test_a_file_that_can_not_be_replaced(project: Project) -> None:
 
 
 def test_what_is_not_ours_stays(project: Project) -> None:
-    """Files of other makers stay, whatever they are; those of services that are gone go."""
+    """Files of other upstreams stay, whatever they are; those of services that are gone go."""
     folder = project({"compose.yaml": GOOD, "out/mine.yaml": "a: b\n", "out/junk.yaml": b"\xff\0"})
     folder.run("render", "-o", "out").assert_success()
     os.mkfifo(folder.path / "out" / "pipe.yaml")
@@ -136,7 +136,7 @@ def test_what_is_not_ours_stays(project: Project) -> None:
     ],
 )
 def test_a_reader_that_goes(command: str, project: Project) -> None:
-    """A reader that has seen enough is no mistake, and nothing is said of it."""
+    """A reader that has seen enough is no mistake, and nothing is reported about it."""
     services = "".join(f"  web{i}: {{image: nginx, environment: {{A: {'b' * 500}}}}}\n" for i in range(200))
 
     done = shell(project("services:\n" + services), command)
@@ -146,7 +146,7 @@ def test_a_reader_that_goes(command: str, project: Project) -> None:
 
 
 def test_a_reader_of_messages_that_goes(project: Project) -> None:
-    """Where nobody reads the messages the status still tells."""
+    """Where nobody reads the messages the status still shows."""
     folder = project(BAD)
 
     done = shell(folder, "platform render 2>&1 >/dev/null | true")
@@ -176,7 +176,7 @@ def test_standard_output_that_is_closed(command: str, project: Project) -> None:
 
 @pytest.mark.parametrize(("text", "status"), [(GOOD, 0), (BAD, 3)])
 def test_standard_error_that_is_closed(text: str, status: int, project: Project) -> None:
-    """Where nothing can be said the result is still written, or the status tells."""
+    """Where nothing can be said the result is still written, or the status shows."""
     done = shell(project(text), "platform render 2>&-")
 
     assert status == done.returncode
@@ -225,7 +225,7 @@ def test_a_variable_that_is_no_text(project: Project) -> None:
     folder = project("services: {web: {image: nginx, environment: [A], labels: {a: '$A'}}}")
     value = os.fsdecode(b"a\xffb")
 
-    for words in (("render",), ("render", "--json"), ("config",), ("config", "--variables")):
-        outcome = folder.run(*words, A=value).assert_success()
+    for args in (("render",), ("render", "--json"), ("config",), ("config", "--variables")):
+        outcome = folder.run(*args, A=value).assert_success()
         assert outcome.stderr == ""
     assert "a\ufffdb" in folder.run("config", "--variables", A=value).stdout

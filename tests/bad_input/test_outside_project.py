@@ -78,10 +78,10 @@ def test_what_this_program_would_read(
 
     reading = folder.read()
 
-    (said,) = reading.messages
+    (found,) = reading.messages
     name = quoted(f"{written}/{'a.env' if 'env_file' in text else 'more.yaml'}")
-    assert said.startswith(f"compose.yaml:{place}: error: {message.replace('{shown}', name)} outside the project")
-    assert said.endswith("[outside-project]")
+    assert found.startswith(f"compose.yaml:{place}: error: {message.replace('{shown}', name)} outside the project")
+    assert found.endswith("[outside-project]")
     (diagnostic,) = reading.loaded.report.sorted()
     assert f"the project is '{folder.path}'" in diagnostic.hint
     assert "--allow-outside" in diagnostic.hint
@@ -92,8 +92,8 @@ def test_the_home_folder(project: Project, beside: Path) -> None:
     """What is written with ``~`` is looked for in the home folder, and refused there."""
     folder = project("services: {web: {image: x, volumes: ['~/beside:/d']}}", HOME=str(beside.parent))
 
-    (said,) = folder.read().messages
-    assert said == (
+    (message,) = folder.read().messages
+    assert message == (
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that is outside the project:"
         " '~/beside:/d' [outside-project]"
     )
@@ -129,15 +129,15 @@ BUILDS = {
 
 @pytest.mark.parametrize(("build", "place", "key"), BUILDS.values(), ids=BUILDS)
 def test_what_a_build_would_read(build: str, place: str, key: str, project: Project, beside: Path) -> None:
-    """A build neither reads nor writes outside the project; that is said without a build, by every command."""
+    """A build neither reads nor writes outside the project; that is reported without a build, by every command."""
     assert beside.is_dir()
     text = f"services: {{web: {{build: {build}}}}}\nsecrets: {{s: {{file: ../beside/a.env}}}}\n"
     folder = project({"compose.yaml": text, "Dockerfile": "FROM x\n"})
 
-    (said,) = [one for one in folder.read().messages if "[outside-project]" in one]
+    (message,) = [item for item in folder.read().messages if "[outside-project]" in item]
 
-    assert said.startswith(f"compose.yaml:{place}: error: {key} names a path outside the project: '")
-    assert folder.read(allow_outside=True).messages == [one for one in folder.read().messages if one != said]
+    assert message.startswith(f"compose.yaml:{place}: error: {key} names a path outside the project: '")
+    assert folder.read(allow_outside=True).messages == [item for item in folder.read().messages if item != message]
 
 
 def link_env(folder: Folder, beside: Path) -> None:
@@ -179,7 +179,7 @@ def test_what_is_found_by_itself(
 
 
 def test_who_only_looks(project: Project, beside: Path) -> None:
-    """To look at an environment, or to take it down, no file outside is opened, and none stands in the way."""
+    """To look at an environment, or to take it down, no file outside is opened, and none is in the way."""
     text = "services: {web: {image: x, env_file: %s/a.env, volumes: ['%s:/d']}, api: {build: %s}}"
     folder = project(text.replace("%s", str(beside)))
 
@@ -243,9 +243,9 @@ def test_a_large_folder_is_not_walked(
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    (said,) = folder.read().messages
+    (message,) = folder.read().messages
 
-    assert said.endswith(f"mounts a host path that is outside the project: '{source}:/d' [outside-project]")
+    assert message.endswith(f"mounts a host path that is outside the project: '{source}:/d' [outside-project]")
     assert listed == []
 
 

@@ -1,4 +1,4 @@
-"""Numbers outside what their key takes, and texts that are no number: an error that tells what is taken."""
+"""Numbers outside what their key takes, and texts that are no number: an error that shows what is taken."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ CASES = [
 
 @pytest.mark.parametrize(("key", "path", "want", "found"), CASES, ids=[case[0][:50] for case in CASES])
 def test_of_a_service(key: str, path: str, want: str, found: str, project: Project) -> None:
-    """The value is an error that tells what is taken and what was found."""
+    """The value is an error that shows what is taken and what was found."""
     (message,) = project(f"services:\n  web:\n    image: nginx\n    {key}\n").read().messages
 
-    where, _, said = message.partition(": error: ")
-    assert said == f"services.web.{path} {want}, not '{found}' [invalid-value]"
+    where, _, found_message = message.partition(": error: ")
+    assert found_message == f"services.web.{path} {want}, not '{found}' [invalid-value]"
     assert where.startswith("compose.yaml:4:")
 
 

@@ -336,12 +336,12 @@ def test_no_permission_to_look_around(project: Project) -> None:
     folder.path.chmod(0o700)
 
 
-@pytest.mark.parametrize("words", [("-f", "odd"), ("--env-file", "odd", "-f", "compose.yaml")])
-def test_the_command_does_not_wait_for_a_pipe(words: tuple[str, ...], project: Project) -> None:
+@pytest.mark.parametrize("args", [("-f", "odd"), ("--env-file", "odd", "-f", "compose.yaml")])
+def test_the_command_does_not_wait_for_a_pipe(args: tuple[str, ...], project: Project) -> None:
     """Nobody writes into the pipe, and the command ends at once."""
     folder = project(SERVICES)
     os.mkfifo(folder.path / "odd")
 
-    outcome = folder.run("render", *words, timeout=20).assert_invalid()
+    outcome = folder.run("render", *args, timeout=20).assert_invalid()
 
     assert outcome.stderr == "odd:1:1: error: 'odd' is not an ordinary file [unreadable-file]\n1 error\n"

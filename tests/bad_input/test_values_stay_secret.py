@@ -1,6 +1,6 @@
 """What a variable holds never comes into a message: not from any layer, at any key, valid or not.
 
-Messages quote what stands in the file, which is ``${SECRET}``.
+Messages quote what is in the file, which is ``${SECRET}``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def shapes() -> Iterator[Any]:
     )
 
 
-def said(reading: Reading, capsys: pytest.CaptureFixture[str]) -> str:
+def printed_text(reading: Reading, capsys: pytest.CaptureFixture[str]) -> str:
     """Everything that the command could write of a reading."""
     for strict in (False, True):
         for as_json in (False, True):
@@ -74,8 +74,8 @@ def test_at_every_key(section: str, project: Project, capsys: pytest.CaptureFixt
         for shape in shapes():
             folder.write({"compose.yaml": to_yaml(definition(section, key, shape))})
             for secret in (SECRET, NUMBER):
-                told = said(read_with(folder, "shell", secret), capsys)
-                assert secret not in told, (key, shape)
+                text = printed_text(read_with(folder, "shell", secret), capsys)
+                assert secret not in text, (key, shape)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -84,8 +84,8 @@ def test_from_every_layer(layer: str, project: Project, capsys: pytest.CaptureFi
     folder = project({})
     for section, key in PLACES:
         folder.write({"compose.yaml": to_yaml(definition(section, key, "${SECRET}"))})
-        told = said(read_with(folder, layer, SECRET), capsys)
-        assert SECRET not in told, (section, key)
+        text = printed_text(read_with(folder, layer, SECRET), capsys)
+        assert SECRET not in text, (section, key)
 
 
 def test_the_variable_was_read(project: Project) -> None:
@@ -193,7 +193,7 @@ def test_of_files_over_one_another(option: str, project: Project) -> None:
 
 
 def test_of_an_env_file(project: Project) -> None:
-    """Mistakes in an env file are told by place and name, without the value."""
+    """Mistakes in an env file are reported by place and name, without the value."""
     env = f"A={SECRET}${{\nB='{SECRET}\n"
     more = f'C="{SECRET}" {SECRET}\nD={SECRET}${{A!}}\n{SECRET} {SECRET}\n= {SECRET}\nE="{SECRET}\n'
     folder = project(
@@ -207,7 +207,7 @@ def test_of_an_env_file(project: Project) -> None:
 
 
 def test_of_an_environment_that_does_not_fit(project: Project) -> None:
-    """A service whose variables are too large is told by their size alone."""
+    """A service whose variables are too large is reported by their size alone."""
     folder = project(
         {"compose.yaml": "services: {web: {image: nginx, env_file: a.env}}", "a.env": "A=" + SECRET * 65_000}
     )
@@ -218,7 +218,7 @@ def test_of_an_environment_that_does_not_fit(project: Project) -> None:
 
 
 def test_messages_do_name_the_variable(project: Project) -> None:
-    """A message quotes what stands in the file, so that the mistake can be found."""
+    """A message quotes what is in the file, so that the mistake can be found."""
     folder = project("services: {web: {image: nginx, scale: '${SECRET}'}}", SECRET=SECRET)
 
     outcome = folder.run("render", "--json-diagnostics").assert_invalid()

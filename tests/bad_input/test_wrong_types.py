@@ -33,14 +33,14 @@ VALUES: dict[str, Any] = {
     "a nested mapping": {"a": {"a": {"a": [{}]}}},
 }
 
-#: Keys whose section stands in a list, not under names.
+#: Keys whose section is in a list, not under names.
 LISTS = ("env_file", "ports", "volumes", "endpoints", "include")
 PLACES = [(section, key) for section, keys in SECTIONS.items() for key in keys]
 ENTRIES = sorted(section for section in SECTIONS if section.endswith(".*"))
 
 
 def definition(section: str, key: str | None, value: Any) -> Any:
-    """Build a definition that has nothing but this value, under what must stand above it."""
+    """Build a definition that has nothing but this value, under what must be above it."""
     made = value if key is None else {key: value}
     steps = section.split(".") if section else []
     while steps:
@@ -66,7 +66,7 @@ def assert_has_a_place(diagnostic: Diagnostic) -> None:
 
 
 def assert_is_read(folder: Folder, content: Any) -> None:
-    """Read a definition to the end, and look at all that is said of it."""
+    """Read a definition to the end, and look at all that is reported about it."""
     reading = folder.write({"compose.yaml": to_yaml(content)}).read()
     for diagnostic in reading.loaded.report.at_least(Severity.NOTE):
         assert_has_a_place(diagnostic)

@@ -60,9 +60,9 @@ class Seam:
 
         self.patch.setattr(f"composeplat.engine.operations.{operation}", act)
 
-    def platform(self, *words: str, **shell: str) -> Outcome:
+    def platform(self, *args: str, **shell: str) -> Outcome:
         return run_here(
-            *words, folder=self.folder, KUBECONFIG=str(self.folder / "kubeconfig"),
+            *args, folder=self.folder, KUBECONFIG=str(self.folder / "kubeconfig"),
             COMPOSEPLAT_DATA=str(self.folder / "data"), **SHELL, **shell,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The command as a whole: help, version, usage, and what becomes of errors."""
+"""The command as a whole: help, version, usage, and what happens to errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def told(**limit): print('reading', flush=True); return read(**limit)
 composeplat.system.files.read_standard_input = told
 from composeplat.cli.app import main; main()
 """
-#: Something that goes on when the command has ended, and says so: a thread, or what the interpreter takes apart.
+#: Something that continues when the command has ended, and says so: a thread, or what the interpreter takes apart.
 LATE = {
     "threads": """
 import threading, time
@@ -151,11 +151,11 @@ def test_interrupt(project: Project) -> None:
 
 
 @pytest.mark.parametrize("late", LATE)
-@pytest.mark.parametrize(("words", "status"), [(["--version"], 0), (["nonsense"], 2)])
-def test_interrupt_when_all_is_said(tmp_path: Path, late: str, words: list[str], status: int) -> None:
+@pytest.mark.parametrize(("args", "status"), [(["--version"], 0), (["nonsense"], 2)])
+def test_interrupt_when_all_is_reported(tmp_path: Path, late: str, args: list[str], status: int) -> None:
     """A Ctrl-C that comes while the process ends changes neither status nor output, and ends it."""
     with subprocess.Popen(
-        [sys.executable, "-c", LATE[late], *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", LATE[late], *args], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         while process.stdout.readline() not in (b"late\n", b""):
@@ -164,7 +164,7 @@ def test_interrupt_when_all_is_said(tmp_path: Path, late: str, words: list[str],
         process.send_signal(signal.SIGINT)
         _, messages = process.communicate(timeout=60)
 
-    assert time.monotonic() - begun < 30  # The thread would go on for a minute.
+    assert time.monotonic() - begun < 30  # The thread would continue for a minute.
     assert status == process.returncode
     assert (b"No such command" in messages, b"Traceback" in messages) == (status == 2, False)
 

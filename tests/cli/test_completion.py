@@ -33,13 +33,13 @@ def shop(project: Project) -> Iterator[Folder]:
         yield folder
 
 
-def offered(*words: str) -> list[str]:
-    return [value for value, _ in offers_for(list(words))[1]]
+def offered(*args: str) -> list[str]:
+    return [value for value, _ in offers_for(list(args))[1]]
 
 
-def asked(*words: str, folder: Path, shell: str = "zsh", **variables: str) -> Outcome:
+def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Outcome:
     """Ask as the script of a shell does."""
-    return run(*words, folder=folder, stdin=None, timeout=60, _PLATFORM_COMPLETE=shell, **variables)
+    return run(*args, folder=folder, stdin=None, timeout=60, _PLATFORM_COMPLETE=shell, **variables)
 
 
 # what may stand where -------------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def asked(*words: str, folder: Path, shell: str = "zsh", **variables: str) -> Ou
     ],
 )
 def test_what_is_offered(line: str, expected: list[str] | None) -> None:
-    """What may stand at the end of a line is offered, and nothing else."""
+    """Only valid arguments are offered."""
     given = offered(*split_line(line))
 
     assert expected == given if expected is not None else "--no-tty" in given
@@ -122,7 +122,7 @@ def test_lines_are_split_as_a_shell_does(line: str, expected: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "expected"),
+    ("files", "args", "expected"),
     [
         pytest.param({"compose.yaml": SHOP}, [], ["web", "worker", "db"], id="found"),
         pytest.param(
@@ -174,10 +174,10 @@ def test_lines_are_split_as_a_shell_does(line: str, expected: list[str]) -> None
     ],
 )
 def test_services_of_the_definition(
-    project: Project, files: dict[str, str], words: list[str], expected: list[str]
+    project: Project, files: dict[str, str], args: list[str], expected: list[str]
 ) -> None:
     """Services are those of the definition that the line so far names; of one that can't be read, what can be."""
-    outcome = asked("deploy", *words, "", folder=project(files).path)
+    outcome = asked("deploy", *args, "", folder=project(files).path)
 
     assert (["words", *expected], "", 0) == (outcome.stdout.splitlines(), outcome.stderr, outcome.status)
 
@@ -238,11 +238,9 @@ def test_a_pipe_is_not_waited_for(project: Project) -> None:
 def test_contexts(project: Project) -> None:
     """Contexts are those of the kubeconfig that the line names."""
     folder = project({"kube.yaml": KUBECONFIG})
-    words = ("status", "--kubeconfig", "kube.yaml", "--context", "")
+    args = ("status", "--kubeconfig", "kube.yaml", "--context", "")
 
-    assert (
-        asked(*words, folder=folder.path).stdout.replace("\\", "") == "words\narn:aws:eks:one:7:cluster/x\nkind-two\n"
-    )
+    assert asked(*args, folder=folder.path).stdout.replace("\\", "") == "words\narn:aws:eks:one:7:cluster/x\nkind-two\n"
 
 
 def test_contexts_of_the_variable(project: Project) -> None:
@@ -270,10 +268,10 @@ HEAVY = {
 }  # fmt: skip
 
 
-def _seconds(*words: str, folder: Path) -> float:
+def _seconds(*args: str, folder: Path) -> float:
     """The processor's time that one answer takes: a busy machine makes a clock say anything."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words],
+        [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args],
         cwd=folder,
         env={**VARIABLES, "_PLATFORM_COMPLETE": "zsh"},
         stdout=subprocess.DEVNULL,
@@ -292,15 +290,15 @@ def test_services_come_at_once(project: Project) -> None:
     assert statistics.median(_seconds("deploy", "", folder=folder) for _ in range(7)) <= MOST_SECONDS
 
 
-@pytest.mark.parametrize("words", [["dep"], ["deploy", "--progress", ""], ["deploy", ""]], ids=" ".join)
-def test_what_an_answer_loads(project: Project, words: list[str]) -> None:
+@pytest.mark.parametrize("args", [["dep"], ["deploy", "--progress", ""], ["deploy", ""]], ids=" ".join)
+def test_what_an_answer_loads(project: Project, args: list[str]) -> None:
     """An answer loads neither the commands nor what they need."""
     script = (
         "import sys, composeplat.cli.app as one; one.main();"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *words],
+        [sys.executable, "-c", script, *args],
         cwd=project(SHOP).path,
         env={**VARIABLES, "_PLATFORM_COMPLETE": "zsh"},
         capture_output=True,
@@ -317,7 +315,7 @@ def test_what_an_answer_loads(project: Project, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "words", "expected"),
+    ("shell", "args", "expected"),
     [
         pytest.param("zsh", ["cluster", "sto"], "words\nstop:Stop the local cluster; its data stays.\n", id="zsh"),
         pytest.param("fish", ["cluster", "sto"], "words\nstop\tStop the local cluster; its data stays.\n", id="fish"),
@@ -332,9 +330,9 @@ def test_what_an_answer_loads(project: Project, words: list[str]) -> None:
         pytest.param("csh", ["sto"], None, id="unknown shell"),
     ],
 )
-def test_answers(project: Project, shell: str, words: list[str], expected: str | None) -> None:
+def test_answers(project: Project, shell: str, args: list[str], expected: str | None) -> None:
     """Each shell is answered in its own form, and never with an error."""
-    outcome = asked(*words, folder=project({}).path, shell=shell)
+    outcome = asked(*args, folder=project({}).path, shell=shell)
 
     assert (outcome.stderr, outcome.status) == ("", 0)
     if expected is not None:
@@ -342,7 +340,7 @@ def test_answers(project: Project, shell: str, words: list[str], expected: str |
 
 
 def test_a_colon_is_escaped_for_zsh(project: Project) -> None:
-    """In an answer to zsh a colon of a name is escaped: its meaning stands behind one that is not."""
+    """In an answer to zsh a colon of a name is escaped: its meaning is behind one that is not."""
     folder = project({"kube.yaml": KUBECONFIG})
 
     given = asked("status", "--kubeconfig", "kube.yaml", "--context", "a", folder=folder.path).stdout

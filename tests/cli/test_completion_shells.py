@@ -1,6 +1,6 @@
 """Tab, pressed in a real bash, zsh and fish: what the line has become.
 
-What is offered where is told by ``test_completion.py``; here it is what each shell makes of that. So the shells share
+``test_completion.py`` tests the answers; this module tests what each shell makes of them. So the shells share
 their cases, but for what only some of them can show.
 """
 
@@ -34,7 +34,7 @@ STARTS = {
     "zsh": ["-f"],
     "fish": ["--no-config", "--private"],
 }
-#: How it is told to print the line and to forget it, instead of running it, when Enter is pressed.
+#: How the shell is asked to print the line and to forget it, instead of running it, when Enter is pressed.
 SHOWS = {
     "bash": """show() { echo; echo "<$READLINE_LINE>"; READLINE_LINE=; }; bind -x '"\\C-j": show'""",
     "zsh": """show() { print; print -r -- "<$BUFFER>"; BUFFER=; }; zle -N show; bindkey '^J' show""",
@@ -61,7 +61,7 @@ def found(name: str) -> str:
     return program
 
 
-def settled(home: Path) -> dict[str, str]:
+def is_stable(home: Path) -> dict[str, str]:
     """Put `platform` into a home directory, and give the variables of a shell that lives there."""
     platform = home / "platform"
     platform.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from composeplat.cli.app import main; main()" "$@"\n')
@@ -74,8 +74,8 @@ class Shell:
     """A shell that has done a line of setup, in a home directory of its own."""
 
     def __init__(self, name: str, setup: str, *, folder: Path, home: Path) -> None:
-        words = [found(name), *STARTS[name], "-i"]
-        self._terminal = Terminal(words, folder=folder, env=settled(home), columns=500, rows=50)
+        args = [found(name), *STARTS[name], "-i"]
+        self._terminal = Terminal(args, folder=folder, env=is_stable(home), columns=500, rows=50)
         self._terminal.type(f"{setup}; {SHOWS[name]}; echo is-r''eady")
         self._terminal.until("is-ready\r\n")
 
@@ -172,7 +172,7 @@ def test_meanings_in_zsh(shell: Shell) -> None:
 
 def test_meanings_in_fish(folder: Path, tmp_path: Path) -> None:
     """What several commands mean is known to fish, which lists nothing on a terminal as simple as the tests'."""
-    words = [found("fish"), *STARTS["fish"], "-c", f"{SOURCED['fish']}; complete -C 'platform cluster st'"]
-    done = subprocess.run(words, cwd=folder, env=settled(tmp_path), capture_output=True, text=True, check=True)
+    args = [found("fish"), *STARTS["fish"], "-c", f"{SOURCED['fish']}; complete -C 'platform cluster st'"]
+    done = subprocess.run(args, cwd=folder, env=is_stable(tmp_path), capture_output=True, text=True, check=True)
 
-    assert [row.split("\t") for row in done.stdout.splitlines()] == [[*one] for one in MEANINGS.items()]
+    assert [row.split("\t") for row in done.stdout.splitlines()] == [[*meaning] for meaning in MEANINGS.items()]

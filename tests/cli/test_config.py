@@ -31,8 +31,8 @@ volumes: {data: {}, unused: {}}
 }
 
 
-def shown(folder: Folder, *words: str, **shell: str) -> str:
-    return run_here("config", *words, folder=folder.path, **shell).assert_success().stdout
+def shown(folder: Folder, *args: str, **shell: str) -> str:
+    return run_here("config", *args, folder=folder.path, **shell).assert_success().stdout
 
 
 def test_definition(project: Project) -> None:
@@ -96,11 +96,11 @@ def test_rendering_the_resolved_definition_as_json(project: Project) -> None:
 )
 def test_views(project: Project, view: str, expected: list[str]) -> None:
     """A view is one line a thing, or a JSON list."""
-    words = (view, "--name", "shop", "--registry", "registry.example.com")
+    args = (view, "--name", "shop", "--registry", "registry.example.com")
     folder = project(SHOP)
 
-    assert expected == shown(folder, *words).splitlines()
-    assert expected == json.loads(shown(folder, *words, "--format", "json"))
+    assert expected == shown(folder, *args).splitlines()
+    assert expected == json.loads(shown(folder, *args, "--format", "json"))
 
 
 VARIABLES = "services: {web: {image: 'a${S}${F}${P}${D:-d}${U}${E}'}}"
@@ -172,7 +172,7 @@ def test_a_value_that_steers_a_terminal(project: Project) -> None:
 
 
 def test_no_interpolate(project: Project) -> None:
-    """Variables can be left as they are; then nothing is said of them."""
+    """Variables can be left as they are; then nothing is reported about them."""
     outcome = run_here("config", "--no-interpolate", folder=project(SHOP).path).assert_success()
 
     assert yaml.safe_load(outcome.stdout) == yaml.safe_load(SHOP["compose.yaml"])
@@ -201,8 +201,8 @@ def test_invalid(project: Project) -> None:
     """An invalid definition ends with 3 and nothing printed, in every view."""
     folder = project("services: {web: {image: nginx, scale: two}}")
 
-    for words in ((), ("--services",), ("--variables",), ("--format", "json"), ("-q",)):
-        run_here("config", *words, folder=folder.path).assert_invalid()
+    for args in ((), ("--services",), ("--variables",), ("--format", "json"), ("-q",)):
+        run_here("config", *args, folder=folder.path).assert_invalid()
 
 
 def test_strict(project: Project) -> None:
@@ -216,7 +216,7 @@ def test_strict(project: Project) -> None:
 
 
 def test_json_diagnostics_and_verbose(project: Project) -> None:
-    """Messages can be had as JSON, notes too."""
+    """Messages are available as JSON, notes too."""
     folder = project("services: {web: {image: nginx, uts: x}}")
 
     outcome = run_here("config", "-q", "-v", "--json-diagnostics", folder=folder.path).assert_success()
@@ -234,12 +234,12 @@ def test_files_names_and_env_files(project: Project) -> None:
 
     assert yaml.safe_load(outcome.assert_success().stdout)["services"]["web"]["image"] == "$A ${PLATFORM_NAMESPACE}"
     folder.write({"a.yaml": "services: {web: {image: nginx, command: '$A ${PLATFORM_NAMESPACE} $PLATFORM_DOMAIN'}}"})
-    words = ("-f", "a.yaml", "--env-file", "a.env", "--namespace", "team", "--domain", "example.com")
-    assert yaml.safe_load(shown(folder, *words))["services"]["web"]["command"] == "x team example.com"
+    args = ("-f", "a.yaml", "--env-file", "a.env", "--namespace", "team", "--domain", "example.com")
+    assert yaml.safe_load(shown(folder, *args))["services"]["web"]["command"] == "x team example.com"
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("args", "expected"),
     [
         (("--format", "xml"), "Error: Invalid value for --format: must be yaml or json"),
         (
@@ -248,14 +248,14 @@ def test_files_names_and_env_files(project: Project) -> None:
         ),
     ],
 )
-def test_usage(project: Project, words: tuple[str, ...], expected: str) -> None:
+def test_usage(project: Project, args: tuple[str, ...], expected: str) -> None:
     """What can't be chosen together, or at all, is a mistake of use."""
-    outcome = run_here("config", *words, folder=project(SHOP).path)
+    outcome = run_here("config", *args, folder=project(SHOP).path)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)
 
 
-@pytest.mark.parametrize(("words", "image"), [((), "demo-app"), (("--local",), "localhost:5000/demo-app")])
-def test_for_which_cluster(project: Project, words: tuple[str, ...], image: str) -> None:
+@pytest.mark.parametrize(("args", "image"), [((), "demo-app"), (("--local",), "localhost:5000/demo-app")])
+def test_for_which_cluster(project: Project, args: tuple[str, ...], image: str) -> None:
     """What is built is named for the registry of the local cluster where that is meant, and only there."""
-    assert shown(project({"compose.yaml": "services: {app: {build: .}}"}), "--images", *words) == f"{image}\n"
+    assert shown(project({"compose.yaml": "services: {app: {build: .}}"}), "--images", *args) == f"{image}\n"

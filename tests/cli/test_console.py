@@ -13,10 +13,10 @@ from tests.terminal import Terminal
 BOLD_RED, BOLD_YELLOW, BOLD_CYAN, BOLD, RESET = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;36m", "\x1b[1m", "\x1b[0m"
 
 
-def on_terminal(folder: Folder, *words: str, columns: int = 100, **shell: str) -> tuple[int, list[str]]:
+def on_terminal(folder: Folder, *args: str, columns: int = 100, **shell: str) -> tuple[int, list[str]]:
     """Run the command on a terminal, and give its exit status and the lines on it."""
     environment = {**VARIABLES, "TERM": "xterm", **shell}
-    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *words]
+    command = [sys.executable, "-c", "from composeplat.cli.app import main; main()", *args]
     terminal = Terminal(command, folder=folder.path, env=environment, columns=columns)
     shown = terminal.rest()
     return terminal.status(), shown.replace("\r\n", "\n").splitlines()
@@ -109,8 +109,8 @@ def excerpt(lines: list[str]) -> tuple[str, str]:
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_long_line(project: Project, columns: int) -> None:
     """A long line is cut around the place, so that it fits the terminal and the mark still stands under it."""
-    words = ", ".join(f"'word{number}'" for number in range(40))
-    folder = project(f"services: {{web: {{image: nginx, command: [{words}], scale: two, labels: [{words}]}}}}")
+    args = ", ".join(f"'word{number}'" for number in range(40))
+    folder = project(f"services: {{web: {{image: nginx, command: [{args}], scale: two, labels: [{args}]}}}}")
 
     _, lines = on_terminal(folder, "render", columns=columns, NO_COLOR="1")
 
@@ -183,7 +183,7 @@ def test_names_can_not_steer_the_terminal(project: Project) -> None:
 
 
 def test_counts(project: Project) -> None:
-    """The last line counts what was told."""
+    """The last line counts what was reported."""
     text = "services: {a: {image: x, scale: -, uts: x}, b: {scale: -, hostname: x, dns: x}}"
 
     assert project(text).run("render").stderr.splitlines()[-1] == "3 errors, 2 warnings"

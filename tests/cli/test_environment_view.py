@@ -207,8 +207,8 @@ def test_events_as_json() -> None:
 
 def test_endpoints_as_json() -> None:
     """The form that programs read; services are called as the definition calls them."""
-    one = Address(endpoint="site", url="https://site.example.com", service="web", port=80)
-    assert endpoints_document("shop", "team", [one], {"web": "Web"}) == {
+    address = Address(endpoint="site", url="https://site.example.com", service="web", port=80)
+    assert endpoints_document("shop", "team", [address], {"web": "Web"}) == {
         "schema": "platform/endpoints/1",
         "environment": "shop",
         "namespace": "team",

@@ -1,4 +1,4 @@
-"""What help says, how it looks, and what is said of a mistake on the command line."""
+"""What help says, how it looks, and the message about a mistake on the command line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ COMMANDS = [
 EXAMPLES = [pytest.param(line, id=line) for guide in GUIDES.values() for line in guide.examples.values()]
 
 
-def help_of(words: str, folder: Path, *, columns: int = 80) -> str:
+def help_of(args: str, folder: Path, *, columns: int = 80) -> str:
     """Help as a terminal of so many columns shows it."""
-    return run_here(*words.split(), "--help", folder=folder, COLUMNS=str(columns)).assert_success().stdout
+    return run_here(*args.split(), "--help", folder=folder, COLUMNS=str(columns)).assert_success().stdout
 
 
 # commands -------------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def test_every_command_is_in_one_group() -> None:
 
 
 def test_commands_are_listed_in_groups(tmp_path: Path) -> None:
-    """The groups stand in their order, each with its commands in theirs."""
+    """The groups are in their order, each with its commands in theirs."""
     _, _, listing = help_of("", tmp_path).partition("\nDeploy:\n")
 
     rows = re.findall(r"^  ([a-z-]+)  +\S", listing.partition("Examples:")[0], re.MULTILINE)
@@ -50,7 +50,7 @@ def test_commands_are_listed_in_groups(tmp_path: Path) -> None:
 
 
 def test_descriptions_are_whole(tmp_path: Path) -> None:
-    """What a command does is said to the end, also where that takes a second line."""
+    """What a command does is reported to the end, also where that takes a second line."""
     assert [line for line in help_of("", tmp_path).splitlines() if line.endswith("...")] == [
         "Usage: platform [OPTIONS] COMMAND [ARGS]..."
     ]
@@ -62,13 +62,13 @@ def test_commands_that_are_not_listed(tmp_path: Path) -> None:
     assert help_of("ps", tmp_path).startswith("Usage: platform ps [OPTIONS] [SERVICE]...\n")
 
 
-@pytest.mark.parametrize("words", ["", *GROUPS])
-def test_without_a_command(tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize("args", ["", *GROUPS])
+def test_without_a_command(tmp_path: Path, args: str) -> None:
     """A command line that ends too early shows what may follow, and is a mistake of use."""
-    outcome = run_here(*words.split(), folder=tmp_path)
+    outcome = run_here(*args.split(), folder=tmp_path)
 
     assert (outcome.stdout, outcome.status) == ("", 2)
-    assert outcome.stderr == help_of(words, tmp_path)
+    assert outcome.stderr == help_of(args, tmp_path)
 
 
 # examples -------------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_every_command_has_examples() -> None:
 def test_help_ends_with_examples(tmp_path: Path, name: str) -> None:
     """Each example stands as it is typed, under what it does; the last line names a page."""
     guide = GUIDES[name]
-    lines = [line for what, words in guide.examples.items() for line in (f"    # {what.rstrip(':')}", f"    {words}")]
+    lines = [line for what, args in guide.examples.items() for line in (f"    # {what.rstrip(':')}", f"    {args}")]
 
     shown = help_of(name, tmp_path)
 
@@ -104,7 +104,7 @@ def test_help_on_a_narrow_terminal(tmp_path: Path, name: str) -> None:
     lines = help_of(name, tmp_path, columns=40).splitlines()
 
     examples = GUIDES[name or "platform"].examples.items()
-    kept = [f"    {line}" for what, words in examples for line in (f"# {what.rstrip(':')}", words)]
+    kept = [f"    {line}" for what, args in examples for line in (f"# {what.rstrip(':')}", args)]
     assert [line for line in lines if len(line) > 40 and line not in kept] == []
     assert [line for line in kept if line not in lines] == []
 
@@ -127,13 +127,13 @@ def test_help_in_no_width(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", EXAMPLES)
 def test_examples_are_understood(line: str) -> None:
     """Each example is a command line that the commands take."""
-    words = shlex.split(re.split(r" [<>|] |\)", line[line.index("platform ") :])[0])[1:]
+    args = shlex.split(re.split(r" [<>|] |\)", line[line.index("platform ") :])[0])[1:]
     command, context = GROUP, GROUP.make_context("platform", ["deploy"])
     while hasattr(command, "commands"):
-        name = words.pop(0)
+        name = args.pop(0)
         command = command.commands[name]
         is_group = hasattr(command, "commands")
-        context = command.make_context(name, [*words], parent=context, resilient_parsing=is_group)
+        context = command.make_context(name, [*args], parent=context, resilient_parsing=is_group)
 
     assert context.command is command
 
@@ -142,7 +142,7 @@ def test_examples_are_understood(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("args", "expected"),
     [
         pytest.param("deplyo", "No such command 'deplyo'. Did you mean 'deploy'?", id="command"),
         pytest.param("cluster strat", "No such command 'strat'. Did you mean 'start', 'status'?", id="of a cluster"),
@@ -171,9 +171,9 @@ def test_examples_are_understood(line: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, words: str, expected: str) -> None:
-    """A wrong command, option or value is told with those that are meant, or may be."""
-    outcome = run_here(*words.split(), folder=tmp_path)
+def test_a_mistake_is_reported_with_what_is_right(tmp_path: Path, args: str, expected: str) -> None:
+    """A wrong command, option or value is reported with those that are meant, or may be."""
+    outcome = run_here(*args.split(), folder=tmp_path)
 
     assert (outcome.stdout, outcome.status) == ("", 2)
     assert outcome.stderr.splitlines()[-1] == f"Error: {expected}"
@@ -183,11 +183,11 @@ def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, words: str, expect
 
 
 def reads_files(command: str) -> bool:
-    return any(one.name == "file" for one in GROUP.commands[command].params) if " " not in command else False
+    return any(param.name == "file" for param in GROUP.commands[command].params) if " " not in command else False
 
 
 def takes_arguments(command: str) -> bool:
-    return any(one.param_type_name == "argument" for one in GROUP.commands[command].params)
+    return any(param.param_type_name == "argument" for param in GROUP.commands[command].params)
 
 
 READING = [command for command in COMMANDS if reads_files(command)]
@@ -195,7 +195,7 @@ READING = [command for command in COMMANDS if reads_files(command)]
 
 @pytest.mark.parametrize("command", [command for command in READING if not takes_arguments(command)])
 def test_a_compose_file_without_its_option(command: str, tmp_path: Path) -> None:
-    """A Compose file that stands by itself is refused, and the whole command is said that was meant."""
+    """A Compose file that is by itself is refused, and the whole command is reported that was meant."""
     needed = ["-o", "x"] if command == "eject" else []
 
     outcome = run_here(command, *needed, "my own.yml", "x", folder=tmp_path)

@@ -1,4 +1,4 @@
-"""One Ctrl-C is enough: it is heard whenever it comes, and ends the command with 130 and without a traceback."""
+"""One Ctrl-C is enough at any time: it ends the command with 130 and without a traceback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from composeplat.cli.interrupts import is_interrupt
 from tests.deploy.conftest import PLATFORM
 
-#: What a command may be at when a press comes; each said "reading", and went on as if nothing had been.
+#: What a command may be at when a press comes; each said "reading", and continued as if nothing had been.
 LOST = {
     "waiting": """
 def press():
@@ -41,7 +41,7 @@ TAIL = "composeplat.system.files.read_standard_input = told\nfrom composeplat.cl
 
 @pytest.mark.parametrize("at", LOST)
 def test_a_press_is_not_lost(tmp_path: Path, at: str) -> None:
-    """A press while the main thread waits, finalizes or imports was heard never, dropped, or a traceback."""
+    """A press while the main thread waits, finalizes or imports was not handled, dropped, or a traceback."""
     began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", HEAD + LOST[at] + TAIL, "render", "-f", "-"], cwd=tmp_path, stdin=subprocess.DEVNULL,
@@ -97,7 +97,7 @@ def test_a_press_at_any_moment(tmp_path: Path) -> None:
 
 
 def began_as_python(status: int, stdout: str, stderr: str) -> bool:
-    """Say whether a press came before any of our code ran: then the interpreter tells of it in its own words."""
+    """Say whether a press came before any of our code ran: then the interpreter shows of it in its own words."""
     return status in (-signal.SIGINT, 1) and not stdout and "_run_command" not in stderr
 
 

@@ -35,7 +35,7 @@ def built(project: Project, tmp_path: Path) -> Folder:
 def seen(rendered: str) -> list[str]:
     """What of the objects depends on the cluster that is meant."""
     found = [line.strip(" -") for line in rendered.splitlines()]
-    return list(dict.fromkeys(one for one in found if one.startswith(("namespace:", "image:", "host:"))))
+    return list(dict.fromkeys(item for item in found if item.startswith(("namespace:", "image:", "host:"))))
 
 
 LOCAL = ["namespace: default", "image: localhost:5005/{0}-web", "host: web-default.localhost"]
@@ -69,7 +69,7 @@ def test_config_knows_it(built: Folder) -> None:
 @pytest.mark.parametrize(
     "command",
     [["status"], ["logs"], ["exec", "web", "--", "ls"], ["preview"], ["destroy", "--yes"], ["variables", "list"]],
-    ids=lambda words: words[0],
+    ids=lambda args: args[0],
 )
 def test_the_variable_means_it_everywhere(built: Folder, command: list[str]) -> None:
     """Each command that asks a cluster asks the local one, and says that it does not run."""
@@ -80,14 +80,14 @@ def test_the_variable_means_it_everywhere(built: Folder, command: list[str]) -> 
 
 def test_another_cluster_that_is_named_comes_first(built: Folder) -> None:
     """--context and --kubeconfig name a cluster, and the variable only says which is meant where nothing does."""
-    for words in (["--context", "theirs"], ["--kubeconfig", built.shell["KUBECONFIG"]]):
-        outcome = built.run("status", *words, PLATFORM_LOCAL="true")
+    for args in (["--context", "theirs"], ["--kubeconfig", built.shell["KUBECONFIG"]]):
+        outcome = built.run("status", *args, PLATFORM_LOCAL="true")
         assert outcome.status == 4
         assert "local cluster" not in outcome.stderr
 
 
 def test_dashes_without_a_command(tmp_path: Path) -> None:
-    """``exec SERVICE --`` names no command, which is told before anything is read."""
+    """``exec SERVICE --`` names no command, which is reported before anything is read."""
     outcome = run("exec", "web", "--", folder=tmp_path)
 
     assert outcome.status == 2

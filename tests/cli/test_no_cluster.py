@@ -1,4 +1,4 @@
-"""Where no cluster is configured: what is wrong with the file is told first, since that can be mended without one."""
+"""Without a configured cluster, errors of the file are reported first, since they can be fixed without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOWHERE = "/nowhere/config"
 
 @pytest.mark.parametrize("command", ["deploy", "preview", "status"])
 def test_no_file(tmp_path: Path, command: str) -> None:
-    """A folder without a definition is told, and where to look."""
+    """A folder without a definition is reported, and where to look."""
     outcome = run(command, folder=tmp_path, KUBECONFIG=NOWHERE)
 
     assert outcome.status == 3

@@ -30,7 +30,7 @@ def usual(project: Project) -> Folder:
 
 @pytest.mark.parametrize("command", [["render"], ["deploy", "--dry-run"], ["config"]], ids=" ".join)
 def test_a_usual_file_prints_no_warning(usual: Folder, command: list[str]) -> None:
-    """One line tells the keys that have no effect, another that ports are private; neither is an error when strict."""
+    """One line shows the keys that have no effect, another that ports are private; neither is an error when strict."""
     keys = "volumes (40), networks (22), container_name (20), driver (20)"
     expected = [
         f"note: 102 settings have no effect here, and need none: {keys} (-v shows them)",
@@ -41,20 +41,22 @@ def test_a_usual_file_prints_no_warning(usual: Folder, command: list[str]) -> No
     assert expected == usual.run(*command, "--strict").assert_success().stderr.splitlines()
 
 
-def test_under_v_each_is_told_at_its_place(usual: Folder) -> None:
+def test_under_v_each_is_reported_at_its_place(usual: Folder) -> None:
     """Then there is no sum of them."""
-    told = usual.run("render", "-v").assert_success().stderr.splitlines()
+    diagnostics = usual.run("render", "-v").assert_success().stderr.splitlines()
 
-    assert sum("[redundant-key]" in line for line in told) == 102
+    assert sum("[redundant-key]" in line for line in diagnostics) == 102
     message = "services.service0.container_name has no effect here, and needs none: others reach it as 'service0'"
-    assert f"compose.yaml:4:5: note: {message} [redundant-key]" in told
-    assert not [line for line in told if line.startswith("note:")]
+    assert f"compose.yaml:4:5: note: {message} [redundant-key]" in diagnostics
+    assert not [line for line in diagnostics if line.startswith("note:")]
 
 
-def test_for_programs_each_is_told_at_its_place(usual: Folder) -> None:
+def test_for_programs_each_is_reported_at_its_place(usual: Folder) -> None:
     """Each note that is summed up for people is an object."""
-    told = [json.loads(line) for line in usual.run("render", "--json-diagnostics").assert_success().stderr.splitlines()]
+    diagnostics = [
+        json.loads(line) for line in usual.run("render", "--json-diagnostics").assert_success().stderr.splitlines()
+    ]
 
-    assert {one["code"] for one in told} == {"redundant-key", "loopback-port"}
-    assert {one["severity"] for one in told} == {"note"}
-    assert len(told) == 122
+    assert {diagnostic["code"] for diagnostic in diagnostics} == {"redundant-key", "loopback-port"}
+    assert {diagnostic["severity"] for diagnostic in diagnostics} == {"note"}
+    assert len(diagnostics) == 122

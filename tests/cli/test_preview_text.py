@@ -203,7 +203,7 @@ def test_end(changes: list[Change], kept: list[str], lines: list[str]) -> None:
 
 
 def test_notes_at_the_end() -> None:
-    """What is to be known besides the changes stands before their number."""
+    """What is to be known besides the changes is before their number."""
     ended = _end(CHANGES[:1], Outcome(notes=["volume data is made anew"], seconds=1.24))
 
     assert ended.splitlines() == ["volume data is made anew", "1 to update, 1.2 s"]
@@ -249,7 +249,7 @@ RENAMED = (
 
 
 def test_a_service_that_a_preview_renamed() -> None:
-    """A Service that was previewed under another name is told of under its own, and its name is no difference."""
+    """A Service that was previewed under another name is reported under its own, and its name is no difference."""
     renamed = change(Operation.REPLACE, "Service", "service/web-replaced", *RENAMED)
 
     assert replace(renamed, name="web", differences=RENAMED[1:]) == _with_own_name(renamed)
@@ -289,7 +289,7 @@ def planned(project: Project, hide: Callable[[list[str]], None]) -> Planned:
 
 
 def test_show_failures(planned: Planned, capsys: pytest.CaptureFixture[str]) -> None:
-    """A failure is told at the place in the file that is to blame, with the last lines of its log, all of it masked."""
+    """A failure is reported at its place in the file, with the last lines of its log, all masked."""
     show_failures([FAILURE], planned, as_json=False)
 
     assert capsys.readouterr().err.splitlines() == [
@@ -306,9 +306,9 @@ def test_show_failures_as_json(planned: Planned, capsys: pytest.CaptureFixture[s
     show_failures([FAILURE], planned, as_json=True)
 
     (line,) = capsys.readouterr().err.splitlines()
-    told = json.loads(line)
-    assert (told["line"], told["column"], told["path"]) == (6, 14, "services.My_Web.command")
-    assert told["message"] == "services.My_Web: ends again and again: exit 1, [secret]"
+    shown = json.loads(line)
+    assert (shown["line"], shown["column"], shown["path"]) == (6, 14, "services.My_Web.command")
+    assert shown["message"] == "services.My_Web: ends again and again: exit 1, [secret]"
 
 
 BUILT = """\
@@ -363,12 +363,12 @@ def test_what_was_left_out(
 
 
 def test_a_failure_that_is_not_final(built: Planned) -> None:
-    """It is told as the work goes on, as a warning with all that a failure has."""
-    told: list[progress.Event] = []
-    with progress.use_handler(told.append):
+    """It is reported as the work continues, as a warning with all that a failure has."""
+    shown: list[progress.Event] = []
+    with progress.use_handler(shown.append):
         stack_for(built).warn(failing(CauseCode.JOB_RETRIED))
 
-    (event,) = told
+    (event,) = shown
     assert isinstance(event, progress.SessionEvent)
     assert event.message.splitlines()[0] == "compose.yaml:3:5: warning: services.web: failed [job-retry]"
     assert LEFT_OUT in event.message.splitlines()

@@ -50,7 +50,7 @@ DRAWN = 0.5
 
 @dataclass
 class Drawn:
-    """What stands on a terminal, as far as the sequences go that the table is drawn with."""
+    """What is on a terminal, as far as the sequences go that the table is drawn with."""
 
     columns: int
     rows: int
@@ -87,15 +87,15 @@ class Drawn:
 
 def on_terminal(*steps: Step, columns: int = 80, rows: int = 24, mode: str = "auto", **variables: str) -> str:
     """What is written to a terminal."""
-    words = [sys.executable, "-c", SHOW, mode, json.dumps(steps)]
-    terminal = Terminal(words, folder=ROOT, env={**ENVIRONMENT, **variables}, columns=columns, rows=rows)
+    args = [sys.executable, "-c", SHOW, mode, json.dumps(steps)]
+    terminal = Terminal(args, folder=ROOT, env={**ENVIRONMENT, **variables}, columns=columns, rows=rows)
     shown = terminal.rest()
     assert terminal.status() == 0, shown
     return shown
 
 
 def screens(*steps: Step, columns: int = 80, rows: int = 24, **variables: str) -> list[list[str]]:
-    """What stands on a terminal, each time before it is drawn anew, and at the end."""
+    """What is on a terminal, each time before it is drawn again, and at the end."""
     return Drawn(columns, rows).feed(on_terminal(*steps, columns=columns, rows=rows, **variables))
 
 
@@ -157,12 +157,12 @@ def test_a_terminal_of_a_build() -> None:
 
 
 def test_lines_on_a_terminal() -> None:
-    """Lines are for whoever asks for them, on a terminal too."""
+    """Lines are for anyone who asks for them, on a terminal too."""
     assert on_terminal(*SHOP, mode="plain").replace("\r\n", "\n") == LINES
 
 
 def test_quiet() -> None:
-    """Where no progress is to be shown, there is none, but for what came of it."""
+    """Where no progress is to be shown, only the result is."""
     assert elsewhere(*SHOP, {"kind": "Conclusion", "message": "deployed"}, mode="quiet") == "deployed\n"
 
 
@@ -176,7 +176,7 @@ SILENT = session_event("idle", "")
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
+    ("mode", "output"),
     [
         pytest.param("plain", "changed on both sides\nconnected again\n", id="lines"),
         pytest.param("tty", "changed on both sides\nconnected again\n", id="table"),
@@ -184,9 +184,9 @@ SILENT = session_event("idle", "")
         pytest.param("json", '{"event": "conflict"}\n{"event": "again"}\n{"event": "idle"}\n', id="json"),
     ],
 )
-def test_what_happens_by_itself(mode: str, said: str) -> None:
+def test_what_happens_by_itself(mode: str, output: str) -> None:
     """--progress quiet shows important events alone; programs get all of them."""
-    assert elsewhere(IMPORTANT, MINOR, SILENT, mode=mode) == said
+    assert elsewhere(IMPORTANT, MINOR, SILENT, mode=mode) == output
 
 
 def service(name: str, phase: str, message: str = "", seconds: float = 0) -> dict[str, Any]:
@@ -196,11 +196,11 @@ def service(name: str, phase: str, message: str = "", seconds: float = 0) -> dic
 def test_json() -> None:
     """For programs each event is an object on a line, and nothing else is written."""
     result = {"kind": "Result", "data": {"schema": "platform/deploy/1", "status": "done"}}
-    said = elsewhere(
+    output = elsewhere(
         *SHOP, step("starting", "done", seconds=1.26), {"kind": "Conclusion", "message": "x"}, result, mode="json"
     )
 
-    assert [checked_event(line) for line in said.splitlines()] == [
+    assert [checked_event(line) for line in output.splitlines()] == [
         service("db", "applying"),
         service("web", "waiting", "waits for db: 0 of 1 ready"),
         {"event": "note", "message": "made namespace team"},
@@ -214,13 +214,13 @@ def test_json() -> None:
 
 def test_json_on_a_terminal() -> None:
     """JSON stays JSON on a terminal."""
-    said = on_terminal(*SHOP, mode="json")
+    output = on_terminal(*SHOP, mode="json")
 
-    assert [json.loads(line)["event"] for line in said.splitlines()].count("service") == 5
+    assert [json.loads(line)["event"] for line in output.splitlines()].count("service") == 5
 
 
 def test_nobody_reads() -> None:
-    """Where the reader of it has gone, the operation goes on."""
+    """Where the reader of it has gone, the operation continues."""
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-c", SHOW, "json", json.dumps(SHOP)]
@@ -235,13 +235,13 @@ def test_nobody_reads() -> None:
 
 
 def test_steps_as_lines() -> None:
-    """What takes its time and is no service's is a line when it begins, and one when it has ended."""
-    said = elsewhere(
+    """What is slow and is no service's is a line when it begins, and one when it has ended."""
+    output = elsewhere(
         step("building pulumi", usual_seconds=280), step("building pulumi", "done", seconds=271.2),
         step("starting", "failed", seconds=3.14),
     )  # fmt: skip
 
-    assert said == (
+    assert output == (
         "building pulumi …, usually 4 min 40 s\nbuilding pulumi: 4 min 31 s\nstarting: failed after 3.1 s\n"
     )
 
@@ -267,7 +267,7 @@ def test_steps_on_a_terminal() -> None:
 
 
 def test_steps_stand_below_the_services() -> None:
-    """A step that goes on has the last line."""
+    """A step that continues has the last line."""
     assert calm(screens(step("asking"), at("db", "ready"), DRAWN)[-2]) == ["✓ db  ready", "⠋ asking"]
 
 
@@ -285,8 +285,8 @@ def test_a_program_has_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "waiting" in capsys.readouterr().err
 
 
-def test_settled() -> None:
-    """Once the work is over the table stands, and what is said then comes below it."""
+def test_stable() -> None:
+    """After the end of the work, messages are below the table."""
     shown = screens(
         at("db", "ready"), DRAWN, {"kind": "Finished"}, {"kind": "Conclusion", "message": "deployed"}, DRAWN
     )
@@ -294,48 +294,48 @@ def test_settled() -> None:
     assert shown[-1] == ["✓ db  ready", "deployed"]
 
 
-# a sign of life -------------------------------------------------------------------------------------------------------
+# a line -------------------------------------------------------------------------------------------------------
 
 
 def still(capsys: pytest.CaptureFixture[str], *steps: Event) -> str:
-    """What is said after some silence."""
+    """The message after some silence."""
     with Screen():
-        for one in steps:
-            progress.emit(one)
+        for step in steps:
+            progress.emit(step)
         capsys.readouterr()
         deadline = time.monotonic() + 20
-        said = ""
-        while not said.endswith("\n") and time.monotonic() < deadline:
+        output = ""
+        while not output.endswith("\n") and time.monotonic() < deadline:
             time.sleep(0.02)
-            said += capsys.readouterr().err
-    return said.partition("\n")[0]
+            output += capsys.readouterr().err
+    return output.partition("\n")[0]
 
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a sign of life come sooner than for people."""
+    """Let a line come sooner than for people."""
     monkeypatch.setattr(progress_output, "_STILL_INTERVAL_S", 0.05)
 
 
 @pytest.mark.usefixtures("soon")
 def test_a_sign_of_life(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing changes for long, a line says what is waited for, so that a log does not seem dead."""
-    said = still(
+    output = still(
         capsys,
         ServiceProgress(service="db", phase=Phase.WAITING, message="0 of 1 ready"),
         ServiceProgress(service="web", phase=Phase.APPLYING),
         ServiceProgress(service="cache", phase=Phase.READY, message="1 of 1 ready"),
     )
 
-    assert said == "still waiting for db (0 of 1 ready), web (applying), 0 s"
+    assert output == "still waiting for db (0 of 1 ready), web (applying), 0 s"
 
 
 @pytest.mark.usefixtures("soon")
 def test_a_sign_of_life_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """A step that goes on is named."""
-    said = still(capsys, progress.Step(name="asking the cluster", is_transient=True))
+    """A step that continues is named."""
+    output = still(capsys, progress.Step(name="asking the cluster", is_transient=True))
 
-    assert said == "still asking the cluster, 0 s"
+    assert output == "still asking the cluster, 0 s"
 
 
 @pytest.mark.usefixtures("soon")
@@ -345,7 +345,7 @@ def test_a_sign_of_life_without_a_service(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_no_sign_of_life_while_things_change() -> None:
-    """Shortly after a change nothing is said."""
+    """Shortly after a change nothing is reported."""
     assert elsewhere("made namespace team", DRAWN) == "made namespace team\n"
 
 
@@ -418,19 +418,19 @@ def test_no_services() -> None:
     assert on_terminal("nothing to do", DRAWN) == "nothing to do\r\n"
 
 
-def test_notes_while_the_table_stands() -> None:
-    """A note stands above the table, which is drawn below it again."""
+def test_notes_below_the_table() -> None:
+    """A note is above the table, which is drawn below it again."""
     shown = screens(at("db", "ready"), DRAWN, "first", DRAWN, "second", DRAWN)
 
     assert shown[-1] == ["first", "second", "✓ db  ready"]
     assert ["first", "✓ db  ready"] in shown
 
 
-def test_time_goes_on() -> None:
-    """The time of what is under way goes on between changes; that of what has ended does not."""
+def test_time_continues() -> None:
+    """The time of what is under way continues between changes; that of what has ended does not."""
     shown = screens(at("db", "ready", "", 5), at("web", "waiting", "", 8), 1.3)[:-1]
 
-    clocks = [[int(clock) for clock in re.findall(r"(\d+) s$", "\n".join(one), re.MULTILINE)] for one in shown]
+    clocks = [[int(clock) for clock in re.findall(r"(\d+) s$", "\n".join(item), re.MULTILINE)] for item in shown]
     assert {db for db, *_ in clocks} == {5}
     assert clocks[-1][1] > clocks[0][1]
 

@@ -22,9 +22,9 @@ services:
 """
 
 
-def objects(folder: Folder, *words: str, **shell: str) -> dict[str, dict[str, Any]]:
+def objects(folder: Folder, *args: str, **shell: str) -> dict[str, dict[str, Any]]:
     """The objects that a run in this process prints, by kind and name."""
-    outcome = run_here("render", *words, folder=folder.path, **shell).assert_success()
+    outcome = run_here("render", *args, folder=folder.path, **shell).assert_success()
     return {f"{o['kind']}/{o['metadata']['name']}": o for o in yaml.safe_load_all(outcome.stdout)}
 
 
@@ -32,7 +32,7 @@ def objects(folder: Folder, *words: str, **shell: str) -> dict[str, dict[str, An
 
 
 def test_yaml(project: Project) -> None:
-    """The objects are printed as YAML documents, and nothing is said."""
+    """The objects are printed as YAML documents, and nothing is reported."""
     outcome = project("services: {web: {image: nginx}}").run("render").assert_success()
 
     assert [o["kind"] for o in yaml.safe_load_all(outcome.stdout)] == ["Service", "Deployment"]
@@ -106,7 +106,7 @@ def test_folder_holds_what_is_printed(project: Project) -> None:
 
 
 def test_folder_that_can_not_be_written(project: Project) -> None:
-    """A file in the folder's place is told, and ends with status 1."""
+    """A file in the folder's place is reported, and ends with status 1."""
     folder = project({"compose.yaml": SHOP, "out": "a file"})
 
     outcome = folder.run("render", "-o", "out")
@@ -168,7 +168,7 @@ def test_name(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "shell", "expected"),
+    ("args", "shell", "expected"),
     [
         (("--namespace", "team"), {}, "team"),
         (("-n", "team"), {}, "team"),
@@ -177,9 +177,9 @@ def test_name(project: Project) -> None:
         ((), {}, "default"),
     ],
 )
-def test_namespace(project: Project, words: tuple[str, ...], shell: dict[str, str], expected: str) -> None:
+def test_namespace(project: Project, args: tuple[str, ...], shell: dict[str, str], expected: str) -> None:
     """The namespace is the option's or the variable's."""
-    found = objects(project(SHOP), *words, **shell)
+    found = objects(project(SHOP), *args, **shell)
 
     assert {o["metadata"]["namespace"] for o in found.values()} == {expected}
 
@@ -196,18 +196,18 @@ def test_namespace_of_the_context(project: Project) -> None:
 
 def test_domain(project: Project) -> None:
     """Endpoints get their hosts under the domain."""
-    for words, shell in ((("--domain", "Example.COM."), {}), ((), {"PLATFORM_DOMAIN": "example.com"})):
-        found = objects(project(SHOP), *words, **shell)
+    for args, shell in ((("--domain", "Example.COM."), {}), ((), {"PLATFORM_DOMAIN": "example.com"})):
+        found = objects(project(SHOP), *args, **shell)
 
         assert found["Ingress/web"]["spec"]["rules"][0]["host"] == "web-default.example.com"
 
 
 def test_ingress_options(project: Project) -> None:
     """The class, and a secret or an issuer for the certificate, go into the Ingresses."""
-    words = ("--domain", "example.com", "--ingress-class", "fast")
+    args = ("--domain", "example.com", "--ingress-class", "fast")
 
-    by_secret = objects(project(SHOP), *words, "--tls-secret", "wildcard")["Ingress/web"]
-    by_issuer = objects(project(SHOP), *words, "--tls-issuer", "public")["Ingress/web"]
+    by_secret = objects(project(SHOP), *args, "--tls-secret", "wildcard")["Ingress/web"]
+    by_issuer = objects(project(SHOP), *args, "--tls-issuer", "public")["Ingress/web"]
 
     hosts = ["web-default.example.com"]
     assert by_secret["spec"]["ingressClassName"] == "fast"
@@ -237,7 +237,7 @@ def test_registry(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("args", "expected"),
     [
         (("--namespace", "My Team"), "error: --namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'"),
         (
@@ -250,15 +250,15 @@ def test_registry(project: Project) -> None:
         ),
     ],
 )
-def test_options_that_no_cluster_takes(project: Project, words: tuple[str, ...], expected: str) -> None:
+def test_options_that_no_cluster_takes(project: Project, args: tuple[str, ...], expected: str) -> None:
     """An option that could never be a name in a cluster is a mistake of use."""
-    outcome = run_here("render", *words, folder=project(SHOP).path)
+    outcome = run_here("render", *args, folder=project(SHOP).path)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (2, "", [expected])
 
 
 @pytest.mark.parametrize(
-    ("words", "shell"),
+    ("args", "shell"),
     [
         (("--gateway", "edge", "--tls-secret", "wildcard"), {}),
         (("--gateway", "edge", "--tls-issuer", "public"), {}),
@@ -266,9 +266,9 @@ def test_options_that_no_cluster_takes(project: Project, words: tuple[str, ...],
         (("--tls-secret", "wildcard"), {"PLATFORM_GATEWAY": "edge"}),
     ],
 )
-def test_a_certificate_for_a_gateway(project: Project, words: tuple[str, ...], shell: dict[str, str]) -> None:
+def test_a_certificate_for_a_gateway(project: Project, args: tuple[str, ...], shell: dict[str, str]) -> None:
     """The certificate of an HTTPRoute is the Gateway's: naming another one is a mistake of use."""
-    outcome = run_here("render", *words, folder=project(SHOP).path, **shell)
+    outcome = run_here("render", *args, folder=project(SHOP).path, **shell)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()) == (
         2,
@@ -286,7 +286,7 @@ TYPO = "services: {web: {image: nginx, comand: x, hostname: y, uts: host}}"
 
 
 def test_warnings(project: Project) -> None:
-    """Warnings are told on standard error, and the objects are printed."""
+    """Warnings are printed on standard error, and the objects are printed."""
     outcome = project(TYPO).run("render").assert_success()
 
     assert "kind: Deployment" in outcome.stdout
@@ -298,7 +298,7 @@ def test_warnings(project: Project) -> None:
 
 @pytest.mark.parametrize("option", ["--verbose", "-v"])
 def test_verbose(project: Project, option: str) -> None:
-    """With -v the notes are told too: unknown keys, with what may be meant, and ignored ones."""
+    """With -v the notes are reported too: unknown keys, with what may be meant, and ignored ones."""
     outcome = run_here("render", option, folder=project(TYPO).path).assert_success()
 
     assert outcome.stderr.splitlines() == [
@@ -334,7 +334,7 @@ def test_json_diagnostics(project: Project) -> None:
     outcome = project(TYPO).run("render", "--json-diagnostics", "-v").assert_success()
 
     found = [json.loads(line) for line in outcome.stderr.splitlines()]
-    assert [(one["severity"], one["code"]) for one in found] == [
+    assert [(row["severity"], row["code"]) for row in found] == [
         ("note", "unknown-key"),
         ("warning", "unsupported-key"),
         ("note", "ignored-key"),
@@ -363,7 +363,7 @@ def test_json_diagnostics_under_strict(project: Project) -> None:
 
 
 def test_invalid(project: Project) -> None:
-    """An invalid definition ends with 3, all errors told, and nothing printed."""
+    """An invalid definition ends with 3, all errors reported, and nothing printed."""
     outcome = project("services: {web: {scale: two}, db: {image: X}}").run("render").assert_invalid()
 
     assert [line.rpartition("[")[2] for line in outcome.stderr.splitlines() if ": error: " in line] == [
@@ -384,7 +384,7 @@ def test_invalid_in_the_plan(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", ["render", "config"])
-def test_everything_is_told_in_one_run(project: Project, command: str) -> None:
+def test_everything_is_reported_in_one_run(project: Project, command: str) -> None:
     """Mistakes of every stage come at once: of merging, of a key, of the whole, of the plan."""
     text = """\
 services:
@@ -461,22 +461,22 @@ def test_missing_file(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("args", "expected"),
     [
         (("--no-such-option",), "Error: No such option: --no-such-option"),
         (("extra",), "Error: Got unexpected argument 'extra'"),
         (("--name",), "Error: Option '--name' requires an argument."),
     ],
 )
-def test_usage(project: Project, words: tuple[str, ...], expected: str) -> None:
+def test_usage(project: Project, args: tuple[str, ...], expected: str) -> None:
     """A mistake of use ends with 2 and says what is wrong."""
-    outcome = run_here("render", *words, folder=project(SHOP).path)
+    outcome = run_here("render", *args, folder=project(SHOP).path)
 
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)
 
 
 def test_a_reader_that_goes(project: Project) -> None:
-    """When the reader of the output goes early, nothing is said and nothing is wrong."""
+    """When the reader of the output goes early, nothing is reported and nothing is wrong."""
     folder = project("services:\n" + "".join(f"  s{n}: {{image: nginx}}\n" for n in range(300)))
     read, write = os.pipe()
     os.close(read)
@@ -504,8 +504,8 @@ def test_an_image_that_kubectl_can_not_run(project: Project) -> None:
 
     outcome = run_here("render", folder=project({"compose.yaml": text, "one": "1", **files}).path).assert_success()
 
-    said, hint, _ = outcome.stderr.splitlines()
-    assert said == (
+    error, hint, _ = outcome.stderr.splitlines()
+    assert error == (
         "compose.yaml:6:9: warning: services.web.volumes[1] needs an image that only 'platform deploy' builds, as the"
         " service mounts 81 files, 41 KiB: kubectl can't run it [unbuilt-image]"
     )

@@ -49,7 +49,7 @@ def test_a_deploy_leaves_a_log(seam: Seam) -> None:
 
 
 def test_a_failure_names_its_log(seam: Seam) -> None:
-    """A failed command tells the path on standard error; the log has the traceback with its causes."""
+    """A failed command shows the path on standard error; the log has the traceback with its causes."""
     error = ComposeplatError("it is locked", "wait")
     error.__cause__ = KeyError("why hunter2")
     seam.gives("deploy.deploy", error)
@@ -82,14 +82,14 @@ def test_a_log_has_the_name_of_the_command(seam: Seam) -> None:
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values()) - {"cluster", "variables"}))
 def test_a_function_has_the_name_of_its_command(module: str) -> None:
-    """The name in the log is made from the function's; ``ps`` is logged as what it stands for."""
+    """The name in the log is made from the function's; ``ps`` is logged as what it is for."""
     commands = import_module(f"composeplat.cli.{module}").app.registered_commands
 
     assert {command_name(command.callback) for command in commands} == {command.name for command in commands} - {"ps"}
 
 
 def test_a_mistake_in_the_file_leaves_none(seam: Seam) -> None:
-    """What is wrong with a definition is told at its place: a log would say no more."""
+    """What is wrong with a definition is reported at its place: a log would say no more."""
     (seam.folder / "compose.yaml").write_text("services: {web: {image: 1, build: [}}")
 
     assert seam.platform("deploy").status == 3
@@ -149,7 +149,7 @@ def test_at_most_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_log_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that says much ends its log at the limit, and goes on."""
+    """A run that says much ends its log at the limit, and continues."""
     monkeypatch.setattr(run_log, "MAX_FILE_BYTES", 100)
     file = LogFile(tmp_path / "a.log")
 
@@ -161,7 +161,7 @@ def test_a_log_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nowhere_to_write(tmp_path: Path) -> None:
-    """Where no log can be written, there is none, and the command goes on."""
+    """Where no log can be written, there is none, and the command continues."""
     (tmp_path / "logs").write_text("")
     file = LogFile(tmp_path / "logs" / "a.log")
 

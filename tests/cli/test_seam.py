@@ -54,7 +54,7 @@ def words_of(command: str) -> tuple[str, ...]:
 
 @each_command
 def test_nothing_to_do(seam: Seam, command: str) -> None:
-    """An outcome without anything in it is no failure, is said in a line, and meets the schema."""
+    """An outcome without anything in it is no failure, is reported in a line, and meets the schema."""
     seam.gives(OPERATIONS[command], Came(seconds=1.25))
     outcome = seam.platform(*words_of(command))
     found = data(seam.platform(*words_of(command), "--json"))
@@ -85,7 +85,7 @@ NOTHING = {
     ],
 )
 def test_an_error(seam: Seam, command: str, error: ComposeplatError, status: int) -> None:
-    """What stops an operation is told with its way out, and ends with the error's own status."""
+    """What stops an operation is reported with its fix, and ends with the error's own status."""
     seam.gives(OPERATIONS[command], error)
     outcome = seam.platform(*words_of(command))
 
@@ -116,7 +116,7 @@ def test_a_wrong_file(seam: Seam, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["deploy", "preview", "build"])
 def test_a_refusal(seam: Seam, command: str) -> None:
-    """What stands in the way is told at its place, and that nothing was changed; a warning beside it stays one."""
+    """What is in the way is reported at its place, and that nothing was changed; a warning beside it stays one."""
     report = Report()
     report.add("no-effect", _span(seam), ("services",), "services has no effect")
     report.add("deploy-failed", _span(seam), ("services", "web"), "services.web stands in the way", "move it")
@@ -142,14 +142,14 @@ FAILED_ONE = "1 service failed after 0 s"
 
 @pytest.mark.parametrize("command", ["deploy", "build", "wake"])
 def test_a_failure(seam: Seam, command: str) -> None:
-    """A service that fails is told at its place with its last lines, none of them confidential, and ends with 1."""
+    """A service that fails is reported at its place with its last lines, none of them confidential, and ends with 1."""
     seam.gives(OPERATIONS[command], Came(failures=[FAILED], urls=("https://web.example.com",), images={"own": "o:1"}))
     outcome = seam.platform(*words_of(command))
-    told = outcome.stderr.splitlines()
-    start = next(number for number, line in enumerate(told) if "crashes" in line)
+    lines = outcome.stderr.splitlines()
+    start = next(number for number, line in enumerate(lines) if "crashes" in line)
 
     assert (outcome.status, outcome.stdout) == (1, "")
-    assert told[start : start + 5] == [
+    assert lines[start : start + 5] == [
         "compose.yaml:3:5: error: services.web: crashes with [secret] [deploy-failed]",
         "  hint: see its logs",
         "  the last lines of web-1:",
@@ -157,7 +157,7 @@ def test_a_failure(seam: Seam, command: str) -> None:
         "    the end",
     ]
     ends = {"deploy": [f"{FAILED_ONE}; the state has the other changes"], "wake": [FAILED_ONE], "build": []}
-    assert told[start + 5 :] == ends[command]
+    assert lines[start + 5 :] == ends[command]
 
 
 @pytest.mark.parametrize("command", ["deploy", "build", "wake"])
@@ -184,7 +184,7 @@ def test_a_failure_for_programs(seam: Seam, command: str) -> None:
 
 @each_command
 def test_quiet(seam: Seam, command: str) -> None:
-    """Who wants no progress is told what came of it, and nothing else."""
+    """Without progress, only the result is reported."""
     seam.gives(OPERATIONS[command], Came(seconds=1.25))
 
     assert seam.platform(*words_of(command), "--quiet").stderr == NOTHING[command] + "\n"
@@ -194,7 +194,7 @@ def test_quiet(seam: Seam, command: str) -> None:
 
 
 def test_a_deploy(seam: Seam) -> None:
-    """The addresses are the result; what changed, what stays and what was removed is told beside it."""
+    """The addresses are the result; what changed, what stays and what was removed is reported beside it."""
     seam.gives("deploy.deploy", Came(
         changes=CHANGES, counts={"create": 1, "update": 2, "replace": 3, "delete": 4, "same": 5}, kept=["old"],
         removed=["Service/stray"], urls=("https://web.example.com", "https://hunter2.example.com"), seconds=2.5,
@@ -228,8 +228,8 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
 def test_what_a_deploy_is_asked(seam: Seam) -> None:
     """The options reach the engine, and so does the builder, as a variable."""
     seam.gives("deploy.deploy", Came())
-    words = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
-    seam.platform(*words_of("deploy"), *words, "--safe-checkpoints", "--builder=mine").assert_success()
+    args = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
+    seam.platform(*words_of("deploy"), *args, "--safe-checkpoints", "--builder=mine").assert_success()
 
     assert seam.options == DeployOptions(
         services=("web",), wait=False, timeout=7, rerun_jobs=True, refresh=True, replaced_volumes=("kept",),
@@ -238,7 +238,7 @@ def test_what_a_deploy_is_asked(seam: Seam) -> None:
     assert seam.asked[0][1].variables["BUILDX_BUILDER"] == "mine"
 
 
-def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
+def test_what_the_engine_reports(seam: Seam) -> None:
     """A note of the engine is a line, without what is confidential."""
 
     def act(stack: Stack, *_: Any) -> Came:
@@ -254,7 +254,7 @@ def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "changes", "status"),
+    ("args", "changes", "status"),
     [
         ((), CHANGES, 0),
         (("--expect-no-changes",), CHANGES, 5),
@@ -263,11 +263,11 @@ def test_what_the_engine_says_on_the_way(seam: Seam) -> None:
     ],
     ids=["changes", "unexpected", "none", "json"],
 )
-def test_the_status_of_a_preview(seam: Seam, words: tuple[str, ...], changes: list[Change], status: int) -> None:
+def test_the_status_of_a_preview(seam: Seam, args: tuple[str, ...], changes: list[Change], status: int) -> None:
     """Changes are no failure but where none were expected."""
     seam.gives("preview.preview", Came(changes=changes))
 
-    assert seam.platform(*words_of("preview"), *words).status == status
+    assert seam.platform(*words_of("preview"), *args).status == status
 
 
 def test_a_preview(seam: Seam) -> None:
@@ -305,9 +305,9 @@ def test_a_preview_for_programs(seam: Seam) -> None:
 # build ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, "built 1 image"), (2, "built 2 images")])
-def test_a_build(seam: Seam, count: int, words: str) -> None:
-    """The names of all images are the result, and how many were built is told."""
+@pytest.mark.parametrize(("count", "args"), [(1, "built 1 image"), (2, "built 2 images")])
+def test_a_build(seam: Seam, count: int, args: str) -> None:
+    """The names of all images are the result, and how many were built is reported."""
     change = Change(operation=Operation.CREATE, urn="a", kind="Image", name="own")
     other = Change(operation=Operation.CREATE, urn="b", kind="Service", name="own")
     images = {"own": "r.example.com/demo-own@sha256:ab", "web": "r.example.com/web"}
@@ -315,7 +315,7 @@ def test_a_build(seam: Seam, count: int, words: str) -> None:
     outcome = seam.platform(*words_of("build"))
 
     assert (outcome.status, outcome.stdout.splitlines()) == (0, list(images.values()))
-    assert outcome.stderr.splitlines()[-1] == f"{words}, 3.0 s"
+    assert outcome.stderr.splitlines()[-1] == f"{args}, 3.0 s"
     assert data(seam.platform(*words_of("build"), "--json"))["images"] == images
 
 
@@ -348,16 +348,16 @@ def test_a_destroy(seam: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "asked"),
+    ("args", "asked"),
     [
         ((), {"volumes": False, "wait": True}),
         (("--volumes", "--yes", "--no-wait"), {"volumes": True, "wait": False}),
     ],
 )
-def test_what_a_destroy_is_asked(seam: Seam, words: tuple[str, ...], asked: dict[str, bool]) -> None:
+def test_what_a_destroy_is_asked(seam: Seam, args: tuple[str, ...], asked: dict[str, bool]) -> None:
     """The options reach the engine."""
     seam.gives("destroy.destroy", Came())
-    seam.platform("destroy", *words).assert_success()
+    seam.platform("destroy", *args).assert_success()
 
     assert seam.asked[0][3] == asked
 
@@ -375,7 +375,7 @@ def test_data_is_not_deleted_without_a_word(seam: Seam) -> None:
 
 
 def test_a_refresh(seam: Seam) -> None:
-    """Each object that is otherwise is a line of the result; what to do about it is told."""
+    """Each object that is otherwise is a line of the result; what to do about it is reported."""
     gone = Change(operation=Operation.DELETE, urn=f"{CHAIN}:Service::demo-service/db", kind="Service", name="db")
     seam.gives("refresh.refresh", Came(changes=[CHANGES[0], gone], seconds=1))
     outcome, shown = seam.platform("refresh"), seam.platform("refresh", "--preview")
@@ -386,16 +386,16 @@ def test_a_refresh(seam: Seam) -> None:
         "the state is updated; 'platform deploy' restores the objects",
     ]
     assert shown.stderr.splitlines()[-1] == "2 objects differ from what was deployed, 1.0 s"
-    assert [one[3] for one in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
+    assert [item[3] for item in seam.asked] == [{"preview_only": False}, {"preview_only": True}]
     assert len(data(seam.platform("refresh", "--json"))["changes"]) == 2
 
 
 # sleep and wake -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("command", "words"), [("sleep", "sleeps"), ("wake", "is awake")])
-def test_sleep_and_wake(seam: Seam, command: str, words: str) -> None:
-    """What was laid down or woken is told, and what was left alone."""
+@pytest.mark.parametrize(("command", "args"), [("sleep", "sleeps"), ("wake", "is awake")])
+def test_sleep_and_wake(seam: Seam, command: str, args: str) -> None:
+    """What was laid down or woken is reported, and what was left alone."""
     seam.gives(OPERATIONS[command], Came(services=("db", "web"), developed=("own",), seconds=1))
     outcome = seam.platform(command, "--no-wait", "--timeout=9")
     found = data(seam.platform(command, "--json"))
@@ -403,7 +403,7 @@ def test_sleep_and_wake(seam: Seam, command: str, words: str) -> None:
     assert (outcome.status, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[-2:] == [
         "own is under development, and was left alone",
-        f"{WHERE} {words}: db, web, 1.0 s",
+        f"{WHERE} {args}: db, web, 1.0 s",
     ]
     assert (found["services"], found["in_development"]) == (["db", "web"], ["own"])
     asked = {key: value for key, value in seam.asked[0][3].items() if key != "in_order"}

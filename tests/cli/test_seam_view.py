@@ -68,11 +68,11 @@ def test_the_status_for_programs(deployed: Seam) -> None:
     """The same as JSON, for the services that are named."""
     found = data(deployed.platform("status", "web", "--json"))
 
-    assert [(one["service"], one["state"], one["ready"]) for one in found["services"]] == [("web", "ready", 1)]
+    assert [(row["service"], row["state"], row["ready"]) for row in found["services"]] == [("web", "ready", 1)]
 
 
 def test_the_status_of_nothing(seam: Seam) -> None:
-    """What is not deployed is told, and is no failure."""
+    """What is not deployed is reported, and is no failure."""
     outcome = seam.platform("status")
 
     assert outcome.status == 0
@@ -90,7 +90,7 @@ def test_the_logs(deployed: Seam) -> None:
 
 
 def test_the_logs_of_nothing(seam: Seam) -> None:
-    """Where nothing is deployed that is told."""
+    """Where nothing is deployed that is reported."""
     outcome = seam.platform("logs")
 
     assert (outcome.status, outcome.stdout) == (0, "")
@@ -123,7 +123,7 @@ EVENTS = "/api/v1/namespaces/team/events"
 INGRESSES = "/apis/networking.k8s.io/v1/namespaces/team/ingresses"
 
 
-def said(about: dict[str, Any], reason: str, message: str, **more: Any) -> dict[str, Any]:
+def stored_event(about: dict[str, Any], reason: str, message: str, **more: Any) -> dict[str, Any]:
     return event(about, reason, message, lastTimestamp="2025-06-01T12:00:00Z", **more)
 
 
@@ -132,13 +132,15 @@ def eventful(deployed: Seam) -> Seam:
     """A pod of web has been said something of, and something that is no one's."""
     other = pod(replica_set(deployment("mail")))
     deployed.server.answers[EVENTS] = given(
-        said(POD, "BackOff", "no hunter2", count=3), said(WEB, "Scaled", "up", kind="Normal"), said(other, "Other", "x")
+        stored_event(POD, "BackOff", "no hunter2", count=3),
+        stored_event(WEB, "Scaled", "up", kind="Normal"),
+        stored_event(other, "Other", "x"),
     )
     return deployed
 
 
 def test_the_events(eventful: Seam) -> None:
-    """What was said of the environment's own objects is a table, with nothing confidential in it."""
+    """What was reported about the environment's own objects is a table, with nothing confidential in it."""
     outcome = eventful.platform("events").assert_success()
     rows = [line.split(maxsplit=4) for line in outcome.stdout.splitlines()]
 
@@ -154,7 +156,7 @@ def test_the_events_for_programs(eventful: Seam) -> None:
     """The same as JSON, for the services that are named."""
     found = data(eventful.platform("events", "web", "--json"))["events"]
 
-    assert [(one["type"], one["count"], one["message"]) for one in found] == [
+    assert [(row["type"], row["count"], row["message"]) for row in found] == [
         ("Warning", 3, "no [secret]"),
         ("Normal", 1, "up"),
     ]
@@ -162,7 +164,7 @@ def test_the_events_for_programs(eventful: Seam) -> None:
 
 
 def test_no_events(seam: Seam) -> None:
-    """Where there are none that is told."""
+    """Where there are none that is reported."""
     outcome = seam.platform("events")
 
     assert (outcome.status, outcome.stdout) == (0, "")
@@ -199,7 +201,7 @@ def test_the_endpoints(reachable: Seam) -> None:
 
 
 def test_no_endpoints(seam: Seam) -> None:
-    """Where there are none that is told, and there is nothing to open."""
+    """Where there are none that is reported, and there is nothing to open."""
     listed, opened = seam.platform("endpoints"), seam.platform("open", "web")
 
     assert (listed.status, listed.stdout) == (0, "")
@@ -244,7 +246,7 @@ def test_exec(deployed: Seam) -> None:
 
 
 def test_exec_without_a_pod(seam: Seam) -> None:
-    """Where no pod runs that is told, and how to see why."""
+    """Where no pod runs that is reported, and how to see why."""
     outcome = seam.platform("exec", "web", "ls")
 
     assert outcome.status == 1
@@ -376,7 +378,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
 
 
 def test_what_up_is_asked(seam: Seam, developing: Developing) -> None:
-    """The options reach the session, and what stands behind the dashes is its command."""
+    """The options reach the session, and what is behind the dashes is its command."""
     seam.platform(
         *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--timeout=9",
         "--volume-size=1Gi", "--take-over", "--helper-image=own/helper", "web", "--", "sh", "-l",
@@ -395,13 +397,13 @@ def test_the_status_of_up(seam: Seam, developing: Developing) -> None:
     assert seam.platform(*UP).status == 7
 
 
-@pytest.mark.parametrize(("words", "is_deployed"), [((), False), (("--deploy",), True)])
-def test_up_deploys_first(seam: Seam, developing: Developing, words: tuple[str, ...], is_deployed: bool) -> None:  # noqa: FBT001 -- a case
-    """What is not deployed is deployed, or what should be anew; and it goes on then."""
+@pytest.mark.parametrize(("args", "is_deployed"), [((), False), (("--deploy",), True)])
+def test_up_deploys_first(seam: Seam, developing: Developing, args: tuple[str, ...], is_deployed: bool) -> None:  # noqa: FBT001 -- a case
+    """What is not deployed is deployed, or what should be again; and it continues then."""
     developing.is_deployed = is_deployed
-    seam.platform(*UP, *words, "--timeout=9").assert_success()
+    seam.platform(*UP, *args, "--timeout=9").assert_success()
 
-    assert [one[0] for one in seam.asked] == ["deploy.deploy"]
+    assert [item[0] for item in seam.asked] == ["deploy.deploy"]
     assert seam.options.timeout == 9
     assert len(developing.done) == 1
 
@@ -427,7 +429,7 @@ def test_up_that_gives_back(seam: Seam, developing: Developing, status: int) -> 
 
 
 def test_up_without_files(seam: Seam, developing: Developing) -> None:
-    """A service without a host volume can't be developed, which is told at its place."""
+    """A service without a host volume can't be developed, which is reported at its place."""
     outcome = seam.platform(*UP, "db")
 
     assert (outcome.status, developing.done) == (1, [])
@@ -435,7 +437,7 @@ def test_up_without_files(seam: Seam, developing: Developing) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (("--forward=0",), "--forward wants ports such as 8080 or 8080:80, not '0'"),
         (("--forward=80:65536",), "--forward wants ports such as 8080 or 8080:80, not '80:65536'"),
@@ -443,9 +445,9 @@ def test_up_without_files(seam: Seam, developing: Developing) -> None:
         (("--env==b",), "--env wants NAME=VALUE, not '=b'"),
     ],
 )
-def test_up_with_a_wrong_option(seam: Seam, developing: Developing, words: tuple[str, ...], message: str) -> None:
-    """An option that can't be read is told, and nothing is begun."""
-    outcome = seam.platform(*UP, *words)
+def test_up_with_a_wrong_option(seam: Seam, developing: Developing, args: tuple[str, ...], message: str) -> None:
+    """An option that can't be read is reported, and nothing is begun."""
+    outcome = seam.platform(*UP, *args)
 
     assert (outcome.status, developing.done) == (1, [])
     assert f"error: {message}\n" in outcome.stderr
@@ -454,7 +456,7 @@ def test_up_with_a_wrong_option(seam: Seam, developing: Developing, words: tuple
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("volumes", [True, False])
 def test_down(seam: Seam, developing: Developing, *, is_there: bool, volumes: bool) -> None:
-    """The service is given back, with its volumes where that is asked for; what was not developed is told."""
+    """The service is given back, with its volumes where that is asked for; what was not developed is reported."""
     developing.is_there = is_there
     outcome = seam.platform("down", "web", *(("--volumes",) if volumes else ()))
 

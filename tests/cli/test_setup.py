@@ -13,13 +13,13 @@ from tests.toolchain.test_setup import fake
 CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
 
 
-def check(tmp_path: Path, *words: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+def check(tmp_path: Path, *args: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
     """Ask for a check with an empty cache."""
-    outcome = run("setup", "--check", "--json", *words, folder=tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / "cache"))
+    outcome = run("setup", "--check", "--json", *args, folder=tmp_path, COMPOSEPLAT_CACHE=str(tmp_path / "cache"))
     return outcome.status, checked(json.loads(outcome.stdout))
 
 
-def test_a_check_tells_what_is_missing(tmp_path: Path) -> None:
+def test_a_check_lists_what_is_missing(tmp_path: Path) -> None:
     """With nothing there every program is named, the exit status is 4, and nothing was made."""
     status, found = check(tmp_path)
     names = {row["name"]: row["source"] for row in found["programs"]}
@@ -53,19 +53,19 @@ def test_a_check_names_what_is_passed_over(tmp_path: Path) -> None:
     cache, search = str(tmp_path / "cache"), f"{path}:/usr/bin:/bin"
     expected = f"also found pulumi 3.100.0 at {path}/pulumi, not the pinned {PULUMI.version}"
 
-    told = run("setup", "--check", folder=tmp_path, COMPOSEPLAT_CACHE=cache, PATH=search)
+    output = run("setup", "--check", folder=tmp_path, COMPOSEPLAT_CACHE=cache, PATH=search)
     rows = checked(
         json.loads(run("setup", "--check", "--json", folder=tmp_path, COMPOSEPLAT_CACHE=cache, PATH=search).stdout)
     )["programs"]
 
-    assert told.stderr == f"{expected}\n"
+    assert output.stderr == f"{expected}\n"
     assert (rows[0]["source"], rows[0]["ignored"]) == ("missing", expected)
 
 
 def test_options_that_go_together(tmp_path: Path) -> None:
     """An option without the one it goes with is a mistake of use."""
-    for words, said in ((("--install",), "goes with --cluster"), (("--json",), "goes with --check")):
-        outcome = run("setup", *words, folder=tmp_path)
+    for args, output in ((("--install",), "goes with --cluster"), (("--json",), "goes with --check")):
+        outcome = run("setup", *args, folder=tmp_path)
 
         assert outcome.status == 2
-        assert said in outcome.stderr
+        assert output in outcome.stderr

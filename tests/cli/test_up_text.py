@@ -11,7 +11,7 @@ from composeplat.diagnostics import ComposeplatError
 
 
 @pytest.mark.parametrize(
-    ("event", "words"),
+    ("event", "message"),
     [
         pytest.param({"event": "connected", "pod": "p", "reconnected": False}, "", id="connected"),
         pytest.param({"event": "connected", "pod": "p", "reconnected": True}, "connected again, to p", id="again"),
@@ -56,16 +56,16 @@ from composeplat.diagnostics import ComposeplatError
         pytest.param({}, "", id="nothing"),
     ],
 )
-def test_words(event: dict[str, Any], words: str) -> None:
-    """An event is told in a sentence, and one that is no news is not told."""
-    assert session_message(event) == words
+def test_messages(event: dict[str, Any], message: str) -> None:
+    """An event is reported in a sentence, and one that is no news is not reported."""
+    assert session_message(event) == message
 
 
 @pytest.mark.parametrize(
     ("text", "ports"), [pytest.param("8080:80", (8080, 80), id="two"), pytest.param("9229", (9229, 9229), id="one")]
 )
 def test_ports(text: str, ports: tuple[int, int]) -> None:
-    """One number stands for both sides."""
+    """One number is for both sides."""
     assert read_ports(text, "--forward") == ports
 
 

@@ -28,8 +28,8 @@ def kubeconfig(path: Path, port: int) -> str:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 def stored(**values: str) -> Answer:
@@ -37,15 +37,15 @@ def stored(**values: str) -> Answer:
     return Answer(json.dumps({"metadata": {}, "data": data}).encode())
 
 
-def run(words: str, folder: Path, port: int, data: Path, **shell: str) -> Outcome:
+def run(args: str, folder: Path, port: int, data: Path, **shell: str) -> Outcome:
     config = kubeconfig(data / "config", port)
     return run_here(
-        *words.split(), folder=folder, KUBECONFIG=config, COMPOSEPLAT_DATA=str(data), HOME=str(data), **shell
+        *args.split(), folder=folder, KUBECONFIG=config, COMPOSEPLAT_DATA=str(data), HOME=str(data), **shell
     )
 
 
 @pytest.mark.parametrize(
-    ("words", "shell", "namespace"),
+    ("args", "shell", "namespace"),
     [
         pytest.param("", {}, "team", id="context"),
         pytest.param("", {"PLATFORM_NAMESPACE": "shell"}, "shell", id="variable"),
@@ -53,10 +53,10 @@ def run(words: str, folder: Path, port: int, data: Path, **shell: str) -> Outcom
     ],
 )
 def test_which_namespace(
-    server: Server, project: Project, tmp_path: Path, words: str, shell: dict[str, str], namespace: str
+    server: Server, project: Project, tmp_path: Path, args: str, shell: dict[str, str], namespace: str
 ) -> None:
     """It is the one that a deploy here would take; no definition is needed."""
-    run(f"variables list {words}", project({}).path, server.port, tmp_path, **shell)
+    run(f"variables list {args}", project({}).path, server.port, tmp_path, **shell)
     assert server.paths == [f"/api/v1/namespaces/{namespace}/secrets/platform-variables"]
 
 
@@ -88,7 +88,7 @@ def test_what_settles_the_namespace_is_not_believed(server: Server, project: Pro
 
 
 def test_a_definition_that_is_wrong_whatever_the_namespace_has(project: Project, tmp_path: Path) -> None:
-    """A mistake is told, though no cluster answers; what may hang on variables is not."""
+    """A mistake is reported, though no cluster answers; what may hang on variables is not."""
     with no_server() as access:
         wrong = run("preview", project("services: {web: {}}").path, access.port, tmp_path)
         unknown = run("preview", project(WEB).path, access.port, tmp_path)

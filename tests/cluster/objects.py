@@ -110,8 +110,8 @@ def waiting(reason: str, message: str = "") -> Object:
 
 
 def ended(code: int, reason: str = "Error", message: str = "") -> Object:
-    said = {"message": message} if message else {}
-    return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": MOMENT, **said}}
+    output = {"message": message} if message else {}
+    return {"terminated": {"exitCode": code, "reason": reason, "finishedAt": MOMENT, **output}}
 
 
 def pod(
@@ -146,8 +146,8 @@ def pod(
     status: Object = {"phase": _phase(state, restarts), "conditions": [scheduled]}
     if state is not None:
         status["conditions"].append({"type": "Ready", "status": str(ready)})
-        one = {"name": container, "image": IMAGE, "ready": ready, "restartCount": restarts, "state": state}
-        status["containerStatuses"] = [{**one, "lastState": last or {}}]
+        item = {"name": container, "image": IMAGE, "ready": ready, "restartCount": restarts, "state": state}
+        status["containerStatuses"] = [{**item, "lastState": last or {}}]
     spec: Object = {"containers": [{"name": container, "image": IMAGE, **({"readinessProbe": probe} if probe else {})}]}
     volumes: list[Object] = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
     # Every pod has a volume that is no claim: that of its token.
@@ -184,9 +184,9 @@ def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
     ages = age or {}
     return Snapshot(
         workloads={
-            (one["kind"], one["metadata"]["name"]): one
-            for one in held
-            if one["kind"] in {"Deployment", "StatefulSet", "Job"}
+            (manifest["kind"], manifest["metadata"]["name"]): manifest
+            for manifest in held
+            if manifest["kind"] in {"Deployment", "StatefulSet", "Job"}
         },
         replica_sets=_of_kind(held, "ReplicaSet"),
         pods=_of_kind(held, "Pod"),
@@ -197,7 +197,7 @@ def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
 
 
 def _of_kind(held: tuple[Object, ...], kind: str) -> list[Object]:
-    return [one for one in held if one["kind"] == kind]
+    return [row for row in held if row["kind"] == kind]
 
 
 def _metadata(kind: str, name: str, owner: Object | None = None) -> Object:
@@ -244,7 +244,7 @@ class LogQuery:
     headers: Mapping[str, str]
     body: str
     connection: int
-    """The other end's port: it tells connections apart."""
+    """The other end's port: it shows connections apart."""
     who: str
     """The common name of the client's certificate."""
 
@@ -262,7 +262,7 @@ class Server:
     otherwise: Answer = field(default_factory=Answer)
     tls: ssl.SSLContext | None = None
     admits: Callable[[str], bool] = lambda _: True
-    """Says of the header ``Authorization`` whether whoever asks is let in."""
+    """Says of the header ``Authorization`` whether anyone who asks is let in."""
     date: str = ""
     """What it says the time is, where that is not the machine's."""
     asked: list[LogQuery] = field(default_factory=list)
@@ -297,7 +297,7 @@ class Server:
 
     @property
     def paths(self) -> list[str]:
-        return [one.path for one in self.asked]
+        return [item.path for item in self.asked]
 
     def answer(self, path: str) -> Answer:
         if self.first:
@@ -356,4 +356,4 @@ def _who(connection: object) -> str:
     if not isinstance(connection, ssl.SSLSocket):
         return ""
     subject: Any = (connection.getpeercert() or {}).get("subject", ())
-    return str(dict(one[0] for one in subject).get("commonName", ""))
+    return str(dict(item[0] for item in subject).get("commonName", ""))

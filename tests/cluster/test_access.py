@@ -1,4 +1,4 @@
-"""Which cluster is meant, how it is reached and with what credentials; and what is said to it, and what of it."""
+"""Which cluster is meant, how it is reached and with what credentials; and the message to it, and what of it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def program(path: Path, text: str) -> Path:
     ],
 )
 def test_server(tmp_path: Path, server: str, expected: Access, address: str) -> None:
-    """A server's address gives its host, port and path, and whether it is spoken to in the clear."""
+    """A server's address gives its host, port and path, and whether it is used to in the clear."""
     access = found(tmp_path, cluster={"server": server})
 
     assert (expected, address) == (access, access.address)
@@ -196,7 +196,7 @@ def test_token_file_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_data_that_is_not_base64(tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> None:
-    """A certificate or key that is cut off is said to be no base64."""
+    """A certificate or key that is cut off is reported to be no base64."""
     with pytest.raises(MissingPiece, match=r"^a certificate or key in the kubeconfig is not base64$"):
         found(tmp_path, cluster=cluster, user=user)
 
@@ -232,13 +232,13 @@ def test_program_gives_a_token(tmp_path: Path) -> None:
     assert token_of(find_access({"HOME": "/home/me"}, named)) == "get --id 7/a//home/me"
 
 
-def test_program_is_told_what_is_asked(tmp_path: Path) -> None:
-    """A credential program learns the version that is spoken, and that nobody can answer its questions."""
-    told = tmp_path / "told"
-    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{told}'; {GIVE}""")
+def test_program_is_reported_what_is_asked(tmp_path: Path) -> None:
+    """A credential program learns the version that is used, and that nobody can answer its questions."""
+    output = tmp_path / "told"
+    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{output}'; {GIVE}""")
     credential_of(found(tmp_path, user=plugin(command)))
 
-    assert json.loads(told.read_text()) == {
+    assert json.loads(output.read_text()) == {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "kind": "ExecCredential",
         "spec": {"interactive": False},
@@ -270,7 +270,7 @@ VERSION = "client.authentication.k8s.io/v1beta1"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         pytest.param("exit 1", "failed with exit status 1", id="fails"),
         pytest.param(f"{GIVE}; exit 3", "failed with exit status 3", id="fails-after-a-token"),
@@ -300,14 +300,14 @@ VERSION = "client.authentication.k8s.io/v1beta1"
         ),
     ],
 )
-def test_program_gives_nothing(tmp_path: Path, text: str, said: str) -> None:
+def test_program_gives_nothing(tmp_path: Path, text: str, output: str) -> None:
     """A credential plugin that gives no credential is named, with why, and with what to try."""
     command = program(tmp_path / "give", text)
 
     with pytest.raises(MissingPiece) as caught:
         credential_of(found(tmp_path, user=plugin(command, args=["--id", "7"])))
 
-    expected = f"the kubeconfig's credential plugin '{command}' {said}"
+    expected = f"the kubeconfig's credential plugin '{command}' {output}"
     assert (expected, f"try: {command} --id 7", 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
 
 
@@ -320,7 +320,7 @@ def test_program_that_is_not_installed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "output"),
     [
         pytest.param(
             {"apiVersion": "client.authentication.k8s.io/v1alpha1"},
@@ -330,12 +330,12 @@ def test_program_that_is_not_installed(tmp_path: Path) -> None:
         pytest.param({"interactiveMode": "Maybe"}, "has interactiveMode 'Maybe'", id="mode"),
     ],
 )
-def test_plugin_that_is_not_understood(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_plugin_that_is_not_understood(tmp_path: Path, more: dict[str, Any], output: str) -> None:
     """An entry that asks for another protocol than there is, is refused before the plugin is run."""
     with pytest.raises(MissingPiece) as caught:
         found(tmp_path, user=plugin("give", **more))
 
-    assert said in str(caught.value)
+    assert output in str(caught.value)
 
 
 def test_plugin_that_must_ask_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,15 +346,15 @@ def test_plugin_that_must_ask_the_user(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_plugin_learns_of_the_cluster(tmp_path: Path) -> None:
-    """A plugin that asks for the cluster is told where it is, and what the kubeconfig has for the plugin."""
-    told = tmp_path / "told"
-    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{told}'; {GIVE}""")
+    """A plugin that asks for the cluster is reported where it is, and what the kubeconfig has for the plugin."""
+    output = tmp_path / "told"
+    command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{output}'; {GIVE}""")
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "here"}}
     cluster = {"tls-server-name": "api.internal", "extensions": [extension]}
     credential_of(found(tmp_path, cluster=cluster, user=plugin(command, provideClusterInfo=True)))
 
     expected = {**SERVER, "tls-server-name": "api.internal", "config": {"audience": "here"}}
-    assert expected == json.loads(told.read_text())["spec"]["cluster"]
+    assert expected == json.loads(output.read_text())["spec"]["cluster"]
 
 
 # several files and contexts -------------------------------------------------------------------------------------------
@@ -416,8 +416,8 @@ def test_no_kubeconfig(tmp_path: Path) -> None:
     with pytest.raises(MissingPiece) as caught:
         find_access({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
 
-    said = f"no cluster is configured: '{tmp_path}/a' or '{tmp_path}/b' names none"
-    assert (said, NO_CLUSTER, 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
+    output = f"no cluster is configured: '{tmp_path}/a' or '{tmp_path}/b' names none"
+    assert (output, NO_CLUSTER, 4) == (str(caught.value), caught.value.hint, caught.value.exit_code)
 
 
 def test_no_home() -> None:
@@ -427,14 +427,14 @@ def test_no_home() -> None:
 
 
 @pytest.mark.parametrize(
-    ("current", "context", "said"),
+    ("current", "context", "output"),
     [
         pytest.param("here", "nowhere", "there is no context 'nowhere'", id="asked-for"),
         pytest.param("nowhere", "", "there is no context 'nowhere'", id="current"),
         pytest.param("", "", "no context is chosen", id="none-chosen"),
     ],
 )
-def test_unknown_context(tmp_path: Path, current: str, context: str, said: str) -> None:
+def test_unknown_context(tmp_path: Path, current: str, context: str, output: str) -> None:
     """A context that is not there is named, with those that are."""
     written = {**config(), "current-context": current}
     written["contexts"].append({"name": "aside", "context": {}})
@@ -442,7 +442,7 @@ def test_unknown_context(tmp_path: Path, current: str, context: str, said: str) 
     with pytest.raises(MissingPiece) as caught:
         find_access({}, write(tmp_path / "config", written), context)
 
-    assert f"{said} in the kubeconfig; contexts are: aside, here" == str(caught.value)
+    assert f"{output} in the kubeconfig; contexts are: aside, here" == str(caught.value)
     assert caught.value.hint == "choose one with --context"
 
 
@@ -458,8 +458,8 @@ def test_no_server(tmp_path: Path, clusters: list[dict[str, Any]]) -> None:
     with pytest.raises(MissingPiece) as caught:
         find_access({}, write(tmp_path / "config", {**config(), "clusters": clusters}))
 
-    said = "the kubeconfig's context 'here' names no cluster with a server"
-    assert (said, NO_CLUSTER) == (str(caught.value), caught.value.hint)
+    output = "the kubeconfig's context 'here' names no cluster with a server"
+    assert (output, NO_CLUSTER) == (str(caught.value), caught.value.hint)
 
 
 def test_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,8 +486,8 @@ def test_kubeconfig_within_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_authorization(server: Server, more: dict[str, Any], expected: str | Non
     with Api(asked_by(server.access, **more)) as api:
         api.get("/version")
 
-    assert [expected] == [one.headers.get("Authorization") for one in server.asked]
+    assert [expected] == [request.headers.get("Authorization") for request in server.asked]
 
 
 def test_prefix(server: Server) -> None:
@@ -524,7 +524,7 @@ def test_items(server: Server) -> None:
         assert api.items("/api/v1/secrets") == []
 
 
-def test_heads(server: Server) -> None:
+def test_object_metadata(server: Server) -> None:
     """Of objects whose content does not matter, the metadata alone is asked for; others ask for whole objects."""
     server.otherwise = given({"metadata": {"name": "a"}})
 
@@ -532,7 +532,7 @@ def test_heads(server: Server) -> None:
         assert api.object_metadata("/api/v1/secrets") == [{"metadata": {"name": "a"}}]
         api.items("/api/v1/secrets")
 
-    assert [one.headers["Accept"] for one in server.asked] == [
+    assert [request.headers["Accept"] for request in server.asked] == [
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
         "application/json",
     ]
@@ -561,7 +561,10 @@ def test_changes(server: Server) -> None:
         api.patch(f"{DEPLOYMENTS}/web", {"spec": {}})
         api.delete(f"{DEPLOYMENTS}/web")
 
-    assert [(one.method, one.path, one.headers["Content-Type"], json.loads(one.body)) for one in server.asked] == [
+    assert [
+        (request.method, request.path, request.headers["Content-Type"], json.loads(request.body))
+        for request in server.asked
+    ] == [
         ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=true", PATCH, MANIFEST),
         ("PATCH", f"{DEPLOYMENTS}/web?fieldManager=composeplat&force=false&dryRun=All", PATCH, MANIFEST),
         ("POST", f"{DEPLOYMENTS}?fieldValidation=Strict", POST, MANIFEST),
@@ -601,18 +604,18 @@ def test_watch(server: Server) -> None:
     [pytest.param("here", "context 'here'", id="context"), pytest.param("", "the kubeconfig", id="no-context")],
 )
 def test_unauthorized(server: Server, context: str, who: str) -> None:
-    """Credentials that are not accepted are told as what is missing, with where they come from."""
+    """Credentials that are not accepted are reported as what is missing, with where they come from."""
     server.otherwise = refusal(401, "Unauthorized")
 
     with Api(replace(server.access, context=context)) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    said = f"the API server at http://127.0.0.1:{server.port} does not accept the credentials of {who}"
-    assert (said, 401, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+    output = f"the API server at http://127.0.0.1:{server.port} does not accept the credentials of {who}"
+    assert (output, 401, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "output"),
     [
         pytest.param(refusal(403, "pods is forbidden"), "pods is forbidden", id="status-object"),
         pytest.param(Answer(b" no such page\n", 404), "no such page", id="text"),
@@ -621,14 +624,14 @@ def test_unauthorized(server: Server, context: str, who: str) -> None:
         pytest.param(refusal(500, ""), "the API server answered 500", id="no-message"),
     ],
 )
-def test_refused(server: Server, answer: Answer, said: str) -> None:
+def test_refused(server: Server, answer: Answer, output: str) -> None:
     """A refusal has the server's own words, where it has any."""
     server.otherwise = answer
 
     with Api(server.access) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    assert (said, answer.status, 1) == (str(caught.value), caught.value.status, caught.value.exit_code)
+    assert (output, answer.status, 1) == (str(caught.value), caught.value.status, caught.value.exit_code)
 
 
 def test_watch_refused(server: Server) -> None:
@@ -640,12 +643,12 @@ def test_watch_refused(server: Server) -> None:
 
 
 def test_unreachable() -> None:
-    """A server that does not answer is told as what is missing, with its address."""
+    """A server that does not answer is reported as what is missing, with its address."""
     with no_server() as access, Api(replace(access, prefix="/k8s")) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    said = f"the API server at http://127.0.0.1:{access.port}/k8s can't be reached: connection refused"
-    assert (said, 0, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
+    output = f"the API server at http://127.0.0.1:{access.port}/k8s can't be reached: connection refused"
+    assert (output, 0, 4) == (str(caught.value), caught.value.status, caught.value.exit_code)
 
 
 def test_watch_unreachable() -> None:
@@ -671,7 +674,7 @@ def test_connection_is_kept(server: Server) -> None:
             api.get("/no")
         api.get("/b")
 
-    assert len({one.connection for one in server.asked}) == 1
+    assert len({request.connection for request in server.asked}) == 1
     assert server.paths == ["/a", "/no", "/b"]
 
 
@@ -683,7 +686,7 @@ def test_kept_connection_was_closed(server: Server) -> None:
         api.get("/a")
         assert api.get("/b") == {"b": 1}
 
-    assert len({one.connection for one in server.asked}) == 2
+    assert len({request.connection for request in server.asked}) == 2
     assert server.paths == ["/a", "/b"]
 
 
@@ -758,8 +761,8 @@ def test_server_that_starts_again(server: Server) -> None:
     assert len(tries) == 1 + 5
 
 
-def test_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that takes a connection and does not answer is told as that, after a time, and not asked again."""
+def test_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that takes a connection and does not answer is reported as that, after a time, and not asked again."""
     monkeypatch.setattr("composeplat.cluster.api._TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         access = Access(host="127.0.0.1", port=listening.getsockname()[1], plain=True)
@@ -786,7 +789,7 @@ def test_busy_server(server: Server, monkeypatch: pytest.MonkeyPatch, status: in
 
 
 @pytest.mark.parametrize("after", ["", "soon"])
-def test_busy_server_that_does_not_say_for_how_long(server: Server, after: str) -> None:
+def test_busy_server_that_sends_no_delay(server: Server, after: str) -> None:
     """A server that does not want to be asked again is not."""
     server.otherwise = Answer(b"", 429, retry_after=after)
 
@@ -816,7 +819,7 @@ def test_server_that_stays_busy(server: Server, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("soon")
 def test_after_a_failure(server: Server) -> None:
-    """After a failure the next request begins anew."""
+    """After a failure the next request begins again."""
     server.answers = {"/a": Answer(silent=True)}
 
     with Api(server.access) as api:
@@ -858,13 +861,13 @@ def secure(keys: Path) -> Iterator[Server]:
     for name in ("user", "second"):
         context.load_verify_locations(keys / f"{name}.crt")
     context.verify_mode = ssl.CERT_OPTIONAL
-    with Server(tls=context) as one:
-        yield one
+    with Server(tls=context) as server:
+        yield server
 
 
 @pytest.mark.parametrize("form", [pytest.param("file", id="by-file"), pytest.param("data", id="as-data")])
 def test_authority(secure: Server, keys: Path, form: str) -> None:
-    """A server is trusted whose certificate the authority signed, for the name that is said."""
+    """A server is trusted whose certificate the authority signed, for the name that is reported."""
     path = keys / "server.crt"
     more: dict[str, Any] = {"authority": str(path)} if form == "file" else {"authority_data": path.read_text()}
 
@@ -896,7 +899,7 @@ def test_certificate_for_another_name(secure: Server, keys: Path) -> None:
 
 @pytest.mark.parametrize("name", [pytest.param("", id="address"), pytest.param("elsewhere", id="another-name")])
 def test_insecure(secure: Server, name: str) -> None:
-    """A server that is not to be verified is asked, whoever signed its certificate and whatever its name."""
+    """A server that is not to be verified is asked, anyone who signed its certificate and whatever its name."""
     with Api(replace(secure.access, verify=False, server_name=name)) as api:
         api.get("/version")
 
@@ -914,7 +917,7 @@ def test_client_certificate(secure: Server, keys: Path, form: str) -> None:
     with Api(access) as api:
         api.get("/version")
 
-    assert [one.who for one in secure.asked] == ["user"]
+    assert [request.who for request in secure.asked] == ["user"]
 
 
 def test_certificate_that_is_not_there(secure: Server, tmp_path: Path) -> None:
@@ -924,8 +927,8 @@ def test_certificate_that_is_not_there(secure: Server, tmp_path: Path) -> None:
     with Api(access) as api, pytest.raises(ApiError) as caught:
         api.get("/version")
 
-    said = "can't use the certificates that the kubeconfig names: No such file or directory"
-    assert (said, 4, []) == (str(caught.value), caught.value.exit_code, secure.paths)
+    output = "can't use the certificates that the kubeconfig names: No such file or directory"
+    assert (output, 4, []) == (str(caught.value), caught.value.exit_code, secure.paths)
 
 
 @pytest.fixture
@@ -954,8 +957,8 @@ def test_certificate_that_is_rotated(secure: Server, keys: Path, rotating: tuple
         put_certificate(folder, keys, "second")
         api.get("/version")
 
-    assert [one.who for one in secure.asked] == ["user", "user", "second"]
-    assert len({one.connection for one in secure.asked}) == 2
+    assert [request.who for request in secure.asked] == ["user", "user", "second"]
+    assert len({request.connection for request in secure.asked}) == 2
 
 
 def test_certificate_that_is_half_rotated(secure: Server, keys: Path, rotating: tuple[Access, Path]) -> None:
@@ -968,7 +971,7 @@ def test_certificate_that_is_half_rotated(secure: Server, keys: Path, rotating: 
         put_certificate(folder, keys, "second")
         api.get("/version")
 
-    assert [one.who for one in secure.asked] == ["user", "user", "second"]
+    assert [request.who for request in secure.asked] == ["user", "user", "second"]
 
 
 def test_certificates_of_a_plugin(secure: Server, keys: Path, tmp_path: Path) -> None:
@@ -988,4 +991,4 @@ def test_certificates_of_a_plugin(secure: Server, keys: Path, tmp_path: Path) ->
         time.sleep(1.1)
         api.get("/version")
 
-    assert [one.who for one in secure.asked] == ["user", "second"]
+    assert [request.who for request in secure.asked] == ["user", "second"]

@@ -44,7 +44,7 @@ def web(*held: Object, age: dict[str, float] | None = None) -> ServiceStatus:
     return workload_status("Deployment", "web", snapshot(WEB, SET, *held, age=age))
 
 
-def stands(workload: Object, *held: Object) -> ServiceStatus:
+def status_of(workload: Object, *held: Object) -> ServiceStatus:
     """How a workload of any kind stands, with what else there is."""
     return workload_status(workload["kind"], workload["metadata"]["name"], snapshot(workload, *held))
 
@@ -87,7 +87,7 @@ def test_not_yet_observed(workload: Object, owner: Object) -> None:
     """Until a controller has seen the last change, the pods that are there say nothing."""
     ready = pod(owner, state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, message="is being updated") == stands(workload, SET, ready)
+    assert ServiceStatus(state=WorkloadState.WAITING, message="is being updated") == status_of(workload, SET, ready)
 
 
 # steady workloads that get there --------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_deployment_ready() -> None:
     pods = [pod(SET, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
     names = ("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb")
 
-    assert ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, desired=2, pods=names) == stands(
+    assert ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, desired=2, pods=names) == status_of(
         workload, SET, *pods
     )
 
@@ -113,18 +113,18 @@ def test_stateful_set_ready() -> None:
     """A StatefulSet is ready when as many pods are as are wanted."""
     ready = pod(DB, "0", state=running(), ready=True)
 
-    assert ServiceStatus(state=WorkloadState.READY, message="1/1 ready", ready=1, desired=1, pods=("db-0",)) == stands(
-        DB, ready
-    )
+    assert ServiceStatus(
+        state=WorkloadState.READY, message="1/1 ready", ready=1, desired=1, pods=("db-0",)
+    ) == status_of(DB, ready)
 
 
 def test_replicas_are_one_unless_said() -> None:
     """A workload that does not say how many pods it wants wants one."""
-    assert stands({**WEB, "spec": {}}, SET).desired == 1
+    assert status_of({**WEB, "spec": {}}, SET).desired == 1
 
 
 def test_some_of_several_ready() -> None:
-    """While a pod is missing, the others are counted and the missing one is told of."""
+    """While a pod is missing, the others are counted and the missing one is reported of."""
     pods = [
         pod(SET, "aaaaa", state=running(), ready=True),
         pod(SET, "bbbbb", state=waiting("ContainerCreating")),
@@ -138,7 +138,7 @@ def test_some_of_several_ready() -> None:
         pods=("web-7d4b9c6f2-aaaaa", "web-7d4b9c6f2-bbbbb"),
     )
 
-    assert expected == stands(deployment(replicas=2), SET, *pods)
+    assert expected == status_of(deployment(replicas=2), SET, *pods)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_it_waits_for(made: Object, state: WorkloadState, message: str) -> 
 
 
 def test_pulling() -> None:
-    """A container that is being made is told apart from one whose image is on its way."""
+    """A container that is created is distinguished from one whose image is on its way."""
     made = pod(SET, state=waiting("ContainerCreating"))
 
     assert web(made, event(made, "Pulling", kind="Normal")).message == "0/1 ready, pulling its image"
@@ -195,10 +195,10 @@ def test_pulling_of_another_pod() -> None:
     assert web(made, event(other, "Pulling", kind="Normal")).message == "0/1 ready, creating its container"
 
 
-@pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda one: one["kind"])
+@pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda item: item["kind"])
 def test_scaled_to_nothing(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
-    assert ServiceStatus(state=WorkloadState.READY, message="is scaled to 0") == stands(workload)
+    assert ServiceStatus(state=WorkloadState.READY, message="is scaled to 0") == status_of(workload)
 
 
 # only the present revision --------------------------------------------------------------------------------------------
@@ -211,44 +211,44 @@ def test_old_pods_still_ending() -> None:
     message = "1/1 ready, 1 old pods still ending"
     expected = ServiceStatus(state=WorkloadState.STARTED, message=message, ready=1, desired=1, pods=(POD,))
 
-    assert expected == stands(workload, SET, old, *pods)
+    assert expected == status_of(workload, SET, old, *pods)
 
 
 def test_pods_not_counted_yet() -> None:
     """A ready pod counts once the Deployment's own count has it: until then, others may still be there."""
-    standing = stands(deployment(updated=0, total=1), SET, pod(SET, state=running(), ready=True))
+    status = status_of(deployment(updated=0, total=1), SET, pod(SET, state=running(), ready=True))
 
-    assert standing.state is WorkloadState.STARTED
+    assert status.state is WorkloadState.STARTED
 
 
 def test_stateful_set_with_pods_to_spare() -> None:
     """A StatefulSet ends its old pods before it makes new ones: further ones are none of an older revision."""
-    standing = stands(stateful_set(updated=1, total=2), pod(DB, "0", state=running(), ready=True))
+    status = status_of(stateful_set(updated=1, total=2), pod(DB, "0", state=running(), ready=True))
 
-    assert standing.state is WorkloadState.READY
+    assert status.state is WorkloadState.READY
 
 
 def test_old_deployment_pods_are_not_judged() -> None:
     """Pods of the revision before may crash as they like."""
     old = replica_set(WEB, 1)
     crashing = pod(old, **CRASHING, last=ended(1))
-    standing = stands(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
+    status = status_of(deployment(total=2), SET, old, crashing, pod(SET, state=running()))
     message = "0/1 ready, started, not ready yet"
 
-    assert ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=(POD,)) == standing
+    assert ServiceStatus(state=WorkloadState.STARTED, message=message, desired=1, pods=(POD,)) == status
 
 
 def test_old_stateful_set_pods_are_not_judged() -> None:
     """Pods of a StatefulSet's revision before may crash as they like."""
     crashing = pod(DB, "0", **CRASHING, last=ended(1), revision=1)
 
-    standing = stands(stateful_set(updated=0, total=1), crashing)
+    status = status_of(stateful_set(updated=0, total=1), crashing)
 
-    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == standing
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == status
 
 
 @pytest.mark.parametrize(
-    ("workload", "owners", "one"),
+    ("workload", "owners", "manifest"),
     [
         pytest.param(
             WEB, [replica_set(WEB, 1)], pod(replica_set(WEB, 1), state=running(), ready=True), id="old-replica-set"
@@ -265,9 +265,11 @@ def test_old_stateful_set_pods_are_not_judged() -> None:
         pytest.param(DB, [], pod(stateful_set("cache"), "0", state=running(), ready=True), id="another-stateful-set"),
     ],
 )
-def test_pods_that_do_not_count(workload: Object, owners: list[Object], one: Object) -> None:
-    """A ready pod of another revision, of another workload, or on its way out does not make this one ready."""
-    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == stands(workload, *owners, one)
+def test_pods_that_do_not_count(workload: Object, owners: list[Object], manifest: Object) -> None:
+    """A ready pod of another revision, of another workload, or being deleted does not make this one ready."""
+    assert ServiceStatus(state=WorkloadState.WAITING, message="0/1 ready", desired=1) == status_of(
+        workload, *owners, manifest
+    )
 
 
 # on-delete ------------------------------------------------------------------------------------------------------------
@@ -290,24 +292,24 @@ def test_on_delete_is_judged_by_the_pods_it_has() -> None:
         waits_for_outdated=True,
     )  # fmt: skip
 
-    assert expected == stands(ON_DELETE, *pods)
+    assert expected == status_of(ON_DELETE, *pods)
     assert expected.is_done
 
 
 def test_an_outdated_pod_that_is_not_ready() -> None:
     """It is no reason to wait, as no deploy changes it; who depends on it waits for it all the same."""
-    standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", state=running()))
+    status = status_of(ON_DELETE, old("0", state=running(), ready=True), old("1", state=running()))
 
-    assert (standing.state, standing.is_done, standing.outdated) == (WorkloadState.STARTED, True, BOTH)
+    assert (status.state, status.is_done, status.outdated) == (WorkloadState.STARTED, True, BOTH)
 
 
 def test_an_outdated_pod_that_crashes() -> None:
-    """Its failure names the way out: its deletion."""
-    standing = stands(ON_DELETE, old("0", state=running(), ready=True), old("1", **CRASHING, last=ended(4)))
+    """Its failure names the fix: its deletion."""
+    status = status_of(ON_DELETE, old("0", state=running(), ready=True), old("1", **CRASHING, last=ended(4)))
 
-    assert (standing.state, standing.is_done) == (WorkloadState.FAILED, True)
-    assert standing.cause is not None
-    assert standing.cause.hint == "it runs the old revision: kubectl delete pod db-1"
+    assert (status.state, status.is_done) == (WorkloadState.FAILED, True)
+    assert status.cause is not None
+    assert status.cause.hint == "it runs the old revision: kubectl delete pod db-1"
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_an_outdated_pod_that_crashes() -> None:
 )
 def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
     """A pod that someone has deleted comes back with the new revision, which has to become ready."""
-    assert not stands(ON_DELETE, *held).is_done
+    assert not status_of(ON_DELETE, *held).is_done
 
 
 # jobs -----------------------------------------------------------------------------------------------------------------
@@ -367,24 +369,24 @@ def test_a_pod_of_the_new_revision_is_waited_for(held: list[Object]) -> None:
 )
 def test_job_on_its_way(pods: list[Object], expected: ServiceStatus) -> None:
     """A Job has started once a pod of it ran; that a try failed is not the end of it."""
-    assert expected == stands(MIGRATE, *pods)
+    assert expected == status_of(MIGRATE, *pods)
 
 
 def test_job_without_a_pod() -> None:
     """A Job without a pod waits; pods of another one don't count."""
-    standing = stands(MIGRATE, pod(job("seed"), state=running()))
+    status = status_of(MIGRATE, pod(job("seed"), state=running()))
 
-    assert (standing.state, standing.pods) == (WorkloadState.WAITING, ())
+    assert (status.state, status.pods) == (WorkloadState.WAITING, ())
 
 
 def test_job_completed() -> None:
     """A Job is completed when its condition says so."""
-    standing = stands(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
+    status = status_of(job(condition="Complete"), pod(MIGRATE, state=ended(0, "Completed")))
     expected = ServiceStatus(
         state=WorkloadState.COMPLETED, message="completed", ready=1, desired=1, pods=("migrate-x7k2p",)
     )
 
-    assert expected == standing
+    assert expected == status
 
 
 def test_job_condition_that_does_not_hold() -> None:
@@ -392,7 +394,7 @@ def test_job_condition_that_does_not_hold() -> None:
     workload = job(condition="Complete")
     workload["status"]["conditions"][0]["status"] = "False"
 
-    assert stands(workload).state is WorkloadState.WAITING
+    assert status_of(workload).state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(
@@ -441,7 +443,7 @@ def test_job_condition_that_does_not_hold() -> None:
     ],
 )
 def test_job_failed(condition: str, reason: str, pods: list[Object], message: str, status: int | None) -> None:
-    """A failed Job says how it ended, after how many tries, and which pod's log tells more."""
+    """A failed Job says how it ended, after how many tries, and which pod's log shows more."""
     cause = Cause(
         code=CauseCode.JOB_FAILED,
         message=message,
@@ -451,28 +453,28 @@ def test_job_failed(condition: str, reason: str, pods: list[Object], message: st
         container="migrate",
         exit_status=status,
     )
-    names = tuple(one["metadata"]["name"] for one in pods)
+    names = tuple(manifest["metadata"]["name"] for manifest in pods)
 
-    assert failed(cause, *names) == stands(job(condition=condition, reason=reason), *pods)
+    assert failed(cause, *names) == status_of(job(condition=condition, reason=reason), *pods)
 
 
 def test_job_failed_shows_the_last_try() -> None:
     """The log to show is that of the newest pod, in whatever order they are listed."""
     newest = pod(MIGRATE, "aaaaa", state=ended(1), created="2025-06-01T12:00:09Z")
-    cause = stands(job(condition="Failed"), newest, pod(MIGRATE, "bbbbb", state=ended(1))).cause
+    cause = status_of(job(condition="Failed"), newest, pod(MIGRATE, "bbbbb", state=ended(1))).cause
 
     assert cause is not None
     assert cause.pod == "migrate-aaaaa"
 
 
 def test_job_failed_without_pods() -> None:
-    """A failed Job whose pods are gone has no log to show, which is said; how often it tried is still known."""
+    """A failed Job whose pods are gone has no log to show, which is reported; how often it tried is still known."""
     gone = "its pods are gone, and their logs with them"
     cause = Cause(code=CauseCode.JOB_FAILED, message=f"failed; {gone}", origin=("command",), hint=RERUN)
     tried = {**job(condition="Failed"), "status": {**job(condition="Failed")["status"], "failed": 7}}
 
-    assert failed(cause) == stands(job(condition="Failed"))
-    assert stands(tried).message == f"failed, after 7 tries; {gone}"
+    assert failed(cause) == status_of(job(condition="Failed"))
+    assert status_of(tried).message == f"failed, after 7 tries; {gone}"
 
 
 RERUN = "run it again with --rerun-jobs"
@@ -492,8 +494,8 @@ RERUN = "run it again with --rerun-jobs"
     ],
 )  # fmt: skip
 def test_how_a_try_ended(made: Object, message: str, origin: str, logs: bool) -> None:  # noqa: FBT001 -- a case
-    """A try may end otherwise than by an exit status."""
-    cause = stands(job(condition="Failed"), made).cause
+    """A try may end differently from by an exit status."""
+    cause = status_of(job(condition="Failed"), made).cause
 
     assert cause is not None
     assert (cause.message, cause.origin, cause.logs) == (message, (origin,), logs)
@@ -518,21 +520,21 @@ RETRY = Cause(code=CauseCode.JOB_RETRIED, message=AGAIN, origin=("command",), lo
 )
 def test_a_job_that_tries_again(pods: list[Object], state: WorkloadState, message: str) -> None:
     """A Job that has tries left has not failed, and says why its last try did."""
-    names = tuple(one["metadata"]["name"] for one in pods)
+    names = tuple(manifest["metadata"]["name"] for manifest in pods)
 
-    assert ServiceStatus(state=state, message=message, desired=1, pods=names, retry=RETRY) == stands(TRYING, *pods)
+    assert ServiceStatus(state=state, message=message, desired=1, pods=names, retry=RETRY) == status_of(TRYING, *pods)
 
 
 def test_a_job_without_tries_left() -> None:
     """A Job that is about to be called failed does not try again."""
-    standing = stands(MIGRATE, FIRST)
+    status = status_of(MIGRATE, FIRST)
 
-    assert (standing.state, standing.retry, standing.message) == (WorkloadState.WAITING, None, "")
+    assert (status.state, status.retry, status.message) == (WorkloadState.WAITING, None, "")
 
 
 def test_job_whose_pod_fails() -> None:
     """What no waiting mends fails a Job before it has had a try."""
-    cause = stands(MIGRATE, pod(MIGRATE, state=waiting("InvalidImageName"))).cause
+    cause = status_of(MIGRATE, pod(MIGRATE, state=waiting("InvalidImageName"))).cause
 
     assert cause is not None
     assert (cause.code, cause.pod, cause.container) == ("image-not-pulled", "migrate-x7k2p", "migrate")
@@ -597,11 +599,11 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
         event(made, "Failed", f'Failed to pull image "{IMAGE}": {text}'),
         event(made, "Failed", "Error: ImagePullBackOff"),
     ]
-    said = why if hint else f'Failed to pull image "{IMAGE}": {why}'
+    output = why if hint else f'Failed to pull image "{IMAGE}": {why}'
     cause = Cause(
         code=CauseCode.IMAGE_NOT_PULLED,
         has_subject=True,
-        message=f"image '{IMAGE}' can't be pulled: {said}",
+        message=f"image '{IMAGE}' can't be pulled: {output}",
         origin=("image",),
         hint=hint,
         pod=POD,
@@ -656,16 +658,16 @@ def test_a_namespace_without_its_service_account(seconds: float, state: Workload
 
 
 def test_a_container_that_runs_before_fails() -> None:
-    """An image that can't be pulled is told of a container that only prepares the pod, too."""
+    """An image that can't be pulled is reported of a container that only prepares the pod, too."""
     made = deployment()
     owner = replica_set(made)
-    one = pod(owner, state=waiting("PodInitializing"))
-    one["status"]["initContainerStatuses"] = [
+    row = pod(owner, state=waiting("PodInitializing"))
+    row["status"]["initContainerStatuses"] = [
         {"name": "seed", "image": IMAGE, "restartCount": 0, "state": waiting("ImagePullBackOff", f"{IMAGE}: not found")}
     ]
-    standing = workload_status("Deployment", "web", snapshot(made, owner, one))
-    assert standing.cause is not None
-    assert (standing.cause.code, standing.cause.container) == ("image-not-pulled", "seed")
+    status = workload_status("Deployment", "web", snapshot(made, owner, row))
+    assert status.cause is not None
+    assert (status.cause.code, status.cause.container) == ("image-not-pulled", "seed")
 
 
 @pytest.mark.parametrize(
@@ -907,12 +909,12 @@ def test_unschedulable(message: str, origin: tuple[str, ...], hint: str) -> None
 
 
 def test_unschedulable_for_a_moment() -> None:
-    """For some seconds a pod may find no node; the scheduler's words for it are told at once."""
-    standing = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})
+    """For some seconds a pod may find no node; the scheduler's words for it are reported at once."""
+    status = web(pod(SET, scheduling_failure=ROOM), age={"unscheduled": 7.9})
 
     assert (
         ServiceStatus(state=WorkloadState.WAITING, message=f"0/1 ready, {WAITS}: {ROOM}", desired=1, pods=(POD,))
-        == standing
+        == status
     )
 
 
@@ -948,10 +950,10 @@ def test_unschedulable_where_nodes_are_added(
 ) -> None:
     """While an autoscaler adds a node a pod may wait for long; what it refuses now it may do a little later."""
     made = pod(SET, scheduling_failure=ROOM)
-    told = [event(made, reason, NOT_ADDED, kind=kind, **more) for reason, kind, more in events]
+    output = [event(made, reason, NOT_ADDED, kind=kind, **more) for reason, kind, more in events]
 
     def state(age: float) -> WorkloadState:
-        return web(made, *told, age={"unscheduled": age}).state
+        return web(made, *output, age={"unscheduled": age}).state
 
     if limit is None:
         assert state(10_000.0) is WorkloadState.WAITING
@@ -960,21 +962,21 @@ def test_unschedulable_where_nodes_are_added(
 
 
 def test_an_autoscaler_that_refuses() -> None:
-    """Its words are told behind the scheduler's."""
+    """Its words are reported behind the scheduler's."""
     made = pod(SET, scheduling_failure=ROOM)
-    standing = web(made, event(made, "NotTriggerScaleUp", NOT_ADDED, kind="Normal"), age={"unscheduled": 60.0})
+    status = web(made, event(made, "NotTriggerScaleUp", NOT_ADDED, kind="Normal"), age={"unscheduled": 60.0})
 
-    assert standing.message == f"no node can run it: {ROOM}; the autoscaler adds no node: {NOT_ADDED}"
+    assert status.message == f"no node can run it: {ROOM}; the autoscaler adds no node: {NOT_ADDED}"
 
 
 def test_room_that_is_being_made() -> None:
-    """A node on its way is told; the scheduler may make room by itself, too, and names the node then."""
+    """A node on its way is reported; the scheduler may make room by itself, too, and names the node then."""
     made = pod(SET, scheduling_failure=ROOM)
     preempting = {**made, "status": {**made["status"], "nominatedNodeName": "node-1"}}
 
     for held in ((made, event(made, "Nominated", kind="Normal")), (preempting,)):
-        standing = web(*held, age={"unscheduled": 10_000.0})
-        assert (standing.state, standing.message) == (
+        status = web(*held, age={"unscheduled": 10_000.0})
+        assert (status.state, status.message) == (
             WorkloadState.WAITING,
             f"0/1 ready, {WAITS}: a node is being prepared",
         )
@@ -1026,7 +1028,7 @@ REFUSED = event(claim(), "ProvisioningFailed", 'storageclass.storage.k8s.io "sta
     ],
 )
 def test_volume_not_bound(held: list[Object], why: str) -> None:
-    """A claim that gets no storage for a while fails the service that mounts it, and is told instead of the pod."""
+    """A claim that gets no storage for a while fails the service that mounts it, and is reported instead of the pod."""
     cause = Cause(
         code=CauseCode.VOLUME_NOT_BOUND,
         has_subject=True,
@@ -1054,7 +1056,7 @@ def test_volume_not_bound_for_a_moment(held: list[Object]) -> None:
         pytest.param([claim(), event(claim(), "Provisioning", kind="Normal")], id="under-way"),
     ],
 )
-def test_claims_that_are_not_to_blame(held: list[Object]) -> None:
+def test_claims_that_are_not_the_cause(held: list[Object]) -> None:
     """A claim that is bound, another's or on its way is not what keeps a pod from a node."""
     cause = db(*held, age=LONG).cause
 
@@ -1097,7 +1099,7 @@ HOOK = 'admission webhook "policy.example.com" denied the request: no root, plea
 )
 def test_over_quota(workload: Object, held: list[Object]) -> None:
     """A quota that has no room for a pod is named, with what was asked for and what there is."""
-    assert failed(OVER_QUOTA) == stands(workload, *held)
+    assert failed(OVER_QUOTA) == status_of(workload, *held)
 
 
 @pytest.mark.parametrize(
@@ -1110,31 +1112,31 @@ def test_over_quota(workload: Object, held: list[Object]) -> None:
     ],
 )
 def test_pods_refused(workload: Object, held: list[Object]) -> None:
-    """Pods that the cluster does not take fail their service in the words of what refused them."""
+    """Pods that the cluster does not take fail their service in the message of what refused them."""
     cause = Cause(code=CauseCode.POD_REFUSED, message=f"its pods are refused: {HOOK}", has_subject=True)
 
-    assert failed(cause) == stands(workload, *held)
+    assert failed(cause) == status_of(workload, *held)
 
 
 def test_what_a_pod_suffers_goes_before_what_is_refused() -> None:
-    """Of a pod that fails and another that is refused, the one that fails is told."""
+    """Of a pod that fails and another that is refused, the one that fails is reported."""
     workload = deployment(replicas=2, refused=HOOK)
-    cause = stands(workload, SET, pod(SET, **CRASHING, last=ended(1))).cause
+    cause = status_of(workload, SET, pod(SET, **CRASHING, last=ended(1))).cause
 
     assert cause is not None
     assert cause.code == "crash-loop"
 
 
 @pytest.mark.parametrize(
-    "told",
+    "output",
     [
         pytest.param(event(replica_set(deployment("site")), "FailedCreate", HOOK), id="of-another-workload"),
         pytest.param(event(SET, "SuccessfulCreate", HOOK, kind="Normal"), id="of-another-kind"),
     ],
 )
-def test_refusals_of_others(told: Object) -> None:
+def test_refusals_of_others(output: Object) -> None:
     """Only what was refused of this workload counts."""
-    assert web(told).state is WorkloadState.WAITING
+    assert web(output).state is WorkloadState.WAITING
 
 
 @pytest.mark.parametrize(("workload", "owner"), [(WEB, SET), (MIGRATE, MIGRATE)], ids=["deployment", "job"])
@@ -1142,7 +1144,7 @@ def test_refused_at_first(workload: Object, owner: Object) -> None:
     """What was refused once does not matter when the pods are there."""
     held = (SET, pod(owner, state=running()), event(owner, "FailedCreate", HOOK))
 
-    assert stands(workload, *held).state is WorkloadState.STARTED
+    assert status_of(workload, *held).state is WorkloadState.STARTED
 
 
 # health checks --------------------------------------------------------------------------------------------------------
@@ -1206,28 +1208,28 @@ def test_not_yet_unhealthy(count: int, age: float, message: str) -> None:
         pytest.param(29.9, WorkloadState.STARTED, id="not-yet"),
     ],
 )
-def test_patience_of_an_empty_probe(age: float, state: WorkloadState) -> None:
+def test_timeout_of_an_empty_probe(age: float, state: WorkloadState) -> None:
     """A probe that says no numbers has those of Kubernetes: three times, ten seconds apart."""
     assert checked(unhealthy(count=3), age=age, probe={"tcpSocket": {"port": 80}}).state is state
 
 
 def test_unhealthy_over_http() -> None:
     """A check that is made over HTTP has its port in question."""
-    standing = checked(unhealthy(count=4), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
+    status = checked(unhealthy(count=4), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
 
-    assert standing.cause is not None
-    assert standing.cause.hint == "the check requests port 8080: does the program listen there?"
+    assert status.cause is not None
+    assert status.cause.hint == "the check requests port 8080: does the program listen there?"
 
 
 def test_unhealthy_without_words() -> None:
     """A check that fails without a word gave no answer."""
-    standing = checked(unhealthy("Readiness probe failed: ", count=4), age=PATIENCE)
+    status = checked(unhealthy("Readiness probe failed: ", count=4), age=PATIENCE)
 
-    assert standing.message == "its health check failed 4 times: no answer"
+    assert status.message == "its health check failed 4 times: no answer"
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "output"),
     [
         pytest.param({"probe": None}, unhealthy(count=9), id="no-readiness-check"),
         pytest.param({}, unhealthy("Liveness probe failed: no", count=9), id="another-check"),
@@ -1236,9 +1238,9 @@ def test_unhealthy_without_words() -> None:
         pytest.param({"state": ended(1)}, unhealthy(count=9), id="not-running"),
     ],
 )
-def test_what_is_not_unhealthy(more: dict[str, Any], told: Object) -> None:
+def test_what_is_not_unhealthy(more: dict[str, Any], output: Object) -> None:
     """Only failures of a running pod's own readiness check make it unhealthy."""
-    assert checked(told, age=PATIENCE, **more).cause is None
+    assert checked(output, age=PATIENCE, **more).cause is None
 
 
 def test_ready_after_failures() -> None:
@@ -1289,17 +1291,17 @@ def test_unhealthy_job() -> None:
 )
 def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[str]) -> None:
     """How long something has been so is counted for that pod or claim alone, and for that trouble."""
-    told: list[str] = []
+    output: list[str] = []
 
     def age(what: str) -> float:
-        told.append(what)
+        output.append(what)
         return 0.0
 
     view = snapshot(workload, *held)
     view.age = age
     workload_status(workload["kind"], workload["metadata"]["name"], view)
 
-    assert asked == told
+    assert asked == output
 
 
 @pytest.mark.parametrize(
@@ -1320,5 +1322,5 @@ def test_each_has_its_own_age(workload: Object, held: list[Object], asked: list[
     ],
 )
 def test_a_clause(cause: Cause, clause: str, sentence: str) -> None:
-    """What failed is said behind a service's name as a sentence that reads; its form is no guess at its first word."""
+    """A failure is a sentence after the name of its service, whatever its first word is."""
     assert (clause, sentence) == (cause.clause, cause.sentence("it"))

@@ -87,7 +87,7 @@ def test_a_plugins_token_is_renewed_before_it_ends(strict: Server, tmp_path: Pat
             api.get("/version")
             time.sleep(0.02)
 
-    assert len({one.headers["Authorization"] for one in strict.asked}) == runs(tmp_path)
+    assert len({request.headers["Authorization"] for request in strict.asked}) == runs(tmp_path)
     assert 4 <= runs(tmp_path) <= 7
 
 
@@ -115,7 +115,7 @@ def assert_asked_by_threads(server: Server, access: Access) -> None:
 
 @pytest.mark.parametrize("way", ["get", "lines", "watch"])
 def test_a_refused_token_is_renewed_once(strict: Server, tmp_path: Path, way: str) -> None:
-    """A token that ended before its plugin said is renewed after a 401, for what goes on without end too."""
+    """A token that ended before its plugin said is renewed after a 401, for what continues without end too."""
     strict.otherwise = Answer(b'{"type": "ADDED"}\n')
     with Api(with_plugin(tmp_path, strict, life=60)) as api:
         api.get("/version")
@@ -128,8 +128,8 @@ def test_a_refused_token_is_renewed_once(strict: Server, tmp_path: Path, way: st
 
 
 @pytest.mark.parametrize("way", ["get", "lines", "watch"])
-def test_a_token_that_is_refused_anew(tmp_path: Path, way: str) -> None:
-    """Where a new token is refused as well, that is told, and not tried for ever."""
+def test_a_token_that_is_refused_again(tmp_path: Path, way: str) -> None:
+    """Where a new token is refused as well, that is reported, and not tried for ever."""
     with Server(admits=lambda _: False) as server, Api(with_plugin(tmp_path, server)) as api:
         with pytest.raises(ApiError, match="does not accept the credentials of context 'here'") as caught:
             ask(api, way)
@@ -138,7 +138,7 @@ def test_a_token_that_is_refused_anew(tmp_path: Path, way: str) -> None:
 
 
 def test_a_plugin_that_fails_later(strict: Server, tmp_path: Path) -> None:
-    """A plugin that can't renew is told, with its last words, as an error of the connection."""
+    """A plugin that can't renew is reported, with its last message, as an error of the connection."""
     with Api(with_plugin(tmp_path, strict)) as api:
         api.get("/version")
         (tmp_path / "plugin").write_text("#!/bin/sh\necho 'log in first' >&2; exit 7\n")
@@ -159,7 +159,7 @@ def test_a_service_that_wants_a_password(tmp_path: Path) -> None:
     assert (runs(tmp_path), len(server.asked)) == (1, 3)
 
 
-def test_a_token_file_that_is_written_anew(strict: Server, tmp_path: Path) -> None:
+def test_a_token_file_that_is_rewritten(strict: Server, tmp_path: Path) -> None:
     """A token file was read once; others renew it on disk."""
     (tmp_path / "token").write_text(f"{time.time()}\n")
     access = replace(with_plugin(tmp_path, strict), credentials=token_file(tmp_path, strict))
@@ -194,7 +194,7 @@ def test_a_token_file_that_is_away_for_a_moment(tmp_path: Path, strict: Server) 
 
 
 def test_a_token_that_is_no_header(tmp_path: Path, strict: Server) -> None:
-    """What no header takes is told, and does not end in a traceback."""
+    """What no header takes is reported, and does not end in a traceback."""
     (tmp_path / "token").write_text("one\ntwo")
 
     with pytest.raises(MissingPiece, match="has characters that are invalid in an HTTP header"):
@@ -248,7 +248,7 @@ def test_what_never_changes_is_not_renewed() -> None:
 
 
 def test_a_watcher_beyond_the_end_of_a_token(strict: Server, tmp_path: Path) -> None:
-    """A watcher goes on through the ends of tokens, and misses no round."""
+    """A watcher continues through the ends of tokens, and misses no round."""
     strict.otherwise = given()
     watcher = Watcher(with_plugin(tmp_path, strict), "team", "shop")
     missed = set()
@@ -264,20 +264,20 @@ def test_a_watcher_beyond_the_end_of_a_token(strict: Server, tmp_path: Path) -> 
 
 
 def test_a_watcher_of_what_is_no_api_server() -> None:
-    """An answer of 200 that was no JSON ended the thread, and whoever waited for views waited for ever."""
+    """An answer of 200 that was no JSON ended the thread, and anyone who waited for views waited for ever."""
     with Server(otherwise=Answer(b"<html>please log in</html>")) as server:
         watcher = Watcher(server.access, "team", "shop")
         deadline = time.monotonic() + 10
         while watcher.latest is None and not watcher.unreachable and time.monotonic() < deadline:
             time.sleep(0.02)
-        said = watcher.unreachable
+        output = watcher.unreachable
         server.otherwise = given()
         while watcher.latest is None and time.monotonic() < deadline:
             time.sleep(0.02)
         watcher.stop()
 
     expected = f"the server at {server.access.address} is not an API server"
-    assert said == f"{expected}: it answered '<html>please log in</html>…'"
+    assert output == f"{expected}: it answered '<html>please log in</html>…'"
     assert watcher.latest is not None
 
 
@@ -300,7 +300,7 @@ def wait_for_view(watcher: Watcher) -> None:
 )
 @pytest.mark.parametrize("way", ["items", "object_metadata", "watch"])
 def test_what_is_no_api_server(body: bytes, way: str) -> None:
-    """A proxy or a login page that answers 200 gave a traceback; it is told, with what it says."""
+    """A proxy or a login page that answers 200 gave a traceback; it is reported, with what it says."""
     with Server(otherwise=Answer(body + b"\n" if way == "watch" else body)) as server, Api(server.access) as api:
         if (way == "items" and not body) or (way == "watch" and body.startswith(b"{")):
             ask(api, way)

@@ -66,7 +66,7 @@ def status(state: WorkloadState, cause: Cause | None = None) -> ServiceStatus:
 def test_dependency_state(
     found: ServiceStatus, condition: DependencyCondition, silent_port: int | None, expected: DependencyState
 ) -> None:
-    """It is met, or lacks something that is told, or never will be met; what failed says so in a clause that reads."""
+    """It is met, or not yet, with the reason, or never; a failure is a clause of a sentence."""
     assert expected == dependency_state(found, condition, silent_port)
 
 

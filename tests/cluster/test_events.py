@@ -1,4 +1,4 @@
-"""Which events are an environment's, and in what order they are told."""
+"""Which events are an environment's, and in what order they are reported."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_the_order() -> None:
     late = {**about("Deployment/web", ""), "eventTime": "2025-06-01T12:00:02.000001Z"}
     series = {**about("Deployment/web"), "series": {"count": 7, "lastObservedTime": "2025-06-01T12:00:03.5Z"}}
     found = read_events([series, late, about("Deployment/web", "2025-06-01T12:00:01Z")], [WEB], {})
-    assert [(one.time[-3:], one.count) for one in found] == [("01Z", 1), ("02Z", 1), ("03Z", 7)]
+    assert [(item.time[-3:], item.count) for item in found] == [("01Z", 1), ("02Z", 1), ("03Z", 7)]
 
 
 def test_all_of_an_event() -> None:
     """Kind, reason and message come along, and how often it happened."""
-    one = event(deployment("web"), "FailedCreate", " no quota\n", lastTimestamp=MOMENT, count=3)
-    assert read_events([one], [WEB], {}) == [
+    item = event(deployment("web"), "FailedCreate", " no quota\n", lastTimestamp=MOMENT, count=3)
+    assert read_events([item], [WEB], {}) == [
         EnvironmentEvent(
             time=MOMENT, count=3, warning=True, service="Web", object="Deployment/web", reason="FailedCreate",
             message="no quota",

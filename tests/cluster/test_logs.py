@@ -22,10 +22,10 @@ def texts(cursor: Cursor, lines: list[str]) -> list[str]:
 
 
 def started(service: str = "web", suffix: str = "x7k2p") -> Object:
-    one = pod(replica_set(deployment(service)), suffix, state=running(), ready=True)
-    one["metadata"]["labels"] = {"dev.platform.com/service": service}
-    one["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
-    return one
+    manifest = pod(replica_set(deployment(service)), suffix, state=running(), ready=True)
+    manifest["metadata"]["labels"] = {"dev.platform.com/service": service}
+    manifest["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
+    return manifest
 
 
 def log_of(name: str, query: str = "") -> str:
@@ -147,7 +147,7 @@ def test_since_of_nothing() -> None:
 def test_lines_of_two_pods() -> None:
     """They come in the order of time, each with its service and pod; separators within a line do not part it."""
     first, second = started(suffix="aaaaa"), started(suffix="bbbbb")
-    names = [str(one["metadata"]["name"]) for one in (first, second)]
+    names = [str(manifest["metadata"]["name"]) for manifest in (first, second)]
     answers = {
         log_of(names[0]): Answer(b"2025-06-01T12:00:00.5Z a\n2025-06-01T12:00:02Z c\x0b\xe2\x80\xa8c\n"),
         log_of(names[1]): Answer(b"2025-06-01T12:00:00.75Z b\n"),
@@ -173,10 +173,10 @@ def test_lines_of_two_pods() -> None:
 )
 def test_what_is_asked(asked: LogQuery, query: str) -> None:
     """The server is asked for no more than is wanted."""
-    one = started()
+    manifest = started()
     with Server(otherwise=Answer(b"")) as server, Api(server.access) as api:
-        assert read_logs(api, NAMESPACE, [one], asked) == []
-    assert server.paths[-1] == log_of(one["metadata"]["name"], query)
+        assert read_logs(api, NAMESPACE, [manifest], asked) == []
+    assert server.paths[-1] == log_of(manifest["metadata"]["name"], query)
 
 
 def test_since_within_a_second() -> None:
@@ -199,7 +199,7 @@ def test_no_cluster_to_follow() -> None:
 
 @pytest.mark.parametrize("status", [400, 404])
 def test_a_pod_that_goes_away(status: int) -> None:
-    """A pod that has no log any more, or none yet, is passed over."""
+    """A pod that has no log any more, or none yet, is not read."""
     with Server(otherwise=refusal(status, "gone")) as server, Api(server.access) as api:
         assert read_logs(api, NAMESPACE, [started()], LogQuery()) == []
 

@@ -18,13 +18,13 @@ DIGEST = f"sha256:{'ab' * 32}"
 def made(state: Object, *, ready: bool = True, restarts: int = 0, last: Object | None = None) -> list[Object]:
     workload = deployment()
     owner = replica_set(workload)
-    one = pod(owner, state=state, ready=ready, restarts=restarts, last=last)
-    one["status"]["containerStatuses"][0]["imageID"] = f"registry/web@{DIGEST}"
-    return [workload, owner, one]
+    row = pod(owner, state=state, ready=ready, restarts=restarts, last=last)
+    row["status"]["containerStatuses"][0]["imageID"] = f"registry/web@{DIGEST}"
+    return [workload, owner, row]
 
 
 def test_a_service_that_runs() -> None:
-    """Kind, state, pods, image and addresses are told; nothing is wrong."""
+    """Kind, state, pods, image and addresses are reported; nothing is wrong."""
     (row,) = status_rows([WEB], snapshot(*made(running())), NOW)
     assert (row.service, row.kind, row.state, row.ready, row.desired) == ("web", "Deployment", "ready", 1, 1)
     assert (row.image, row.urls, row.problem) == (DIGEST, ("https://web",), "")
@@ -37,7 +37,7 @@ def test_a_service_that_is_not_there() -> None:
 
 
 def test_a_service_that_crashes() -> None:
-    """The reason is told in words, with a count of restarts."""
+    """The reason is reported as a message, with a count of restarts."""
     crash = {**ended(3), "terminated": {**ended(3)["terminated"], "finishedAt": MOMENT}}
     (row,) = status_rows([WEB], snapshot(*made(waiting("CrashLoopBackOff"), ready=False, restarts=4, last=crash)), NOW)
     assert (row.state, row.restarts, row.problem) == ("failing", 4, "crashes with exit status 3 (5 times)")
@@ -50,18 +50,18 @@ def test_a_service_that_has_just_crashed_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "words"),
+    ("end", "args"),
     [
         pytest.param({"exitCode": 1}, "ended with exit status 1, 10m ago", id="status"),
         pytest.param({"exitCode": 137, "signal": 9}, "ended with signal 9, 10m ago", id="signal"),
         pytest.param({"reason": "OOMKilled"}, "was killed: out of memory, 10m ago", id="memory"),
     ],
 )
-def test_the_last_problem_of_what_runs_again(end: Object, words: str) -> None:
-    """A service that has recovered still tells of its last end."""
+def test_the_last_problem_of_what_runs_again(end: Object, args: str) -> None:
+    """A service that has recovered still shows of its last end."""
     last = {"terminated": {**end, "finishedAt": MOMENT}}
     (row,) = status_rows([WEB], snapshot(*made(running(), restarts=1, last=last)), NOW)
-    assert (row.state, row.problem) == ("ready", words)
+    assert (row.state, row.problem) == ("ready", args)
 
 
 def test_the_last_of_several_ends() -> None:
@@ -85,17 +85,17 @@ def test_a_service_that_sleeps() -> None:
 
 
 def test_a_service_under_development() -> None:
-    """Its row is that of what stands in for it."""
+    """Its row is that of what is in for it."""
     dev_workload = deployment("web-platform-up")
     owner = replica_set(dev_workload)
-    one = pod(owner, state=running(), ready=True)
+    manifest = pod(owner, state=running(), ready=True)
     wanted = ServiceQuery(name="web", cluster_name="web", kind="Deployment", dev_workload="web-platform-up")
-    (row,) = status_rows([wanted], snapshot(deployment(replicas=0), dev_workload, owner, one), NOW)
-    assert (row.state, row.ready, row.pods) == ("in-development", 1, (one["metadata"]["name"],))
+    (row,) = status_rows([wanted], snapshot(deployment(replicas=0), dev_workload, owner, manifest), NOW)
+    assert (row.state, row.ready, row.pods) == ("in-development", 1, (manifest["metadata"]["name"],))
 
 
 @pytest.mark.parametrize(
-    ("moment", "words"),
+    ("moment", "args"),
     [
         pytest.param("2025-06-01T12:09:20Z", "40s", id="seconds"),
         pytest.param("2025-06-01T12:08:30Z", "1m", id="minute"),
@@ -106,11 +106,11 @@ def test_a_service_under_development() -> None:
         pytest.param("", "?", id="unknown"),
     ],
 )
-def test_age(moment: str, words: str) -> None:
+def test_age(moment: str, args: str) -> None:
     """One unit is enough, and a clock that is ahead does no harm."""
-    assert age(moment, NOW) == words
+    assert age(moment, NOW) == args
 
 
 def test_short_image() -> None:
-    """A digest is cut to what tells it from others."""
+    """A digest is cut to what shows it from others."""
     assert short_image(DIGEST) == "sha256:abababababab"

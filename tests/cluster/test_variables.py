@@ -29,18 +29,22 @@ def secret(shown: str | None = "A", **data: str) -> Answer:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture
 def api(server: Server) -> Iterator[Api]:
-    with Api(server.access) as one:
-        yield one
+    with Api(server.access) as api:
+        yield api
 
 
 def sent(server: Server) -> list[tuple[str, str, Any]]:
-    return [(one.method, one.path.partition("?")[0], json.loads(one.body)) for one in server.asked if one.body]
+    return [
+        (request.method, request.path.partition("?")[0], json.loads(request.body))
+        for request in server.asked
+        if request.body
+    ]
 
 
 def test_read(server: Server, api: Api) -> None:
@@ -73,14 +77,14 @@ def test_a_failure_is_not_taken_for_none(server: Server, api: Api) -> None:
 
 
 def test_to_ask_for_what_is_forbidden(server: Server, api: Api) -> None:
-    """Whoever wants to see them is told that they must not."""
+    """Anyone who wants to see them is reported that they must not."""
     server.otherwise = refusal(403, "secrets is forbidden")
     with pytest.raises(ApiError, match="secrets is forbidden"):
         list_variables(api, NAMESPACE)
 
 
 def test_values_are_not_in_its_text() -> None:
-    """A traceback with it tells nothing."""
+    """A traceback with it shows nothing."""
     assert "hunter2" not in repr(StoredVariables({"A": "hunter2"}))
 
 
@@ -122,7 +126,7 @@ def test_a_change(
 
 
 def test_two_at_once(server: Server, api: Api) -> None:
-    """The one that comes later begins anew, with what the other has set."""
+    """The one that comes later begins again, with what the other has set."""
     server.first = [secret(A=coded("1")), refusal(409, "it was changed"), secret("A,C", A=coded("1"), C=coded("3"))]
     set_variable(api, NAMESPACE, "B", "2", confidential=False)
     assert [body["metadata"]["annotations"][SHOWN] for _, _, body in sent(server)] == ["A,B", "A,B,C"]

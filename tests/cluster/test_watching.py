@@ -46,17 +46,17 @@ ILL = refusal(503, "etcd is ill")
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture
 def watcher(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
     """A watcher that takes little time between its views."""
     monkeypatch.setattr("composeplat.cluster.watching._MIN_POLL_INTERVAL_S", 0.01)
-    one = Watcher(server.access, NAMESPACE, "shop")
-    yield one
-    one.stop()
+    watcher = Watcher(server.access, NAMESPACE, "shop")
+    yield watcher
+    watcher.stop()
 
 
 def until(what: Callable[[], bool]) -> None:
@@ -84,7 +84,7 @@ def test_view(server: Server) -> None:
     """A view holds what the environment has, of every kind that is judged."""
     web, database, migrate = with_ready(WEB, 1), stateful_set(), job()
     made = pod(SET)
-    told = event(made, "Pulling")
+    output = event(made, "Pulling")
     server.answers = {
         DEPLOYMENTS: given(web),
         STATEFUL_SETS: given(database),
@@ -92,14 +92,14 @@ def test_view(server: Server) -> None:
         REPLICA_SETS: given(SET),
         PODS: given(made),
         CLAIMS: given(claim()),
-        EVENTS: given(told),
+        EVENTS: given(output),
     }
 
     with Api(server.access) as api:
         view = Watcher(server.access, NAMESPACE, "shop").take_snapshot(api)
 
     assert {("Deployment", "web"): web, ("StatefulSet", "db"): database, ("Job", "migrate"): migrate} == view.workloads
-    assert ([SET], [made], [claim()], [told]) == (view.replica_sets, view.pods, view.claims, view.events)
+    assert ([SET], [made], [claim()], [output]) == (view.replica_sets, view.pods, view.claims, view.events)
 
 
 def test_only_the_environments_objects_are_asked_for(server: Server) -> None:
@@ -193,11 +193,11 @@ def test_many_wishes_one_reader(server: Server, watcher: Watcher) -> None:
         watcher.latest  # noqa: B018 -- the wish is what is tested
     until(lambda: watcher.rounds > 1)
 
-    assert len({one.connection for one in server.asked}) == 1
+    assert len({request.connection for request in server.asked}) == 1
 
 
 def test_counts_that_end(watcher: Watcher) -> None:
-    """What nobody asked about for some rounds is not so any more: its count begins anew."""
+    """What nobody asked about for some rounds is not so any more: its count begins again."""
     until(lambda: watcher.latest is not None)
     view = watcher.latest
     assert view is not None
@@ -246,15 +246,15 @@ def test_reachable_again(server: Server, watcher: Watcher) -> None:
 
 
 def test_never_reached() -> None:
-    """Where there is no cluster there is no view, and it is said why."""
+    """Where there is no cluster there is no view, and it is reported why."""
     with no_server() as access:
         watcher = Watcher(access, NAMESPACE, "shop")
         assert watcher.latest is None
         until(lambda: bool(watcher.unreachable))
         watcher.stop()
 
-    said = f"the API server at http://127.0.0.1:{access.port} can't be reached: connection refused"
-    assert (said, None, 0) == (watcher.unreachable, watcher.latest, watcher.rounds)
+    output = f"the API server at http://127.0.0.1:{access.port} can't be reached: connection refused"
+    assert (output, None, 0) == (watcher.unreachable, watcher.latest, watcher.rounds)
 
 
 def test_after_an_outage(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,26 +305,26 @@ def check_until(health: HealthMonitor, what: Callable[[], bool]) -> None:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", [Answer(), refusal(404, "none"), refusal(403, "no"), refusal(401, "who")])
 def test_health(server: Server, answer: Answer) -> None:
-    """A cluster that answers is not silent, whatever it says; nothing is said of it."""
-    said: list[str] = []
+    """A cluster that answers is not silent, whatever it says; nothing is reported about it."""
+    output: list[str] = []
     server.otherwise = answer
 
-    with HealthMonitor(server.access, NAMESPACE, said.append) as health:
+    with HealthMonitor(server.access, NAMESPACE, output.append) as health:
         check_until(health, lambda: len(server.asked) > 5)
 
-    assert said == []
+    assert output == []
     assert set(server.paths) == {f"/api/v1/namespaces/{NAMESPACE}"}
 
 
 @pytest.mark.usefixtures("quick")
 def test_health_of_a_mute_cluster(mute: Access) -> None:
-    """A cluster that does not answer is told once, and given up after a time, with a way out."""
-    said: list[str] = []
+    """A cluster that does not answer is reported once, and given up after a time, with a fix."""
+    output: list[str] = []
 
-    with HealthMonitor(mute, NAMESPACE, said.append) as health, pytest.raises(ApiError) as caught:
+    with HealthMonitor(mute, NAMESPACE, output.append) as health, pytest.raises(ApiError) as caught:
         check_until(health, lambda: False)
 
-    assert said == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
+    assert output == [f"the API server at {mute.address} does not answer; waiting for it, 1 s at most"]
     assert str(caught.value) == f"the API server at {mute.address} has not answered for 1 s"
     assert caught.value.hint == "repair the cluster, then run this again: finished work is recorded"
     assert caught.value.exit_code == 4
@@ -333,17 +333,17 @@ def test_health_of_a_mute_cluster(mute: Access) -> None:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("answer", [ILL, Answer(silent=True)], ids=["server-error", "broken"])
 def test_health_that_comes_back(server: Server, answer: Answer) -> None:
-    """A cluster that answers again is told as well, and silence is counted anew."""
-    said: list[str] = []
+    """A cluster that answers again is reported as well, and silence is counted again."""
+    output: list[str] = []
     server.otherwise = answer
 
-    with HealthMonitor(server.access, NAMESPACE, said.append) as health:
-        check_until(health, lambda: len(said) == 1)
+    with HealthMonitor(server.access, NAMESPACE, output.append) as health:
+        check_until(health, lambda: len(output) == 1)
         server.otherwise = Answer()
-        check_until(health, lambda: len(said) == 2)
+        check_until(health, lambda: len(output) == 2)
         silence = health.silence
 
-    assert said[1] == "the API server answers again"
+    assert output[1] == "the API server answers again"
     assert silence < 0.2
 
 
@@ -509,7 +509,7 @@ FORBIDDEN, ABSENT = refusal(403, "you may not"), refusal(404, "not found")
     ],
 )
 def test_find_autoscaler(server: Server, karpenter: Answer, status: Answer, found: bool | None) -> None:  # noqa: FBT001 -- a case
-    """An autoscaler is known by what it leaves in a cluster; who may not read that can't tell."""
+    """An autoscaler is known by what it leaves in a cluster; who may not read that can't show."""
     server.answers = {KARPENTER: karpenter, STATUS: status}
     with Api(server.access) as api:
         assert find_autoscaler(api) is found
@@ -520,12 +520,12 @@ def test_autoscalers_are_asked_for_once(server: Server) -> None:
     made = pod(SET, scheduling_failure="0/1 nodes are available")
     server.answers = {DEPLOYMENTS: given(WEB), PODS: given(pod(SET)), STATUS: FORBIDDEN}
     server.otherwise = given()
-    one = Watcher(server.access, NAMESPACE, "shop")
+    watcher = Watcher(server.access, NAMESPACE, "shop")
     with Api(server.access) as api:
-        views = [one.take_snapshot(api)]
+        views = [watcher.take_snapshot(api)]
         server.answers[PODS] = given(made)
         server.answers[KARPENTER] = ABSENT
-        views += [one.take_snapshot(api), one.take_snapshot(api)]
+        views += [watcher.take_snapshot(api), watcher.take_snapshot(api)]
 
     assert [view.has_autoscaler for view in views] == [False, None, None]
     assert server.paths.count(KARPENTER) == 1

@@ -38,18 +38,18 @@ class View(Watcher):
 
 
 def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[str, dict[str, Cause], list[str]]:
-    """Hold a service back: why it is not made, if it is not, the failures that were told, and what it waited for."""
+    """Hold a service back: return why it is not created, the reported failures, and what it waited for."""
     services = tuple(
         ServicePlan(name=name, cluster_name=name, workload_kind="Deployment", image="i", objects=())
         for name in ("db", "api")
     )
     edge = Edge(service="api", dependency="db", condition=DependencyCondition.HEALTHY, required=required)
     failures: dict[str, Cause] = {}
-    told: list[str] = []
+    messages: list[str] = []
     gate = DependencyGate(
         plan=Plan(environment="shop", namespace="team", services=services, edges=(edge,)), access=NOWHERE,
         watcher=View(snapshot(DB, OWNER, *objects)), deadline=deadline, on_failure=failures.__setitem__,
-        on_waiting=lambda _, words: told.append(words),
+        on_waiting=lambda _, reason: messages.append(reason),
     )  # fmt: skip
 
     async def before_create() -> None:
@@ -60,16 +60,16 @@ def held(*objects: Object, deadline: Deadline, required: bool = True) -> tuple[s
     try:
         asyncio.run(before_create())
     except DependencyFailed as error:
-        return str(error), failures, told
-    return "", failures, told
+        return str(error), failures, messages
+    return "", failures, messages
 
 
 def test_a_dependency_that_fails() -> None:
-    """Both are told with data, in a sentence that reads: it was guessed from a message's first word, and did not."""
+    """Both are reported as data, and as a sentence, whatever the first word of the message is."""
     why, failures, _ = held(KILLED, deadline=Deadline(60))
 
     assert why == "api waits for db, which was killed: out of memory (3 times)"
-    assert {name: (one.code, one.message) for name, one in failures.items()} == {
+    assert {name: (diagnostic.code, diagnostic.message) for name, diagnostic in failures.items()} == {
         "db": ("crash-loop", "was killed: out of memory (3 times)"),
         "api": ("dependency", "waits for db, which was killed: out of memory (3 times)"),
     }
@@ -89,9 +89,9 @@ def test_a_dependency_that_may_fail() -> None:
 def test_a_dependency_that_is_late(deadline: Deadline, seconds: int) -> None:
     """The time is over once the dependency has had its own, which begins when its health checks do."""
     deadline.restart()
-    why, failures, told = held(STARTING, deadline=deadline)
-    words = "0/1 ready, started, not ready yet"
+    why, failures, messages = held(STARTING, deadline=deadline)
+    reason = "0/1 ready, started, not ready yet"
 
-    assert why == f"api waits for db, which is not healthy after {seconds} s ({words})"
+    assert why == f"api waits for db, which is not healthy after {seconds} s ({reason})"
     assert failures["api"].message == why.removeprefix("api ")
-    assert told[0] == f"waits for db: {words}"
+    assert messages[0] == f"waits for db: {reason}"

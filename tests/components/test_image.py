@@ -1,4 +1,4 @@
-"""How a build is said to Pulumi's provider, and how host content is laid out for one."""
+"""How a build is reported to Pulumi's provider, and how host content is laid out for one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_is_said_that_is_not_asked(project: Project) -> None:
+def test_nothing_is_reported_that_is_not_asked(project: Project) -> None:
     """A plain build says where it is, and no more."""
     found = inputs(project, ".")
 
@@ -152,7 +152,7 @@ def test_a_login_without_a_password(project: Project) -> None:
 
 
 def test_a_base_is_registered_first(project: Project) -> None:
-    """An image that is built on another service's comes after it, whoever waits for whom, and by its digest."""
+    """An image that is built on another service's comes after it, anyone who waits for whom, and by its digest."""
     text = (
         "services:\n  web: {build: {context: ., additional_contexts: {base: 'service:api', b: 'service:plain'}}}\n"
         "  api: {build: ./api, depends_on: [web]}\n  plain: {image: busybox}\n"
@@ -170,7 +170,7 @@ def test_a_base_is_registered_first(project: Project) -> None:
 
 
 def test_contexts_that_the_provider_would_not_see_change(project: Project) -> None:
-    """Where an ignore file hides other contexts from the provider, an argument that nobody reads tells of them."""
+    """Where an ignore file hides other contexts from the provider, an argument that nobody reads shows of them."""
     build = "{context: ., additional_contexts: {a: ./common}}"
 
     seen = inputs(project, build)

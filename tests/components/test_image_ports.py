@@ -1,4 +1,4 @@
-"""The cluster service of a service that names no ports lists those of its image, through every door."""
+"""The cluster service of a service that names no ports lists those of its image, through every entry point."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def spec(plan: Plan, *, preview: bool = False) -> dict[str, Any]:
 
 
 def test_of_an_image(registry: Registry, project: Project) -> None:
-    """They are listed, in a preview as in a deploy, and the service goes on being headless."""
+    """They are listed, in a preview as in a deploy, and the service continues being headless."""
     plan = plan_of(project, f"{{image: {registry.host}/app}}")
 
     assert spec(plan)["ports"] == LISTED
@@ -70,7 +70,7 @@ def test_of_no_registry(registry: Registry, project: Project) -> None:
     registry.gate = lambda *_: (503, {}, b"")
     plan = plan_of(project, f"{{image: {registry.host}/app}}")
 
-    assert spec(plan) == next(one.manifest for one in plan.objects if one.kind == "Service")["spec"]
+    assert spec(plan) == next(desired.manifest for desired in plan.objects if desired.kind == "Service")["spec"]
 
 
 def test_where_it_is_not_wanted(registry: Registry, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,11 @@ class Registered:
 
     def request(self, kind: str, name: str = "") -> Any:
         """The one resource whose type ends so, and whose name does where one is given."""
-        (found,) = [one for one in self._requests if re.search(f"[:/]{kind}$", one.type) and one.name.endswith(name)]
+        (found,) = [
+            request
+            for request in self._requests
+            if re.search(f"[:/]{kind}$", request.type) and request.name.endswith(name)
+        ]
         return found
 
     def inputs(self, kind: str, name: str = "") -> dict[str, Any]:
@@ -194,7 +198,7 @@ def test_both_doors_register_the_same(folder: Folder) -> None:
 
 
 def test_parents(folder: Folder) -> None:
-    """Each object stands below its part of the file, and these below the stack."""
+    """Each object is below its part of the file, and these below the stack."""
     registered = run(lambda: stack(folder))
 
     parents = {
@@ -309,7 +313,7 @@ def test_inputs_of_a_workload(folder: Folder) -> None:
 
 
 def test_annotations_of_the_file_stay(folder: Folder) -> None:
-    """What the file says in annotations stands beside them."""
+    """What the file says in annotations is beside them."""
     folder.write({"compose.yaml": "services: {web: {image: x, labels: {team: blue}}}"})
 
     annotations = run(lambda: stack(folder)).inputs("Deployment")["metadata"]["annotations"]
@@ -388,7 +392,7 @@ def test_secrets_are_marked(folder: Folder) -> None:
 
 
 def test_confidential_values_are_marked(folder: Folder) -> None:
-    """Where a confidential value stands in another object, it is marked there, and what is beside it is not."""
+    """Where a confidential value is in another object, it is marked there, and what is beside it is not."""
     folder.write({"compose.yaml": CONFIDENTIAL})
 
     inputs = run(lambda: stack(folder, variables=VARIABLES)).inputs("Deployment")
@@ -430,7 +434,7 @@ def test_build_arguments_are_marked(folder: Folder) -> None:
 
 
 def test_a_callers_parent(folder: Folder) -> None:
-    """A stack can stand below a component of the caller's."""
+    """A stack can be below a component of the caller's."""
 
     def program() -> None:
         theirs = pulumi.ComponentResource("their:index:App", "app")
@@ -455,7 +459,7 @@ def test_a_callers_provider(folder: Folder, how: str) -> None:
 
 
 def test_who_waits_with_a_callers_provider(folder: Folder) -> None:
-    """A caller's provider may lead to another cluster than the kubeconfig: then Pulumi waits, unless we are told to."""
+    """A provider of the caller may be for another cluster: then Pulumi waits, unless the caller wants our waits."""
 
     def annotations(waits: bool | None) -> dict[str, str]:  # noqa: FBT001 -- as the argument it is for
         def program() -> None:
@@ -482,12 +486,12 @@ def test_a_callers_transformations(folder: Folder) -> None:
 
     registered = run(lambda: stack(folder, opts=pulumi.ResourceOptions(transformations=[label])))
 
-    assert sorted(seen) == [" ".join(one) for one in registered.names]
+    assert sorted(seen) == [" ".join(name) for name in registered.names]
     assert registered.inputs("Deployment")["metadata"]["labels"] == {"team": "blue"}
 
 
 def test_a_callers_transforms(folder: Folder) -> None:
-    """A transform, which the engine runs for all that stands below, is registered with the stack."""
+    """A transform, which the engine runs for all that is below, is registered with the stack."""
 
     def label(_: pulumi.ResourceTransformArgs) -> None:
         """Change nothing."""
@@ -517,7 +521,7 @@ def test_hooks(folder: Folder) -> None:
 
 
 def test_a_workload_that_is_in_the_way(folder: Folder) -> None:
-    """A workload that is there before is made anew only when it has gone, whether or not it waits for others."""
+    """A workload that is there before is recreated only when it has gone, whether or not it waits for others."""
     plan = plan_of(folder)
     access = Access(host="127.0.0.1", port=9)
     watcher = Watcher(access, plan.namespace, plan.environment)
@@ -603,7 +607,7 @@ OUTSIDE = "services: {web: {image: x, env_file: ../a.env, volumes: ['../a.env:/e
 
 
 def test_files_outside_the_project(folder: Folder) -> None:
-    """A program refuses them at their place, and what allows them is said as a program and a stack write it."""
+    """A program refuses them at their place, and what allows them is reported as a program and a stack write it."""
     folder.write({"compose.yaml": OUTSIDE})
     (folder.path.parent / "a.env").write_text("KEY=do-not-publish\n")
 
@@ -668,7 +672,7 @@ def test_no_definition_anywhere(folder: Folder, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_warnings(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
-    """What is only warned of is told by Pulumi, with its place, and ends nothing."""
+    """What is only warned of is reported by Pulumi, with its place, and ends nothing."""
     folder.write({"compose.yaml": "services: {web: {image: x, hostname: x}}"})
 
     registered = run(lambda: stack(folder))

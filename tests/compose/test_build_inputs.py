@@ -42,7 +42,7 @@ def checked(project: Project, build: str, rest: str = "", **shell: str) -> list[
     ],
 )
 def test_what_is_there(build: str, project: Project) -> None:
-    """Nothing is said where all is there, or can't be seen from here."""
+    """Nothing is reported where all is there, or can't be seen from here."""
     assert checked(project, build) == []
 
 
@@ -101,12 +101,12 @@ def test_what_is_there(build: str, project: Project) -> None:
     ],
 )
 def test_what_is_missing(build: str, message: str, project: Project) -> None:
-    """What a build would fail for is told at its place in the file."""
+    """What a build would fail for is reported at its place in the file."""
     assert checked(project, build) == [f"compose.yaml:{message}"]
 
 
 def test_a_key_that_is_not_there(project: Project) -> None:
-    """A key for ssh that does not exist is told with its path."""
+    """A key for ssh that does not exist is reported with its path."""
     (message,) = checked(project, "{context: app, ssh: ['one=./key,./gone']}")
 
     assert message.startswith("compose.yaml:3:33: error: services.web.build.ssh[0] names a key that does not exist: '/")
@@ -126,7 +126,7 @@ def test_secrets(project: Project) -> None:
 
 
 def test_one_path_that_two_keys_have(project: Project) -> None:
-    """An alias stands where its anchor does: what is wrong with it for each of its keys is told there."""
+    """An alias stands where its anchor does: what is wrong with it for each of its keys is reported there."""
     build = "{context: app, dockerfile: &d docker, secrets: [*d]}"
 
     found = checked(project, build, "secrets: {docker: {file: app/docker}}\n")
@@ -138,7 +138,7 @@ def test_one_path_that_two_keys_have(project: Project) -> None:
 
 
 def test_secrets_of_files(tmp_path: Path) -> None:
-    """The secrets that are in files are read, to be hidden; one that is no text, or not there, is passed over."""
+    """The secrets that are in files are read, to be hidden; one that is no text, or not there, is not read."""
     (tmp_path / "token").write_text("s3cret\n")
     (tmp_path / "bin").write_bytes(b"\xff")
     secrets = [BuildSecret(name=name, file=str(tmp_path / name)) for name in ("token", "bin", "gone")]

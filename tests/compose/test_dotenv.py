@@ -98,7 +98,7 @@ _HINT = "quote a value that holds quotes or spaces, and begin a comment with '#'
     ],
 )
 def test_mistakes(text: str, expected: str) -> None:
-    """A wrong line is told with its place, and the other lines are read."""
+    """A wrong line is reported with its place, and the other lines are read."""
     assert ({"A": "1", "B": "2"}, [expected]) == read(text)
 
 
@@ -113,7 +113,7 @@ def test_mistake_in_a_substitution() -> None:
 
 
 def test_unset_and_required_variables() -> None:
-    """A variable that is not set is told by the line's own name: what is unset may be the end of a password."""
+    """A variable that is not set is reported by the line's own name: what is unset may be the end of a password."""
     values, messages = read("A=$X\nB=${Y:?set it}")
 
     assert values == {"A": "", "B": ""}

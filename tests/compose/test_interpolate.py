@@ -1,4 +1,4 @@
-"""Variables in a definition's values: what is said of them, and what is left alone."""
+"""Variables in a definition's values: the message about them, and what is left alone."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_a_value_never_becomes_structure() -> None:
     assert substituted("a: $YAML\nb: ${EMPTY}")[0] == {"a": "{x: 1}", "b": ""}
 
 
-def test_an_unset_variable_is_told_once() -> None:
-    """A variable that is not set is empty, and told once in a run, where it comes first; an empty one is set."""
+def test_an_unset_variable_is_reported_once() -> None:
+    """A variable that is not set is empty, and reported once in a run, where it comes first; an empty one is set."""
     seen, messages, _ = substituted("a: $X\nb: $EMPTY\nc: $X\nd: $Y")
 
     assert seen == {"a": "", "b": "", "c": "", "d": ""}
@@ -67,7 +67,7 @@ def test_a_required_variable(text: str, expected: str) -> None:
 
 
 def test_a_required_variable_in_two_places() -> None:
-    """Each place that needs a variable is told."""
+    """Each place that needs a variable is reported."""
     assert [message.partition(": ")[0] for message in substituted("a: ${X:?}\nb: ${X:?}")[1]] == [
         "compose.yaml:1:4",
         "compose.yaml:2:4",
@@ -83,7 +83,7 @@ def test_a_required_variable_in_two_places() -> None:
     ],
 )
 def test_a_mistake(text: str, place: str) -> None:
-    """A '${' that can't be understood is told at its place, and the value stays."""
+    """A '${' that can't be understood is reported at its place, and the value stays."""
     _, (message,), _ = substituted(text)
 
     assert message.startswith(f"compose.yaml:{place}: error: ")
@@ -92,7 +92,7 @@ def test_a_mistake(text: str, place: str) -> None:
     )
 
 
-def test_a_shared_value_is_told_once() -> None:
+def test_a_shared_value_is_reported_once() -> None:
     """An anchor with a mistake is one mistake, however often it is used."""
     assert len(substituted("a: &x ${\nb: *x\nc: *x")[1]) == 1
 
@@ -116,7 +116,7 @@ def test_a_message_never_holds_a_value() -> None:
 
 
 def test_a_mistake_behind_an_escape() -> None:
-    """In a value whose text is not what stands in the file the place is that of the whole value."""
+    """In a value whose text is not what is in the file the place is that of the whole value."""
     _, (message,), _ = substituted('a: "xxxxx\\n${"')
 
     assert message.startswith("compose.yaml:1:4: error: ")

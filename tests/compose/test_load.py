@@ -50,7 +50,7 @@ def test_name(project: Project, option: str, shell: Mapping[str, str], text: str
 
 
 def test_name_from_the_env_file(project: Project) -> None:
-    """The variable may stand in the env file."""
+    """The variable may be in the env file."""
     reading = project({"compose.yaml": "name: file\n" + WEB, ".env": "COMPOSE_PROJECT_NAME=env\n"}).read(name="")
 
     assert reading.loaded.settings.environment == "env"
@@ -96,7 +96,7 @@ def test_override_file(project: Project) -> None:
 
 
 def test_passed_over(project: Project) -> None:
-    """A second file of a default name is told of, and not read."""
+    """A second file of a default name is reported of, and not read."""
     reading = project({"compose.yaml": WEB, "docker-compose.yml": "services: ["}).read()
 
     assert reading.messages == [
@@ -116,7 +116,7 @@ def test_parents(project: Project) -> None:
 
 
 def test_no_definition(tmp_path: Path) -> None:
-    """Without any definition, what was looked for is told."""
+    """Without any definition, what was looked for is reported."""
     with pytest.raises(NoDefinition) as caught:
         Folder(tmp_path).read()
 
@@ -148,7 +148,7 @@ def test_compose_file(project: Project, shell: Mapping[str, str], expected: str)
 
 
 def test_compose_file_from_the_env_file(project: Project) -> None:
-    """The variable may stand in the env file of the folder we stand in."""
+    """The variable may be in the env file of the folder we are in."""
     folder = project({"deploy/a.yaml": WEB, ".env": "COMPOSE_FILE=deploy/a.yaml\n"})
 
     assert image(folder.read()) == "nginx"
@@ -182,7 +182,7 @@ def test_standard_input(project: Project) -> None:
 
 
 def test_files_that_can_not_be_read(project: Project) -> None:
-    """Every file that can't be read is told, and nothing is said of what it may have held."""
+    """Every file that can't be read is reported, and nothing is reported about what it may have held."""
     folder = project({"compose.yaml": "services: {web: {depends_on: [elsewhere]}}", "folder/x": ""})
 
     assert folder.read("compose.yaml", "none.yaml", "folder").messages == [
@@ -260,7 +260,7 @@ def test_env_file_switched_off(project: Project) -> None:
 
 
 def test_a_mistake_in_the_env_file(project: Project) -> None:
-    """A mistake in the env file is told once, at its place."""
+    """A mistake in the env file is reported once, at its place."""
     assert project({"compose.yaml": TAGGED, ".env": "TAG=1\nwhat is this\n"}).read().messages == [
         ".env:2:1: error: the line is not NAME=value [invalid-env-file]"
     ]
@@ -447,7 +447,7 @@ def test_several_files_of_one_include(project: Project) -> None:
     ],
 )
 def test_mistakes_in_an_include(project: Project, files: Mapping[str, str], expected: str) -> None:
-    """A wrong include is told at its place."""
+    """A wrong include is reported at its place."""
     assert [expected] == project(files).read().messages
 
 

@@ -118,7 +118,7 @@ def test_keys_that_yaml_1_1_would_change() -> None:
     ],
 )
 def test_keys_that_are_no_text(key: str, expected: str) -> None:
-    """A key that is no text is told, left out with its value, and reading goes on."""
+    """A key that is no text is reported, left out with its value, and reading continues."""
     nodes, messages = read(f"a: 1\n{key}: {{b: c}}\nd: 2")
 
     assert [expected] == messages
@@ -237,7 +237,7 @@ def test_place_of_a_merged_value() -> None:
 
 
 def test_merge_of_no_mapping() -> None:
-    """A merge key takes mappings; anything else is told, and the rest is read."""
+    """A merge key takes mappings; anything else is reported, and the rest is read."""
     nodes, messages = read("x: &x [1]\nm:\n  <<: [*x, text]\n  <<: {a: 1}\n  b: 2")
 
     assert messages == [
@@ -250,7 +250,7 @@ def test_merge_of_no_mapping() -> None:
 
 
 def test_alias_of_itself() -> None:
-    """A circle of aliases ends the reading."""
+    """A cycle of aliases ends the reading."""
     assert stopped("a: &x\n  b: *x") == [
         "compose.yaml:2:6: error: the anchor 'x' contains an alias to itself [recursive-alias]"
     ]
@@ -277,7 +277,7 @@ def test_many_uses_of_one_anchor() -> None:
 
 
 def test_duplicate_key() -> None:
-    """A key set twice is told with the line of the first, which holds."""
+    """A key set twice is reported with the line of the first, which holds."""
     nodes, messages = read("a: 1\nb: 2\na: 3")
 
     assert messages == ["compose.yaml:3:1: error: key 'a' is already set on line 1 [duplicate-key]"]
@@ -304,7 +304,7 @@ def test_duplicate_key() -> None:
     ],
 )
 def test_tags(text: str, expected: list[str]) -> None:
-    """Compose's two tags and YAML's own are known; another one means nothing, and that is told."""
+    """Compose's two tags and YAML's own are known; another one means nothing, and that is reported."""
     assert expected == read(text)[1]
 
 
@@ -336,14 +336,14 @@ def test_depth() -> None:
 
 
 def test_size() -> None:
-    """More nodes than is sane end the reading."""
+    """More nodes than is allowed end the reading."""
     (message,) = stopped("[" + "a," * MAX_NODES + "]")
 
     assert message.endswith(f"error: the definition has more than {MAX_NODES} nodes [too-large]")
 
 
 def test_an_alias_is_a_node() -> None:
-    """However short what it stands for, an alias counts as a node that is written."""
+    """However short what it is for, an alias counts as a node that is written."""
     (message,) = stopped("[&a x," + "*a ," * MAX_NODES + "]")
 
     assert message.endswith(f"error: the definition has more than {MAX_NODES} nodes [too-large]")
@@ -357,7 +357,7 @@ def test_an_alias_is_a_node() -> None:
     ],
 )
 def test_how_much_aliases_may_unfold_to(anchored: str) -> None:
-    """An alias counts as all that it stands for: of 201 nodes so many, and not one more."""
+    """An alias counts as all that it is for: of 201 nodes so many, and not one more."""
     most = (MAX_ALIASED + ALIASED_PER_NODE * 201) // (201 - ALIASED_PER_NODE)
 
     read(f"[&a {anchored}, " + "*a, " * most + "]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Project
-from tests.test_fixes import service, told
+from tests.test_fixes import messages_and_hints, service
 
 DRIVE = (
     "to keep data: 'data:/d', with 'data:' under the top-level 'volumes';"
@@ -33,14 +33,14 @@ LINUX = "pods run Linux containers: mount it at a path such as /data"
 def test_a_volume_of_windows(project: Project, volume: str, fix: str) -> None:
     """A drive is no volume's name, and a backslash parts folders."""
     error = f"error: services.web.volumes[0] has a path of Windows: '{volume}'"
-    assert told(project, service(f"volumes: ['{volume}']")) == [(error, fix)]
+    assert messages_and_hints(project, service(f"volumes: ['{volume}']")) == [(error, fix)]
 
 
 def test_a_letter_is_a_volume_s_name_where_it_is_declared(project: Project) -> None:
     """As in Compose: `c:/data` mounts volume `c`, and where there is none, the message thinks of the drive."""
     text = service("volumes: ['c:/data']")
-    assert told(project, f"{text}\nvolumes: {{c: }}") == []
-    ((_, hint),) = told(project, text)
+    assert messages_and_hints(project, f"{text}\nvolumes: {{c: }}") == []
+    ((_, hint),) = messages_and_hints(project, text)
     assert hint == (
         "declare the volume under the top-level 'volumes', or write './…' for a host path;"
         " a drive of Windows is on no other machine"
@@ -63,20 +63,23 @@ def test_a_letter_is_a_volume_s_name_where_it_is_declared(project: Project) -> N
 )
 def test_other_paths_of_windows(project: Project, keys: str, key: str, text: str, fix: str) -> None:
     """Env files, build contexts and the long form of a volume."""
-    assert told(project, service(keys))[0] == (f"error: services.web.{key} has a path of Windows: '{text}'", fix)
+    assert messages_and_hints(project, service(keys))[0] == (
+        f"error: services.web.{key} has a path of Windows: '{text}'",
+        fix,
+    )
 
 
 def test_a_path_of_windows_from_a_variable(project: Project) -> None:
     """The fix has nothing of the variable's value."""
     fix = "write '/' between folders, and a path in the project"
-    assert told(project, service("volumes: ['${PLACE}:/d']"), PLACE=r"C:\secret") == [
+    assert messages_and_hints(project, service("volumes: ['${PLACE}:/d']"), PLACE=r"C:\secret") == [
         ("error: services.web.volumes[0] has a path of Windows: '${PLACE}:/d' (after substitution)", fix)
     ]
 
 
 def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> None:
     """Two slashes at the start are one."""
-    (found,) = told(project, service("volumes: ['//var/run/docker.sock:/var/run/docker.sock']"))
+    (found,) = messages_and_hints(project, service("volumes: ['//var/run/docker.sock:/var/run/docker.sock']"))
     assert found[1] == "there is no Docker socket in a cluster; in place of a proxy such as Traefik, use 'endpoints'"
 
 
@@ -114,8 +117,8 @@ def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> Non
 )
 def test_a_key_of_swarm(project: Project, keys: str, fix: str) -> None:
     """The warning says what has its effect here."""
-    assert [hint for _, hint in told(project, service(keys), DISK="ssd")] == [fix]
+    assert [hint for _, hint in messages_and_hints(project, service(keys), DISK="ssd")] == [fix]
 
 
 def test_the_default_mode_needs_nothing(project: Project) -> None:
-    assert told(project, service("deploy: {mode: replicated}")) == []
+    assert messages_and_hints(project, service("deploy: {mode: replicated}")) == []

@@ -16,7 +16,7 @@ SOURCE = Source("compose.yaml", Path())
 
 
 def node(line: int, text: str = "x", written: str | None = None) -> Scalar:
-    # Two texts that are equal but not one tell that a variable was put in.
+    # Two texts that are equal but not one show that a variable was put in.
     return Scalar(Span(SOURCE, line, 3), text, written or text, is_substituted=written is not None)
 
 
@@ -47,7 +47,7 @@ def test_a_key(origins: Origins) -> None:
     assert origins.key_at("services", "web", "mounts", 0).line == 6
 
 
-def test_nothing_to_blame() -> None:
+def test_nothing_the_cause() -> None:
     """Where there is no definition at all, that is our mistake."""
     with pytest.raises(LookupError):
         Origins().at("services")
@@ -67,7 +67,7 @@ def test_substituted(origins: Origins) -> None:
 
 
 def test_a_message_names_the_path_as_written(origins: Origins) -> None:
-    """A part of the model with a path of its own is told under the definition's."""
+    """A part of the model with a path of its own is reported under the definition's."""
     report = Report()
     checker = Checker(Project(services={}, volumes={}), origins, report)
 

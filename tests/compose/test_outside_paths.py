@@ -28,6 +28,6 @@ def test_synced_paths(project: Project, source: str, *, is_refused: bool) -> Non
         loaded.project, loaded.project.services["web"], loaded.origins, report, ProjectRoot(str(folder.path))
     )
 
-    assert [(one.span.line, one.span.column, one.code) for one in report.sorted()] == (
+    assert [(diagnostic.span.line, diagnostic.span.column, diagnostic.code) for diagnostic in report.sorted()] == (
         [(1, 42, "outside-project")] if is_refused else []
     )

@@ -29,7 +29,7 @@ URL = "https://github.com/acme/shop.git"
     ],
 )
 def test_spellings_of_one_remote(remote: str) -> None:
-    """However a remote is written and whoever's credentials stand in it, it is the same one."""
+    """However a remote is written and anyone who's credentials are in it, it is the same one."""
     assert normal_remote(remote) == "github.com/acme/shop"
 
 
@@ -86,7 +86,7 @@ def test_two_folders_of_one_repository() -> None:
 
 
 def test_two_folders_of_one_name() -> None:
-    """Without a repository the machine and the whole path count, and only the path's end is told."""
+    """Without a repository the machine and the whole path count, and only the path's end is reported."""
     first, second = (project_id(Path(f"/home/ada/secret/{name}/app"), HERE) for name in "ab")
 
     assert first.key != second.key
@@ -100,7 +100,7 @@ def test_one_path_on_two_machines() -> None:
 
 
 def test_a_repository_without_a_remote() -> None:
-    """A repository that was never pushed is told by its path, as a folder is."""
+    """A repository that was never pushed is reported by its path, as a folder is."""
     tree = Path("/home/ada/shop")
 
     assert project_id(tree, HERE, work_tree=tree) == project_id(tree, HERE)

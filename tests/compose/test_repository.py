@@ -13,12 +13,12 @@ from composeplat.compose.load.repository import Repository, find_repository, par
 URL = "https://github.com/acme/shop.git"
 
 
-def git(folder: Path, *words: str) -> None:
+def git(folder: Path, *args: str) -> None:
     """Run git without anybody's configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     author = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always")
     environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-    subprocess.run(["git", *author, *words], cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run(["git", *author, *args], cwd=folder, env=environment, check=True, capture_output=True)
 
 
 def repository(folder: Path, remote: str = URL) -> Path:
@@ -95,7 +95,7 @@ def test_other_remotes(tmp_path: Path) -> None:
     ],
 )
 def test_configuration(text: str, remotes: dict[str, str]) -> None:
-    """Remotes are read as git reads them; whatever else stands there is passed by."""
+    """Remotes are read as git reads them; whatever else is there is passed by."""
     assert parse_remotes(text) == remotes
 
 

@@ -56,7 +56,7 @@ def test_service(project: Project, text: str, expected: dict[str, Any]) -> None:
 
 
 def test_env_files_go_into_the_environment(project: Project) -> None:
-    """What env files give stands in ``environment``, with its dollar signs doubled."""
+    """What env files give is in ``environment``, with its dollar signs doubled."""
     folder = project(
         {
             "compose.yaml": "services: {web: {image: nginx, env_file: a.env, environment: {B: own}}}",

@@ -104,7 +104,7 @@ def test_a_default_that_is_not_used_is_not_looked_into() -> None:
 
 
 def test_unset_and_required_variables_are_noted() -> None:
-    """What is missing is told by its kind; an empty variable is set."""
+    """What is missing is reported by its kind; an empty variable is set."""
     outcome = Outcome()
 
     text = evaluate(parse_template("$X ${Y?} ${EMPTY:?say $A} ${EMPTY} ${EMPTY?}"), VALUES.get, outcome)

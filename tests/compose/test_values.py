@@ -33,10 +33,10 @@ from composeplat.compose.values import (
 )
 
 
-def reason(parse: Callable[..., object], *words: Any, **options: Any) -> str:
+def reason(parse: Callable[..., object], *args: Any, **options: Any) -> str:
     """What a grammar says it wants of a text that it refuses."""
     with pytest.raises(BadValue) as caught:
-        parse(*words, **options)
+        parse(*args, **options)
     return str(caught.value)
 
 
@@ -326,7 +326,7 @@ def test_no_port(text: str, expected: str) -> None:
 
 
 def test_published_range_for_one_target() -> None:
-    """A range of host ports for one target is remembered: its rest is left out, and that is told."""
+    """A range of host ports for one target is remembered: its rest is left out, and that is reported."""
     assert parse_port("9000-9005:80").from_range
     assert not parse_port("9000:80").from_range
 
@@ -393,7 +393,7 @@ def test_no_mount(text: str, expected: str) -> None:
 
 
 def test_target_with_a_colon() -> None:
-    """Kubernetes takes no colon in a path."""
+    """Kubernetes accepts no colon in a path."""
     assert reason(clean_target, "/a:b") == "must mount at a path without ':'"
 
 
@@ -433,7 +433,7 @@ def test_host_path(source: str, expected: bool) -> None:  # noqa: FBT001 -- the 
         pytest.param("''", ("",), id="an-empty-word"),
     ],
 )
-def test_words(text: str, expected: tuple[str, ...]) -> None:
+def test_messages(text: str, expected: tuple[str, ...]) -> None:
     """A command is split as a shell splits it, and not run in one."""
     assert expected == split_command(text)
 

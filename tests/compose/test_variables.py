@@ -116,7 +116,7 @@ def test_what_can_be_kept_in_a_namespace() -> None:
     ],
 )
 def test_names_of_secrets(name: str, expected: bool) -> None:  # noqa: FBT001 -- the expected value
-    """What is secret is told by a variable's name; of our own settings none holds one."""
+    """What is secret is reported by a variable's name; of our own settings none holds one."""
     assert expected is looks_secret(name)
 
 
@@ -126,6 +126,6 @@ def test_values_worth_hiding() -> None:
 
 
 def test_lines_worth_hiding() -> None:
-    """A log shows a key of several lines line by line; a short line may stand in anything."""
+    """A log shows a key of several lines line by line; a short line may be in anything."""
     key = "{\nabcdefgh\n12345678\n}\n"
     assert worth_hiding([key]) == (key, "abcdefgh", "12345678")

@@ -100,7 +100,7 @@ def test_without_the_refused_lines_each_service_yields_a_workload(name: str, tmp
 
     check(outcome)
     objects = list(yaml.load_all(outcome.stdout, Loader=yaml.CSafeLoader))
-    workloads = {one["metadata"]["name"] for one in objects if one["kind"] in _WORKLOADS}
+    workloads = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] in _WORKLOADS}
     assert {service.lower().replace("_", "-") for service in services_of(copy, RUN_SETS[name])} == workloads
     assert problems_of(objects) == []
 
@@ -115,9 +115,9 @@ def test_an_api_server_would_take_the_objects(name: str) -> None:
 
 def check(outcome: Outcome) -> None:
     assert outcome.status in (0, 3)
-    said = [line for line in outcome.stderr.splitlines() if not line.startswith("  hint: ")]
-    assert [line for line in said[:-1] if not _DIAGNOSTIC.fullmatch(line)] == []
-    assert not said or _SUMMARY.fullmatch(said[-1])
+    output = [line for line in outcome.stderr.splitlines() if not line.startswith("  hint: ")]
+    assert [line for line in output[:-1] if not _DIAGNOSTIC.fullmatch(line)] == []
+    assert not output or _SUMMARY.fullmatch(output[-1])
     assert bool(errors(outcome)) == (outcome.status == 3)
     assert bool(outcome.stdout) == (outcome.status == 0)
 
@@ -143,7 +143,7 @@ def services_of(folder: Path, files: list[str]) -> set[str]:
         path = folder / file
         definition = tree(path.read_text())
         names |= set(definition.get("services") or {})
-        included = [one if isinstance(one, str) else one["path"] for one in definition.get("include") or []]
+        included = [row if isinstance(row, str) else row["path"] for row in definition.get("include") or []]
         names |= services_of(path.parent, included)
     return names
 

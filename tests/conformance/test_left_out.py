@@ -46,7 +46,7 @@ def test_the_record_names_modules() -> None:
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "workers"])
-def test_a_run_without_it_says_so(tmp_path: Path, workers: list[str]) -> None:
+def test_a_run_without_it_reports_it(tmp_path: Path, workers: list[str]) -> None:
     """A clone with nothing beside it runs the rest, and says how many tests read ../shared."""
     tests = tmp_path / "clone" / "tests"
     (tests / "made").mkdir(parents=True)

@@ -99,7 +99,7 @@ REFUSED_HERE = (
     ),
 )
 
-#: Vectors that the original refuses and we take: the mistake stands below a key that is warned or ignored as a whole.
+#: Vectors that the original refuses and we take: the mistake is below a key that is warned or ignored as a whole.
 TAKEN_HERE = {
     "TestDevelopMissingAction-0": "develop is ignored",
     "TestServiceDeviceRequestCapabilitiesMandatory-0": "reservations.devices is warned",

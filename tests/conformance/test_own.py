@@ -111,14 +111,14 @@ def test_every_rule_of_env_files_has_a_case() -> None:
 
 
 def merges() -> Iterator[tuple[str, str, str, str]]:
-    """What each case says, and its base, what is laid over it, and what comes of them, as whole definitions."""
+    """What each case says, and its base, what is laid over it, and the result of them, as whole definitions."""
     for case in own("merge"):
-        says = case["says"]
+        title = case["says"]
         if "whole" in case:
-            yield says, case["whole"]["base"], case["whole"]["over"], case["whole"]["gives"]
+            yield title, case["whole"]["base"], case["whole"]["over"], case["whole"]["gives"]
         for key in case.get("keys", ()):
             over = _within(key, case["over"]) if "over" in case else "{}"
-            yield f"{key}: {says}", _within(key, case["base"]), over, _within(key, case["gives"])
+            yield f"{key}: {title}", _within(key, case["base"]), over, _within(key, case["gives"])
 
 
 def _within(key: str, value: str) -> str:
@@ -135,7 +135,7 @@ def node(text: str) -> Node:
     return read
 
 
-@pytest.mark.parametrize(("base", "over", "gives"), [pytest.param(*texts, id=says) for says, *texts in merges()])
+@pytest.mark.parametrize(("base", "over", "gives"), [pytest.param(*texts, id=title) for title, *texts in merges()])
 def test_merge(base: str, over: str, gives: str) -> None:
     """One definition over another gives the expected one; entries that name the same thing are one."""
     report = Report()
@@ -218,7 +218,7 @@ def own_traits() -> set[Trait]:
 def test_every_form_has_a_case() -> None:
     """No vector that is taken, and nothing that the schema takes, has a value of a kind that no case of ours has."""
     accepted = [case["yaml"] for case in vectors("loader_inputs") if not case["errors"] and "%" not in case["yaml"]]
-    shown = {trait for text in accepted for one in _documents(text) for trait in traits.of_definition(one)}
+    shown = {trait for text in accepted for document in _documents(text) for trait in traits.of_definition(document)}
     forms = [form for key in test_schema.every_key() for form in test_schema.definitions(key)]
     shown |= {trait for form in forms for trait in traits.of_definition(form)}
 

@@ -91,12 +91,12 @@ def samples(key: str, node: Schema) -> Iterator[Any]:
         return
     types = node.get("type", [])
     types = [types] if isinstance(types, str) else types
-    for one in types:
-        yield from _of_type(one, types, key, node)
+    for item in types:
+        yield from _of_type(item, types, key, node)
 
 
-def _of_type(one: str, types: list[str], key: str, node: Schema) -> Iterator[Any]:
-    match one:
+def _of_type(entry: str, types: list[str], key: str, node: Schema) -> Iterator[Any]:
+    match entry:
         case "null":
             yield None
         case "boolean":

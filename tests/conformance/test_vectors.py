@@ -76,7 +76,7 @@ def test_dotenv(case: dict[str, Any]) -> None:
         seen = {name: Variables.from_layers(environment, values).lookup(name) for name in case["expected"]}
         assert case["expected"] == seen
     else:
-        # The vectors of whole files name a part of what stands in them.
+        # The vectors of whole files name a part of what is in them.
         assert case["expected"] == {name: values.get(name) for name in case["expected"]}
         assert "file" in case or case["expected"] == values
 
@@ -98,9 +98,9 @@ def test_merge(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", vectors("unicity"))
 def test_unicity(case: dict[str, Any]) -> None:
     """Entries that name the same thing are one."""
-    settled = apply_tags(nodes(case["before"])[0])
+    is_stable = apply_tags(nodes(case["before"])[0])
 
-    assert to_plain(nodes(case["expected"])[0]) == to_plain(settled)
+    assert to_plain(nodes(case["expected"])[0]) == to_plain(is_stable)
 
 
 def test_the_reader_agrees_with_the_library_on_plain_yaml() -> None:

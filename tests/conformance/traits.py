@@ -17,7 +17,7 @@ Trait = tuple[str, ...]
 
 
 class AnyTag(yaml.SafeLoader):
-    """Reads Compose's own tags as what they stand before."""
+    """Reads Compose's own tags as what they are before."""
 
 
 def _untagged(loader: AnyTag, _suffix: str, node: Any) -> Any:
@@ -169,7 +169,7 @@ def of_merge(base: Any, over: Any, path: str = "", *, names: bool = False) -> It
 
 
 def of_repeats(definition: Any) -> Iterator[Trait]:
-    """The lists of a service of which one entry may stand for another, with the kinds of their entries."""
+    """The lists of a service of which one entry may be for another, with the kinds of their entries."""
     for service in definition["services"].values():
         for key, value in service.items():
             if isinstance(value, list):

@@ -82,30 +82,30 @@ class Environment:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def words(self, *words: str) -> list[str]:
-        return [str(PLATFORM), *words, "--name", self.name, "--namespace", self.namespace]
+    def command_line(self, *args: str) -> list[str]:
+        return [str(PLATFORM), *args, "--name", self.name, "--namespace", self.namespace]
 
-    def platform(self, *words: str, **more: str) -> Ran:
+    def platform(self, *args: str, **more: str) -> Ran:
         began = time.monotonic()
         done = subprocess.run(
-            self.words(*words), cwd=self.folder, env={**self.variables, **more}, capture_output=True, text=True,
+            self.command_line(*args), cwd=self.folder, env={**self.variables, **more}, capture_output=True, text=True,
             check=False, timeout=250, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         stderr, log = split_log_path(done.stderr)
         return Ran(done.returncode, done.stdout, stderr, time.monotonic() - began, log)
 
-    def start(self, *words: str, **more: str) -> subprocess.Popen[str]:
+    def start(self, *args: str, **more: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            self.words(*words), cwd=self.folder, env={**self.variables, **more}, text=True,
+            self.command_line(*args), cwd=self.folder, env={**self.variables, **more}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         self.started.append(process)
         return process
 
-    def deploy(self, text: str = "", *words: str) -> Ran:
+    def deploy(self, text: str = "", *args: str) -> Ran:
         if text:
             self.write(text)
-        return self.platform("deploy", *words)
+        return self.platform("deploy", *args)
 
     def api(self) -> Api:
         return Api(self.cluster.access)
@@ -129,10 +129,10 @@ class Environment:
                  ("v1", "Secret"), ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"),
                  ("networking.k8s.io/v1", "Ingress"))  # fmt: skip
         return {
-            f"{kind}/{one['metadata']['name']}"
+            f"{kind}/{manifest['metadata']['name']}"
             for version, kind in kinds
-            for one in self.objects(version, kind)
-            if one["metadata"]["name"] not in ("kube-root-ca.crt", f"platform-project.{self.name}")
+            for manifest in self.objects(version, kind)
+            if manifest["metadata"]["name"] not in ("kube-root-ca.crt", f"platform-project.{self.name}")
         }
 
     def pods(self, service: str = "") -> list[dict[str, Any]]:
@@ -147,10 +147,10 @@ class Environment:
         state = pod["status"]["containerStatuses"][0]["state"]
         return str((state.get("running") or state["terminated"])["startedAt"])
 
-    def exec(self, pod: str, *words: str) -> str:
+    def exec(self, pod: str, *args: str) -> str:
         kube = Toolchain(os.environ).need(KUBE).path
         kubectl = [str(kube), "kubectl", f"--kubeconfig={self.cluster.layout.kubeconfig}", "-n", self.namespace]
-        done = subprocess.run([*kubectl, "exec", pod, "--", *words], capture_output=True, text=True, check=True)
+        done = subprocess.run([*kubectl, "exec", pod, "--", *args], capture_output=True, text=True, check=True)
         return done.stdout
 
     def state(self) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def _moment(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%d%H%M%SZ}"
 
 
-def _openssl(*words: str, given: bytes = b"") -> bytes:
-    return subprocess.run(["openssl", *words], input=given, capture_output=True, check=True).stdout
+def _openssl(*args: str, given: bytes = b"") -> bytes:
+    return subprocess.run(["openssl", *args], input=given, capture_output=True, check=True).stdout
 
 
 def _encoded(content: bytes) -> str:
@@ -89,9 +89,9 @@ def _plain(signature: bytes) -> bytes:
 
 
 def main() -> None:
-    keys, name, uid, kind, notes, said = sys.argv[1:]
+    keys, name, uid, kind, notes, stated_life = sys.argv[1:]
     end = time.time() + LIFE
-    said_end = datetime.fromtimestamp(int(time.time() + float(said)), UTC)
+    said_end = datetime.fromtimestamp(int(time.time() + float(stated_life)), UTC)
     status: dict[str, str] = {"expirationTimestamp": said_end.isoformat()}
     if kind == "token":
         status["token"] = make_token(Path(keys), name, uid, end)

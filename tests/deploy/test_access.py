@@ -51,7 +51,7 @@ def restrict(environment: Environment, verbs: list[str], resource: str = "secret
     config = account_of(environment)
     rules = [
         {"apiGroups": ["", "apps", "batch", "networking.k8s.io", "discovery.k8s.io"], "verbs": ALL,
-         "resources": [one for one in RESOURCES if one != resource]},
+         "resources": [item for item in RESOURCES if item != resource]},
         *([{"apiGroups": [""], "verbs": verbs, "resources": [resource]}] if verbs else []),
     ]  # fmt: skip
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": rules}
@@ -63,32 +63,32 @@ def restrict(environment: Environment, verbs: list[str], resource: str = "secret
     return config
 
 
-def kubectl(environment: Environment, *words: str) -> str:
+def kubectl(environment: Environment, *args: str) -> str:
     program = Toolchain(os.environ).need(KUBE).path
     config = f"--kubeconfig={environment.cluster.layout.kubeconfig}"
-    return subprocess.run([str(program), "kubectl", config, *words], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([str(program), "kubectl", config, *args], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "variables"),
+    ("args", "variables"),
     [
         pytest.param(("--kubeconfig", "mine/config"), {}, id="option"),
         pytest.param((), {"KUBECONFIG": "mine/config"}, id="variable"),
     ],
 )
-def test_a_relative_kubeconfig(environment: Environment, words: tuple[str, ...], variables: dict[str, str]) -> None:
+def test_a_relative_kubeconfig(environment: Environment, args: tuple[str, ...], variables: dict[str, str]) -> None:
     """A kubeconfig is looked for from where the command is run, by all that are given it."""
     (environment.folder / "mine").mkdir()
     shutil.copy(environment.cluster.layout.kubeconfig, environment.folder / "mine" / "config")
     environment.write(TEXT)
 
-    environment.platform("deploy", *words, **variables).expect()
+    environment.platform("deploy", *args, **variables).expect()
 
     assert len(environment.pods("web")) == 1
 
 
 def test_a_state_of_one_who_may_do_little(environment: Environment, account: Path, tmp_path: Path) -> None:
-    """Who may not read `kube-system` deploys all the same, and whoever may goes on from that state."""
+    """Who may not read `kube-system` deploys all the same, and a user with that right continues from that state."""
     shared = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
     environment.write(TEXT)
 
@@ -99,7 +99,7 @@ def test_a_state_of_one_who_may_do_little(environment: Environment, account: Pat
 
 
 def test_a_state_of_one_who_may_more(environment: Environment, account: Path, tmp_path: Path) -> None:
-    """A state that can't be told from another cluster's is refused, and what would help is said."""
+    """A state that can't be reported from another cluster's is refused, and what would help is reported."""
     shared = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
     environment.write(TEXT)
     environment.platform("deploy", **shared).expect()
@@ -113,7 +113,7 @@ def test_a_state_of_one_who_may_more(environment: Environment, account: Path, tm
 def test_an_object_of_others_that_can_not_be_listed(environment: Environment) -> None:
     """Where Secrets may not be listed, one of somebody else is seen by its name, and stays as it is.
 
-    It used to be passed over, and the deploy wrote over it.
+    It used to be not read, and the deploy wrote over it.
     """
     config = restrict(environment, [verb for verb in ALL if verb not in ("list", "watch")])
     environment.write(WITH_SECRET)

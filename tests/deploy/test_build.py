@@ -46,7 +46,7 @@ def image_of(environment: Environment, service: str) -> str:
 def changes(environment: Environment, **shell: str) -> list[str]:
     """What a deploy would change: ``update Image/web``."""
     found = environment.platform("preview", "--json", **shell).expect().json
-    return sorted(f"{one['operation']} {one['kind']}/{one['name'].rpartition('/')[2]}" for one in found["changes"])
+    return sorted(f"{row['operation']} {row['kind']}/{row['name'].rpartition('/')[2]}" for row in found["changes"])
 
 
 def state_text(environment: Environment) -> str:
@@ -91,7 +91,7 @@ def test_only_what_changed_is_built_and_rolled(environment: Environment) -> None
 
 
 def test_from_source_to_answer(environment: Environment) -> None:
-    """What is built answers at its address; a changed source answers anew, and a build that fails leaves the old."""
+    """What is built answers at its address; a changed source answers again, and a build that fails leaves the old."""
     command = "sh -c 'trap exit TERM; httpd -p 8080 -h /app; while :; do sleep 0.2; done'"
     environment.write(
         f'services:\n  web: {{build: ./web, command: "{command}", ports: ["8080:8080"], stop_grace_period: 0}}\n'
@@ -101,12 +101,12 @@ def test_from_source_to_answer(environment: Environment) -> None:
         environment.write(DOCKERFILE, f"{name}/Dockerfile")
         environment.write(f"{name} 1\n", f"{name}/index.html")
     url = environment.platform("deploy").expect().stdout.strip().rpartition(":")[0]
-    until(lambda: says(environment, url, "web 1\n"))
+    until(lambda: title(environment, url, "web 1\n"))
     before = pod_of(environment, "api")
 
     environment.write("web 2\n", "web/index.html")
     environment.platform("deploy").expect()
-    until(lambda: says(environment, url, "web 2\n"))
+    until(lambda: title(environment, url, "web 2\n"))
     assert pod_of(environment, "api") == before
 
     runs = pod_of(environment, "web")
@@ -114,11 +114,11 @@ def test_from_source_to_answer(environment: Environment) -> None:
     environment.write(f"{DOCKERFILE}RUN exit 3\n", "web/Dockerfile")
     environment.write("api 2\n", "api/index.html")
     environment.platform("deploy").expect(1)
-    assert says(environment, url, "web 2\n")
+    assert title(environment, url, "web 2\n")
     assert (pod_of(environment, "web"), pod_of(environment, "api")) == (runs, before)
 
 
-def says(environment: Environment, url: str, text: str) -> bool:
+def title(environment: Environment, url: str, text: str) -> bool:
     """Say whether an address answers with a text; while a pod is ended at once, it may answer nothing at all."""
     with contextlib.suppress(OSError):
         return fetch(environment, url) == text
@@ -126,7 +126,7 @@ def says(environment: Environment, url: str, text: str) -> bool:
 
 
 def test_side_by_side(environment: Environment) -> None:
-    """Builds go on at the same time, each with its progress: here none ends before both are under way."""
+    """Builds continue at the same time, each with its progress: here none ends before both are under way."""
     both, goes_on = threading.Barrier(2), threading.Event()
     asked: list[str] = []
 
@@ -142,10 +142,10 @@ def test_side_by_side(environment: Environment) -> None:
             environment.write(f"FROM busybox:1.37\nADD http://{meeting.host}/{name} /\n", f"{name}/Dockerfile")
         process = environment.start("build")
         assert process.stderr is not None
-        told: set[str] = set()
-        while not {"api: building\n", "web: building\n"} <= told:
-            told.add(process.stderr.readline())
-            assert "" not in told, told
+        output: set[str] = set()
+        while not {"api: building\n", "web: building\n"} <= output:
+            output.add(process.stderr.readline())
+            assert "" not in output, output
         until(lambda: len(asked) == 2)
         goes_on.set()
         _, rest = process.communicate(timeout=100)
@@ -154,7 +154,7 @@ def test_side_by_side(environment: Environment) -> None:
     assert {"api: built", "web: built"} <= set(rest.splitlines())
 
 
-# what is said of a build ----------------------------------------------------------------------------------------------
+# the message about a build --------------------------------------------------------------------------------------------
 
 SECRET = {"SECRET": "variable-in-clear"}
 EVERYTHING = (
@@ -205,7 +205,7 @@ secrets:
 
 
 def test_everything_that_buildkit_knows(environment: Environment) -> None:
-    """Each key of a build is heeded, with the image of another service as a base; secrets are not in the state."""
+    """Each key of a build is applied, with the image of another service as a base; secrets are not in the state."""
     registry = f"localhost:{PORTS['registry']}"
     environment.write(EVERYTHING.replace("REGISTRY", registry))
     environment.write("FROM busybox:1.37\nRUN mkdir /all && echo base > /all/base\n", "api/Dockerfile")
@@ -263,7 +263,7 @@ def test_several_platforms_run_by_digest(environment: Environment) -> None:
     )
     environment.platform("deploy").expect()
 
-    platforms = [one["platform"]["architecture"] for one in ask_registry("env-web/manifests/latest")["manifests"]]
+    platforms = [row["platform"]["architecture"] for row in ask_registry("env-web/manifests/latest")["manifests"]]
     assert sorted(platforms) == ["amd64", "arm64"]
     assert "@sha256:" in image_of(environment, "web")
 
@@ -306,8 +306,8 @@ def agent(tmp_path: Path) -> Iterator[str]:
 
 
 def make_key(path: Path) -> None:
-    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
-    subprocess.run(words, check=True)
+    args = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
+    subprocess.run(args, check=True)
 
 
 def fingerprint(key: Path) -> str:
@@ -419,7 +419,7 @@ def test_a_folder_is_laid_over_the_image(size: int, images: list[str], environme
 
 
 def built(environment: Environment) -> list[str]:
-    found = (one["urn"] for one in environment.state()["resources"] if one["type"].startswith("docker-build:index:"))
+    found = (row["urn"] for row in environment.state()["resources"] if row["type"].startswith("docker-build:index:"))
     return [f"Image/{urn.rpartition('/')[2]}" for urn in found]
 
 
@@ -448,7 +448,7 @@ def test_what_must_not_leave_this_machine(volume: str, refused: str, environment
 
 
 def test_an_unknown_builder(environment: Environment) -> None:
-    """A builder that buildx does not know is said so, with those that it does know."""
+    """A builder that buildx does not know is reported so, with those that it does know."""
     users_builder(environment)
     environment.write("services: {web: {build: ./web}}\n")
     environment.write(DOCKERFILE, "web/Dockerfile")
@@ -459,7 +459,7 @@ def test_an_unknown_builder(environment: Environment) -> None:
 
 
 def test_an_engine_that_does_not_run(environment: Environment) -> None:
-    """Docker's own engine may be named for a builder, and where it does not run that is said."""
+    """Docker's own engine may be named for a builder, and where it does not run that is reported."""
     environment.write("services: {web: {build: ./web}}\n")
     environment.write(DOCKERFILE, "web/Dockerfile")
 

@@ -28,8 +28,8 @@ def built(environment: Environment) -> Environment:
 
 
 def pod(environment: Environment, service: str) -> str:
-    (one,) = environment.pods(service)
-    return str(one["metadata"]["name"])
+    (pods,) = environment.pods(service)
+    return str(pods["metadata"]["name"])
 
 
 def image(environment: Environment, service: str) -> str:
@@ -84,7 +84,7 @@ def test_which_are_built(built: Environment) -> None:
 
 
 def test_nothing_is_deployed_where_a_build_fails(built: Environment) -> None:
-    """One failing build, and no other service is made or changed either; what was there goes on."""
+    """One failing build, and no other service is made or changed either; what was there continues."""
     built.write(f"{DOCKERFILE}RUN echo no such thing; exit 7\n", "web/Dockerfile")
     ran = built.deploy().expect(1)
 
@@ -111,15 +111,15 @@ def test_never_built(built: Environment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         pytest.param(("db",), "service 'db' has nothing to build", id="no-build-section"),
         pytest.param(("wbe",), "there is no service 'wbe'", id="unknown"),
     ],
 )
-def test_nothing_to_build(built: Environment, words: tuple[str, ...], message: str) -> None:
+def test_nothing_to_build(built: Environment, args: tuple[str, ...], message: str) -> None:
     """A service that is not built is named."""
-    assert message in built.platform("build", *words).expect(1).stderr
+    assert message in built.platform("build", *args).expect(1).stderr
 
 
 def test_a_build_leaves_the_rest(built: Environment) -> None:
@@ -153,4 +153,4 @@ def test_a_build_leaves_the_rest(built: Environment) -> None:
 
 
 def resources(environment: Environment) -> set[str]:
-    return {str(one["urn"]) for one in environment.state()["resources"]}
+    return {str(row["urn"]) for row in environment.state()["resources"]}

@@ -1,4 +1,4 @@
-"""A build that can't begin or fails: where it is told, with what, and that nothing is changed."""
+"""A build that can't begin or fails: where it is reported, with what, and that nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEXT = f'services:\n  web:\n    command: "{SLEEP}"\n    stop_grace_period: 0\n  
 
 
 def build(environment: Environment, dockerfile: str, more: str = "") -> str:
-    """Deploy one service that is built; gives what is said of it, which must be a failure."""
+    """Deploy one service that is built; gives the message about it, which must be a failure."""
     environment.write(dockerfile, "web/Dockerfile")
     ran = environment.deploy(TEXT + more).expect(1)
     assert ran.stderr.count(": error: ") == 1
@@ -20,12 +20,12 @@ def build(environment: Environment, dockerfile: str, more: str = "") -> str:
 
 def test_a_step_that_fails(environment: Environment) -> None:
     """A failing step is shown with the last of many lines, at the build's place in the file."""
-    told = build(environment, "FROM busybox:1.37\nRUN seq 1 3000; echo no such table; exit 4\n")
+    output = build(environment, "FROM busybox:1.37\nRUN seq 1 3000; echo no such table; exit 4\n")
 
     step = "RUN seq 1 3000; echo no such table; exit 4"
-    assert f"compose.yaml:6:7: error: services.web: can't be built: a step ended with exit status 4: {step}" in told
-    assert "  the last lines of the build:\n" in told
-    assert "    3000\n    no such table\n" in told
+    assert f"compose.yaml:6:7: error: services.web: can't be built: a step ended with exit status 4: {step}" in output
+    assert "  the last lines of the build:\n" in output
+    assert "    3000\n    no such table\n" in output
 
 
 @pytest.mark.parametrize(
@@ -74,18 +74,18 @@ def test_a_step_that_prints_secrets(environment: Environment) -> None:
     environment.variables["TOKEN"] = "t0ken-of-variable"  # noqa: S105 -- a test's
     steps = "RUN --mount=type=secret,id=npmrc --mount=type=secret,id=token"
 
-    told = build(
+    output = build(
         environment,
         f"FROM busybox:1.37\n{steps} cat /run/secrets/*; cut -d= -f2 /run/secrets/npmrc; exit 3\n",
         "      secrets: [npmrc, token]\nsecrets: {npmrc: {file: ./npmrc}, token: {environment: TOKEN}}\n",
     )
 
-    assert [word for word in ("t0ken-of-file", "second-line", "t0ken-of-variable") if word in told] == []
-    assert "    [secret]\n" in told
+    assert [word for word in ("t0ken-of-file", "second-line", "t0ken-of-variable") if word in output] == []
+    assert "    [secret]\n" in output
 
 
 def test_an_image_without_a_registry(environment: Environment) -> None:
-    """A name that leads to Docker's own images is said to have no registry, before anything changes."""
+    """A name that leads to Docker's own images is reported to have no registry, before anything changes."""
     environment.write("FROM busybox:1.37\n", "web/Dockerfile")
 
     ran = environment.deploy(f"{TEXT}    image: web\n").expect(4)
@@ -102,8 +102,8 @@ def test_a_base_is_built_along(environment: Environment) -> None:
     environment.write("FROM base\n", "web/Dockerfile")
     environment.write("FROM busybox:1.37\n", "api/Dockerfile")
 
-    told = environment.platform("build", "web").expect().stdout
+    output = environment.platform("build", "web").expect().stdout
     environment.platform("deploy", "web").expect()
 
-    assert [line.partition(":latest@")[0].rpartition("/")[2] for line in told.splitlines()] == ["env-api", "env-web"]
+    assert [line.partition(":latest@")[0].rpartition("/")[2] for line in output.splitlines()] == ["env-api", "env-web"]
     assert {name for name in environment.names() if name.startswith("Deployment/")} == {"Deployment/web"}

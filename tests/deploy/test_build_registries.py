@@ -54,7 +54,7 @@ def private(environment: Environment, tmp_path: Path) -> Iterator[str]:
     (folder / "settings.yaml").write_text(json.dumps(settings))
     serve = [str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(folder / "settings.yaml")]
     inside = ["nsenter", f"--net=/proc/{environment.cluster.status().pid}/ns/net"]
-    processes = [subprocess.Popen(words, stderr=subprocess.DEVNULL) for words in (serve, [*inside, *serve])]
+    processes = [subprocess.Popen(args, stderr=subprocess.DEVNULL) for args in (serve, [*inside, *serve])]
     until(answers)
     environment.write(TEXT)
     environment.write(DOCKERFILE, "web/Dockerfile")
@@ -67,7 +67,7 @@ def private(environment: Environment, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def processes() -> Iterator[dict[str, str]]:
-    """What stands in the process list while a test runs: command lines by their program's name."""
+    """What is in the process list while a test runs: command lines by their program's name."""
     seen: dict[str, str] = {}
     over = threading.Event()
 
@@ -112,7 +112,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("way", ["config", "helper"])
 def test_credentials_of_docker(way: str, environment: Environment, private: str, processes: dict[str, str]) -> None:
-    """A registry is pushed to with what Docker knows, by the user's builder; neither is changed, nor told to anyone."""
+    """Pushes use Docker's logins and the builder of the user, and change neither."""
     helpers = {"credHelpers": {private: "mine"}}
     add_helper(environment, private)
     folder = users_builder(environment, login(private, PASSWORD) if way == "config" else helpers)
@@ -122,8 +122,8 @@ def test_credentials_of_docker(way: str, environment: Environment, private: str,
 
     assert ran.stdout.startswith(f"{private}/team/env-web:latest@sha256:")
     assert contents(folder) == before
-    told = everywhere(environment, ran.stdout, ran.stderr, *processes.values())
-    assert [one for one in secrets() if one in told] == []
+    output = everywhere(environment, ran.stdout, ran.stderr, *processes.values())
+    assert [secret for secret in secrets() if secret in output] == []
     assert {"pulumi", "pulumi-resource-docker-build"} <= set(processes)
 
 
@@ -154,16 +154,16 @@ def test_no_registry_there(environment: Environment, private: str) -> None:
 def test_a_pod_pulls_with_a_login(environment: Environment, private: str, processes: dict[str, str]) -> None:
     """With --pull-secret a pod runs an image of a registry that wants a login; the password is in one Secret alone."""
     users_builder(environment, login(private, PASSWORD))
-    words = ("--registry", f"{private}/team", "--pull-secret")
+    args = ("--registry", f"{private}/team", "--pull-secret")
 
-    ran = environment.deploy("", *words).expect()
+    ran = environment.deploy("", *args).expect()
 
     (pod,) = environment.pods("web")
     assert environment.exec(pod["metadata"]["name"], "cat", "/app/text") == f"{environment.namespace}\n"
     assert pod["spec"]["imagePullSecrets"] == [{"name": "web-pull"}]
-    shown = environment.platform("preview", "--diff", "--expect-no-changes", *words).expect()
-    told = everywhere(environment, *(one for each in (ran, shown) for one in (each.stdout, each.stderr)))
-    assert [one for one in secrets() if one in told or one in "".join(processes.values())] == []
+    shown = environment.platform("preview", "--diff", "--expect-no-changes", *args).expect()
+    output = everywhere(environment, *(item for each in (ran, shown) for item in (each.stdout, each.stderr)))
+    assert [secret for secret in secrets() if secret in output or secret in "".join(processes.values())] == []
     found = environment.get("v1", "Secret", "web-pull")
     assert found is not None
     config = json.loads(base64.b64decode(found["data"][".dockerconfigjson"]))
@@ -206,12 +206,12 @@ def test_a_pod_whose_registry_is_not_there(environment: Environment) -> None:
 
 
 class Plain:
-    """The environment as a folder of plain Pulumi, which goes on with its state."""
+    """The environment as a folder of plain Pulumi, which continues with its state."""
 
-    def __init__(self, environment: Environment, tmp_path: Path, *words: str) -> None:
+    def __init__(self, environment: Environment, tmp_path: Path, *args: str) -> None:
         self.environment = environment
         self.folder = environment.folder / "plain"
-        ejected = environment.platform("eject", "-o", str(self.folder), *words).expect()
+        ejected = environment.platform("eject", "-o", str(self.folder), *args).expect()
         exported = dict(shlex.split(line)[1].split("=", 1) for line in ejected.stdout.splitlines())
         host = tmp_path / "bin-plain" / "pulumi-language-python"
         host.parent.mkdir()
@@ -224,8 +224,8 @@ class Plain:
             "PATH": f"{host.parent}{os.pathsep}{environment.variables['PATH']}",
         }  # fmt: skip
 
-    def __call__(self, *words: str, stdin: str = "") -> str:
-        command = [self.command, *words, "--stack", self.environment.namespace, "--non-interactive"]
+    def __call__(self, *args: str, stdin: str = "") -> str:
+        command = [self.command, *args, "--stack", self.environment.namespace, "--non-interactive"]
         done = subprocess.run(
             command, cwd=self.folder, env=self.variables, input=stdin, capture_output=True, text=True, check=False
         )
@@ -250,15 +250,15 @@ def test_credentials_as_pulumi_secrets(
     with environment.api() as api:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
 
-    told = pulumi("up", "--yes", "--diff")
+    output = pulumi("up", "--yes", "--diff")
 
-    until(lambda: [one for one in environment.pods("web") if one["status"]["phase"] == "Running"])
+    until(lambda: [row for row in environment.pods("web") if row["status"]["phase"] == "Running"])
     (pod,) = environment.pods("web")
     assert environment.exec(pod["metadata"]["name"], "cat", "/app/text") == "changed\n"
     pulumi("preview", "--expect-no-changes")
     kept = [path.read_text() for path in pulumi.folder.iterdir() if path.is_file()]
-    everything = everywhere(environment, told, *kept, *processes.values())
-    assert [one for one in secrets() if one in everything] == []
+    everything = everywhere(environment, output, *kept, *processes.values())
+    assert [secret for secret in secrets() if secret in everything] == []
 
 
 # ports that only an image names ---------------------------------------------------------------------------------------
@@ -282,9 +282,9 @@ def no_memory(environment: Environment, tmp_path: Path) -> Path:
 
 
 def test_ports_of_images(environment: Environment, no_memory: Path, tmp_path: Path) -> None:
-    """A service that names no ports lists those of its image, from the first deploy on, through every door.
+    """A service that names no ports lists those of its image, from the first deploy on, through every entry point.
 
-    They are noticed in no preview but where they change, and are no reason to make the cluster service anew.
+    They are noticed in no preview but where they change, and are no reason to make the cluster service again.
     """
     text = f'x-app: &app {{command: "{SLEEP}", stop_grace_period: 0}}\nservices:\n  web: {{<<: *app, build: ./web}}\n'
     environment.write(text)
@@ -308,7 +308,7 @@ def test_ports_of_images(environment: Environment, no_memory: Path, tmp_path: Pa
 
     environment.write("changed\n", "web/text")
     found = environment.platform("preview", "--json").expect().json
-    assert sorted(f"{one['operation']} {one['kind']}" for one in found["changes"]) == [
+    assert sorted(f"{row['operation']} {row['kind']}" for row in found["changes"]) == [
         "update Deployment", "update Image",
     ]  # fmt: skip
 

@@ -27,7 +27,7 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.deploy import short_lived
 from tests.deploy.conftest import SLEEP, Environment, Ran, until
-from tests.deploy.test_up import up_words
+from tests.deploy.test_up import up_args
 
 ACCOUNT = "short-lived"
 #: An API server remembers for so long that it has taken a token.
@@ -76,15 +76,17 @@ def account(cluster: LocalCluster) -> str:
         return str(api.get(f"/api/v1/namespaces/default/serviceaccounts/{ACCOUNT}")["metadata"]["uid"])
 
 
-def use_plugin(environment: Environment, folder: Path, account: str, kind: str, said: float = short_lived.LIFE) -> Path:
+def use_plugin(
+    environment: Environment, folder: Path, account: str, kind: str, stated_life: float = short_lived.LIFE
+) -> Path:
     """Let the environment's kubeconfig name the plugin; gives the file that notes each of its runs."""
     layout, notes = environment.cluster.layout, folder / f"{kind}-runs"
     config = json.loads(layout.kubeconfig.read_text())
     plugin = {
         "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": sys.executable,
-        "args": ["-IS", short_lived.__file__, str(layout.keys), ACCOUNT, account, kind, str(notes), str(said)],
+        "args": ["-IS", short_lived.__file__, str(layout.keys), ACCOUNT, account, kind, str(notes), str(stated_life)],
     }  # fmt: skip
-    config["users"] = [{"name": one["name"], "user": {"exec": plugin}} for one in config["users"]]
+    config["users"] = [{"name": row["name"], "user": {"exec": plugin}} for row in config["users"]]
     named = folder / f"{kind}-kubeconfig"
     named.write_text(json.dumps(config))
     environment.variables["KUBECONFIG"] = str(named)
@@ -127,12 +129,12 @@ def test_tokens_and_certificates_that_end(cluster: LocalCluster, account: str) -
 
 
 @contextlib.contextmanager
-def running(environment: Environment, name: str, *words: str) -> Iterator[Path]:
+def running(environment: Environment, name: str, *args: str) -> Iterator[Path]:
     """Run a command meanwhile; gives the file of its output, and sees that it has not ended by itself."""
     output = environment.folder.parent / f"{environment.namespace}-{name}"
     with output.open("wb") as stream:
         process = subprocess.Popen(
-            list(words), cwd=environment.folder, env=environment.variables, stdin=subprocess.DEVNULL,
+            list(args), cwd=environment.folder, env=environment.variables, stdin=subprocess.DEVNULL,
             stdout=stream, stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
@@ -155,12 +157,12 @@ def count_of(output: Path) -> int:
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.endurance] * LONG) for kind in KINDS])
 def test_beyond_the_end(environment: Environment, tmp_path: Path, account: str, kind: str) -> None:
-    """A deploy, logs that are followed and a watched status go on through the ends of credentials."""
+    """A deploy, logs that are followed and a watched status continue through the ends of credentials."""
     notes = use_plugin(environment, tmp_path, account, kind)
     environment.write(file(SLOW))
     environment.write("page", "src/index.html")
-    logs = environment.words("logs", "--follow", "--no-prefix", "web")
-    status = environment.words("status", "--watch")
+    logs = environment.command_line("logs", "--follow", "--no-prefix", "web")
+    status = environment.command_line("status", "--watch")
     done: list[Ran] = []
     deploy = threading.Thread(target=lambda: done.append(environment.platform("deploy", "--timeout", "400")))
     deploy.start()
@@ -179,9 +181,9 @@ def test_beyond_the_end(environment: Environment, tmp_path: Path, account: str, 
     assert runs(notes) > done[0].seconds / short_lived.LIFE
 
 
-def test_a_plugin_that_says_too_much(environment: Environment, tmp_path: Path, account: str) -> None:
+def test_a_plugin_that_prints_too_much(environment: Environment, tmp_path: Path, account: str) -> None:
     """A credential that ends before its plugin says so is renewed when it is refused; Pulumi is run again."""
-    use_plugin(environment, tmp_path, account, "certificate", said=600)
+    use_plugin(environment, tmp_path, account, "certificate", stated_life=600)
     app = f"image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0"
     slow = "healthcheck: {test: '[ $$(( $$(date +%s) - $$(stat -c %Y /proc/1) )) -ge 3 ]', interval: 1s, retries: 99}"
     after = "depends_on: {slow: {condition: service_healthy}}"
@@ -199,7 +201,7 @@ def test_up_beyond_the_end(environment: Environment, tmp_path: Path, account: st
     environment.deploy(file(0)).expect()
     notes = use_plugin(environment, tmp_path, account, "certificate")
     listing = "while :; do cat /app/index.html; sleep 0.2; done"
-    with running(environment, "up", *up_words(environment, "web", "--", "sh", "-c", listing)) as shown:
+    with running(environment, "up", *up_args(environment, "web", "--", "sh", "-c", listing)) as shown:
         until(lambda: "page" in shown.read_text())
         for number in range(30):
             page = f"page {number};"

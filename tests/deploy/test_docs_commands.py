@@ -1,4 +1,4 @@
-"""The pages tell a reader commands: each is run here, in the page's order, on a real cluster.
+"""The pages show a reader commands: each is run here, in the page's order, on a real cluster.
 
 What is not the page's is stood in for, and no more:
 
@@ -35,10 +35,10 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DOCKER_BUILD_PROVIDER, KUBE, KUBERNETES_PROVIDER, PULUMI
 from tests.conftest import ROOT
 from tests.deploy.conftest import PLATFORM, PORTS, until
-from tests.page_commands import RUN, Step, make_script, read_steps, settled
+from tests.page_commands import RUN, Step, is_stable, make_script, read_steps
 from tests.test_docs import PAGES, page_id
 
-#: Images that pages name -> the command of what stands in for each, and its port.
+#: Images that pages name -> the command of a replacement, and its port.
 IMAGES = {
     "library/nginx:1.27": ("httpd -f -p 80 -h /usr/share/nginx/html", 80),
     "library/postgres:17": ("nc -ll -p 5432 -e cat", 5432),
@@ -114,11 +114,11 @@ class Reader:
         return (self.outputs / f"{step.line}.out").read_text()
 
     def last_words(self) -> str:
-        """Where the script ended, and what was said there."""
+        """Where the script ended, and what was reported there."""
         at = (self.outputs / "steps").read_text().split()[-1]
         line = at.rpartition(":")[2]
-        said = [self.outputs / f"{line}.{end}" for end in ("out", "err")]
-        return "\n".join([at, *(path.read_text() for path in said if path.exists())])
+        output = [self.outputs / f"{line}.{end}" for end in ("out", "err")]
+        return "\n".join([at, *(path.read_text() for path in output if path.exists())])
 
 
 @pytest.fixture(scope="module")
@@ -160,16 +160,18 @@ def push_images(cluster: LocalCluster) -> None:
 
 
 def namespaces(cluster: LocalCluster) -> dict[str, str]:
-    """The namespaces, and whether each is there or on its way out."""
+    """The namespaces, and whether each exists or is being deleted."""
     with Api(cluster.access) as api:
-        return {one["metadata"]["name"]: one["status"]["phase"] for one in api.items("/api/v1/namespaces")}
+        return {
+            manifest["metadata"]["name"]: manifest["status"]["phase"] for manifest in api.items("/api/v1/namespaces")
+        }
 
 
 @pytest.fixture
 def reader(cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterator[Reader]:
     home, folder, outputs = (tmp_path / name for name in ("home", "project", "outputs"))
-    for one in (home, folder, outputs):
-        one.mkdir()
+    for item in (home, folder, outputs):
+        item.mkdir()
     # Where pages look for the local cluster, and where plain Pulumi looks for providers.
     data = DataFolder(home / ".local" / "share" / "composeplat")
     data.prepare()
@@ -197,14 +199,14 @@ def reader(cluster: LocalCluster, programs: Path, tmp_path: Path) -> Iterator[Re
 
 @pytest.mark.parametrize("page", RUNS, ids=page_id)
 def test_commands(page: Path, reader: Reader, cluster: LocalCluster) -> None:
-    """The commands of a page work in the order in which they stand there, and print what the page shows."""
+    """The commands of a page work in the order in which they are there, and print what the page shows."""
     steps = STEPS[page]
-    words = {word for step in steps for word in re.findall(r"[a-z0-9-]+", step.content)}
-    until(lambda: not words & {name for name, phase in namespaces(cluster).items() if phase != "Active"})
+    found_names = {word for step in steps for word in re.findall(r"[a-z0-9-]+", step.content)}
+    until(lambda: not found_names & {name for name, phase in namespaces(cluster).items() if phase != "Active"})
     before = PREPARATION.get(page_id(page), "")
     done = reader.type(make_script(steps, page_id(page), reader.outputs, before=textwrap.dedent(before)))
 
     assert done.returncode == 0, f"{reader.last_words()}\n{done.stdout}{done.stderr}"
     for step, after in itertools.pairwise(steps):
         if after.mark == "shows":
-            assert settled(after.content) == settled(reader.output(step)), f"{page_id(page)}:{after.line}"
+            assert is_stable(after.content) == is_stable(reader.output(step)), f"{page_id(page)}:{after.line}"

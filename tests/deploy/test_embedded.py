@@ -33,15 +33,15 @@ class Program:
     variables: dict[str, str]
     command: Path
 
-    def pulumi(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.command), *words, "--stack", self.environment.namespace, "--non-interactive"]
+    def pulumi(self, *args: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self.command), *args, "--stack", self.environment.namespace, "--non-interactive"]
         return subprocess.run(
             command, cwd=self.environment.folder, env={**self.variables, **more}, capture_output=True, text=True,
             check=False, timeout=120,
         )  # fmt: skip
 
-    def expect(self, *words: str, **more: str) -> str:
-        done = self.pulumi(*words, **more)
+    def expect(self, *args: str, **more: str) -> str:
+        done = self.pulumi(*args, **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -73,7 +73,7 @@ def items(environment: Environment, path: str) -> dict[str, dict[str, Any]]:
     group, _, plural = path.rpartition("/")
     with environment.api() as api:
         found = api.items(f"/{group}/namespaces/{environment.namespace}/{plural}")
-    return {one["metadata"]["name"]: one for one in found}
+    return {manifest["metadata"]["name"]: manifest for manifest in found}
 
 
 WRITTEN = {
@@ -111,8 +111,8 @@ def check_order(environment: Environment, first: str, second: str) -> None:
     """The second began when the first was ready, by what the cluster notes of their pods."""
 
     def has_started() -> bool:
-        statuses = [one for pod in environment.pods(second) for one in pod["status"].get("containerStatuses", ())]
-        return any(one["started"] for one in statuses)
+        statuses = [item for pod in environment.pods(second) for item in pod["status"].get("containerStatuses", ())]
+        return any(status["started"] for status in statuses)
 
     until(has_started)
     (pod,) = environment.pods(first)
@@ -124,7 +124,7 @@ def check_order(environment: Environment, first: str, second: str) -> None:
 def test_example(program: Program) -> None:
     """The example comes up whole and answers, shows no change then, changes in place, and goes but for its data."""
     environment = program.environment
-    # So that being ready comes a while after having started, which the order below is told by.
+    # So that being ready comes a while after having started, which the order below is reported by.
     slow = (environment.folder / "compose.yaml").read_text().replace("exec nc -ll", "sleep 2; exec nc -ll")
     environment.write(slow)
     program.expect("up", "--yes", "--skip-preview")
@@ -135,7 +135,7 @@ def test_example(program: Program) -> None:
     outputs = json.loads(program.expect("stack", "output", "--json"))
     assert outputs == {"urls": [f"https://notes-{environment.namespace}.localhost"]}
     assert until(lambda: fetch(environment, outputs["urls"][0])) == "Welcome\n"
-    # What stands before the services was there when their pods were made, and what stands after them knows them.
+    # Objects before the services existed when their pods were created; objects after them refer to them.
     limits = [pod["spec"]["containers"][0]["resources"]["limits"] for pod in environment.pods()]
     assert limits == [{"memory": "64Mi"}] * 2
     policy = items(environment, "apis/networking.k8s.io/v1/networkpolicies")["store-for-web"]["spec"]
@@ -153,22 +153,24 @@ def test_example(program: Program) -> None:
 
 
 def test_an_error_in_the_file(program: Program) -> None:
-    """What is wrong with the file is told at its place, without where the program was then, and nothing is made."""
+    """What is wrong with the file is reported at its place, without where the program was then, and nothing is made."""
     environment = program.environment
     wrong = (environment.folder / "compose.yaml").read_text().replace("service_healthy", "service_fine")
     environment.write(wrong)
     ended = program.pulumi("up", "--yes")
 
-    said = ended.stdout + ended.stderr
+    output = ended.stdout + ended.stderr
     assert ended.returncode != 0
     assert (
         " error: compose.yaml:12:20: error: services.web.depends_on.store.condition must be 'service_started',"
-        " 'service_healthy' or 'service_completed_successfully', not 'service_fine' [invalid-value]\n" in said
+        " 'service_healthy' or 'service_completed_successfully', not 'service_fine' [invalid-value]\n" in output
     )
-    assert "hint: did you mean 'service_started'?" in said
-    assert "Traceback" not in said
+    assert "hint: did you mean 'service_started'?" in output
+    assert "Traceback" not in output
     with environment.api() as api:
-        assert environment.namespace not in [one["metadata"]["name"] for one in api.items("/api/v1/namespaces")]
+        assert environment.namespace not in [
+            manifest["metadata"]["name"] for manifest in api.items("/api/v1/namespaces")
+        ]
 
 
 def two(first: str, second: str) -> str:
@@ -222,9 +224,9 @@ def test_side_by_side(program: Program) -> None:
     check_order(environment, "queue", "worker")
     kinds = (("v1", "Service"), ("v1", "Secret"), ("apps/v1", "Deployment"))
     labels = {
-        f"{kind}/{one['metadata']['name']}": one["metadata"]["labels"].get("team")
+        f"{kind}/{manifest['metadata']['name']}": manifest["metadata"]["labels"].get("team")
         for version, kind in kinds
-        for one in environment.objects(version, kind)
+        for manifest in environment.objects(version, kind)
     }
     blue = ("Service/db", "Deployment/db", "Service/web", "Secret/web-env", "Deployment/web")
     plain = ("Service/queue", "Deployment/queue", "Service/worker", "Secret/worker-env", "Deployment/worker")

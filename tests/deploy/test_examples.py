@@ -61,14 +61,14 @@ class StandIn:
     script: str
     program: str = "start"
     answer: str = ""
-    """What ``/answer`` is: a script that speaks with whoever connects."""
+    """What ``/answer`` is: a script that talks to each connection."""
 
     def image(self) -> Image:
         busybox = shutil.which("busybox", path=search_path(os.environ))
         assert busybox is not None
         files = {
             "bin/busybox": File(Path(busybox).read_bytes()),
-            **{f"bin/{one}": File(link="busybox") for one in ("sh", "httpd", "nc", "cat", "sleep")},
+            **{f"bin/{item}": File(link="busybox") for item in ("sh", "httpd", "nc", "cat", "sleep")},
             **{name: File() for name in ("tmp/", "var/www/html/", "usr/share/nginx/html/")},
             self.program: File(f"#!/bin/sh\n{self.script}\n".encode()),
             "answer": File(f"#!/bin/sh\n{self.answer}\n".encode()),
@@ -96,8 +96,8 @@ STAND_INS = {
 @pytest.fixture(scope="module")
 def stocked(cluster: LocalCluster) -> LocalCluster:
     """The cluster, with the stand-ins in its registry."""
-    for name, one in STAND_INS.items():
-        push(one.image(), name, ("127.0.0.1", cluster.layout.host_ports.registry))
+    for name, server in STAND_INS.items():
+        push(server.image(), name, ("127.0.0.1", cluster.layout.host_ports.registry))
     return cluster
 
 
@@ -118,12 +118,12 @@ class Example:
         return self.deploy(0)
 
     def deploy(self, number: int) -> list[str]:
-        """Run one of them as it stands there, and give the addresses."""
+        """Run one of them as it is there, and give the addresses."""
         return self.run(self.commands[number]).expect().stdout.split()
 
     def run(self, command: str, **more: str) -> Ran:
         before, _, after = command.partition("platform ")
-        variables = dict(one.split("=", 1) for one in before.split())
+        variables = dict(part.split("=", 1) for part in before.split())
         return self.environment.platform(*shlex.split(after), **{**variables, **more})
 
     def states(self) -> dict[str, str]:
@@ -191,8 +191,8 @@ def browser(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_no_example_is_left_out() -> None:
     """Each example has a test here, but for the one that is a program of its own and has tests of its own."""
-    tests = [one for name, one in globals().items() if name.startswith("test_") and callable(one)]
-    deployed = {name.replace("_", "-") for one in tests for name in inspect.signature(one).parameters}
+    tests = [item for name, item in globals().items() if name.startswith("test_") and callable(item)]
+    deployed = {name.replace("_", "-") for function in tests for name in inspect.signature(function).parameters}
 
     assert sorted(p.name for p in FOLDER.iterdir() if p.name not in deployed) == [test_embedded.EXAMPLE.name]
 
@@ -223,7 +223,7 @@ def test_a_browser_asks_for_the_certificate(shop: Example, browser: Browser, tmp
     """A browser that does not know the cluster's authority shows nothing of the page."""
     page, products = shop.urls
     shop.fetch(products)
-    stranger = Browser(browser.words[0], tmp_path)
+    stranger = Browser(browser.args[0], tmp_path)
 
     with pytest.raises(NotShownError, match="ERR_CERT_AUTHORITY_INVALID"):
         stranger.open(page)
@@ -332,11 +332,11 @@ def test_the_log_of_a_one_off_job(one_off_job: Example) -> None:
 def affinities(shared: Example) -> dict[str, bool]:
     """Whether each service's pods want to be beside others."""
     found = shared.environment.objects("apps/v1", "StatefulSet")
-    return {one["metadata"]["name"]: "affinity" in one["spec"]["template"]["spec"] for one in found}
+    return {manifest["metadata"]["name"]: "affinity" in manifest["spec"]["template"]["spec"] for manifest in found}
 
 
 def test_shared_volume(shared_volume: Example) -> None:
-    """What one service writes, the other serves, and goes on serving; both are kept on one node unless told not to."""
+    """One service writes files that the other serves; both run on one node unless the file says no."""
     (address,) = shared_volume.urls
 
     url = f"{address}/today.txt"
@@ -377,19 +377,19 @@ def test_endpoints(number: int, host: str, others: list[str], endpoints: Example
     """Each shape leads paths of one host to two services; those of the shape before are gone."""
     found = endpoints.deploy(number)
 
-    wanted = {endpoints.address(one) for one in ("web", host, *others)}
+    wanted = {endpoints.address(item) for item in ("web", host, *others)}
     assert {url.partition("/api")[0].rstrip("/") for url in found} == wanted
-    for one in (host, *others):
-        assert json.loads(endpoints.fetch(f"{endpoints.address(one)}/api/books.json")) == BOOKS
+    for item in (host, *others):
+        assert json.loads(endpoints.fetch(f"{endpoints.address(item)}/api/books.json")) == BOOKS
     labels = {
-        one["metadata"]["name"]: one["metadata"]["labels"].get("team")
-        for one in endpoints.environment.objects("networking.k8s.io/v1", "Ingress")
+        manifest["metadata"]["name"]: manifest["metadata"]["labels"].get("team")
+        for manifest in endpoints.environment.objects("networking.k8s.io/v1", "Ingress")
     }
     assert labels == {"web": None, **dict.fromkeys((host, *others), "reading" if number == 3 else None)}
 
 
 def test_endpoints_in_a_browser(endpoints: Example, browser: Browser) -> None:
-    """The page asks the other service at its own host, where an endpoint leads there, and says so where none does."""
+    """The page asks the other service at its own host if it has an endpoint, and reports it if not."""
     endpoints.deploy(1)
     with_api, without = endpoints.address("books"), endpoints.address("web")
     endpoints.fetch(f"{with_api}/api/books.json")
@@ -408,8 +408,8 @@ def serving(folder: Path, port: int, *inside: str, **settings: Any) -> Iterator[
     storage = {"filesystem": {"rootdirectory": str(folder / "data")}}
     more = {"version": "0.1", "log": {"level": "error"}, "storage": storage, "http": {"addr": f"127.0.0.1:{port}"}}
     path.write_text(json.dumps({**more, **settings}))
-    words = [*inside, str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(path)]
-    process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    args = [*inside, str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(path)]
+    process = subprocess.Popen(args, stderr=subprocess.DEVNULL)
     yield
     process.terminate()
     process.wait()

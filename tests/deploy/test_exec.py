@@ -24,13 +24,13 @@ def web(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield made
 
 
-def words(environment: Environment, *more: str) -> list[str]:
+def command_line(environment: Environment, *more: str) -> list[str]:
     return [str(PLATFORM), "exec", "--name", environment.name, "--namespace", environment.namespace, *more]
 
 
 def run(environment: Environment, *more: str, given: bytes = b"") -> tuple[int, bytes, bytes]:
     done = subprocess.run(
-        words(environment, *more), cwd=environment.folder, env=environment.variables, input=given,
+        command_line(environment, *more), cwd=environment.folder, env=environment.variables, input=given,
         capture_output=True, check=False, timeout=60,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
@@ -49,7 +49,7 @@ def test_options_behind_the_service_are_the_commands(web: Environment) -> None:
 
 
 def test_dashes_before_the_command_are_not_its_name(web: Environment) -> None:
-    """As for kubectl, ``--`` only tells where the command begins; a second one is the command's."""
+    """As for kubectl, ``--`` only shows where the command begins; a second one is the command's."""
     assert run(web, "web", "--", "echo", "-n", "x") == (0, b"x", b"")
     assert run(web, "web", "--", "echo", "--", "x") == (0, b"-- x\n", b"")
 
@@ -57,7 +57,7 @@ def test_dashes_before_the_command_are_not_its_name(web: Environment) -> None:
 def test_a_terminal(web: Environment) -> None:
     """On a terminal it is one, of its size, and follows when that changes."""
     script = "test -t 0 && sleep 1 && stty size; until stty size | grep '40 120'; do sleep 0.1; done; read line; exit 3"
-    command = words(web, "web", "sh", "-c", script)
+    command = command_line(web, "web", "sh", "-c", script)
     terminal = Terminal(command, folder=web.folder, env=web.variables, columns=90, rows=30)
     terminal.until("30 90")
     terminal.resize(columns=120, rows=40)
@@ -67,7 +67,7 @@ def test_a_terminal(web: Environment) -> None:
 
 
 def test_what_can_not_be_run(web: Environment) -> None:
-    """An unknown service, and a program that the image does not have, are told in a line."""
+    """An unknown service, and a program that the image does not have, are reported in a line."""
     unknown = run(web, "api", "true")
     message, mark, path = unknown[2].partition(b"log of this run: ")
     assert (unknown[0], message) == (1, b"error: there is no service 'api'\n  hint: services are: web\n")

@@ -1,4 +1,4 @@
-"""What goes wrong is told with its cause, at the place in the file, within seconds of the cluster knowing it."""
+"""What goes wrong is reported with its cause, at the place in the file, within seconds of the cluster knowing it."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_causes(environment: Environment, service: str, place: str, message: str
 
 @pytest.mark.parametrize("before", [pytest.param("", id="at-once"), pytest.param("sleep 0.8; ", id="in-a-moment")])
 def test_a_crash_loop(environment: Environment, before: str) -> None:
-    """A service that crashes soon ends the deploy with its last words, though it was ready as long as it ran."""
+    """A service that crashes soon ends the deploy with its last message, though it was ready as long as it ran."""
     ran = environment.deploy(
         f"{HEAD}  app: {{<<: *app, command: \"sh -c '{before}echo no database; exit 4'\"}}\n"
     ).expect(1)
 
-    told = r"^compose\.yaml:3:\d+: error: services\.app: crashes with exit status 4 \([2-9] times\)"
-    assert re.search(told, ran.stderr, re.MULTILINE), ran.stderr
+    expected = r"^compose\.yaml:3:\d+: error: services\.app: crashes with exit status 4 \([2-9] times\)"
+    assert re.search(expected, ran.stderr, re.MULTILINE), ran.stderr
     assert "    no database\n" in ran.stderr
     assert ran.seconds < 45
     environment.deploy(f"{HEAD}  app: *app\n").expect()
@@ -95,7 +95,7 @@ def test_quota(environment: Environment) -> None:
 
 
 def test_no_storage(environment: Environment) -> None:
-    """A volume of a storage class that is not there is told as that, not as a pod that waits."""
+    """A volume of a storage class that is not there is reported as that, not as a pod that waits."""
     text = f"{HEAD}  app: {{<<: *app, volumes: ['data:/data']}}\nvolumes: {{data: {{driver_opts: {{class: nope}}}}}}\n"
     ran = environment.deploy(text).expect(1)
 
@@ -104,7 +104,7 @@ def test_no_storage(environment: Environment) -> None:
 
 
 def test_wrong_port(environment: Environment) -> None:
-    """An endpoint that leads to a port where nothing listens is told."""
+    """An endpoint that leads to a port where nothing listens is reported."""
     text = HEAD + "  app: {<<: *app, ports: ['8123']}\nendpoints: [{path: /, service: app, port: 8123}]\n"
     ran = environment.deploy(text).expect(1)
 
@@ -113,7 +113,7 @@ def test_wrong_port(environment: Environment) -> None:
 
 
 def test_refused_by_a_policy(environment: Environment) -> None:
-    """What an admission policy refuses is told in its own words; the other services are deployed."""
+    """What an admission policy refuses is reported in its own words; the other services are deployed."""
     name = f"no-{environment.namespace}"
     policies = kind_path("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
@@ -147,7 +147,7 @@ def test_refused_by_a_policy(environment: Environment) -> None:
 
 
 def test_no_cluster(environment: Environment) -> None:
-    """Without a kubeconfig, and with a cluster that does not answer, the way out is named; exit status 4."""
+    """Without a kubeconfig, and with a cluster that does not answer, the fix is named; exit status 4."""
     environment.write(f"{HEAD}  app: *app\n")
     none = environment.platform("deploy", KUBECONFIG="/nowhere")
     config = environment.folder / "config"

@@ -45,20 +45,20 @@ def failed(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made, made.deploy()
 
 
-def test_a_try_that_failed_is_told_while_it_tries_on(failed: tuple[Environment, Ran]) -> None:
-    """The first try that fails is told with its lines and what was left out; the same again is one line."""
+def test_a_try_that_failed_is_reported_while_it_tries_on(failed: tuple[Environment, Ran]) -> None:
+    """The first try that fails is reported with its lines and what was left out; the same again is one line."""
     _, ran = failed
-    told = ran.stderr.splitlines()
-    (warning,) = (n for n, line in enumerate(told) if line.endswith("[job-retry]"))
-    last = next(n for n, line in enumerate(told) if line.endswith("[deploy-failed]"))
+    lines = ran.stderr.splitlines()
+    (warning,) = (n for n, line in enumerate(lines) if line.endswith("[job-retry]"))
+    last = next(n for n, line in enumerate(lines) if line.endswith("[deploy-failed]"))
 
-    assert "services.migrate: failed with exit status 1 in try 1 of 2, and tries again" in told[warning]
-    assert told[warning:].index(f"    {MISSING}") < last - warning
+    assert "services.migrate: failed with exit status 1 in try 1 of 2, and tries again" in lines[warning]
+    assert lines[warning:].index(f"    {MISSING}") < last - warning
     assert ran.stderr.count(LEFT_OUT) == 2
 
 
 def test_the_last_failure_ends_the_deploy(failed: tuple[Environment, Ran]) -> None:
-    """The deploy ends with the exit status, the last lines and what was left out, and dependents are told after it."""
+    """The deploy reports the exit status, the last lines and the omitted volumes; then the dependents."""
     environment, ran = failed
     ran.expect(1)
     last = ran.stderr[ran.stderr.index("[deploy-failed]") :]
@@ -70,22 +70,24 @@ def test_the_last_failure_ends_the_deploy(failed: tuple[Environment, Ran]) -> No
     assert environment.pods("web") == []
 
 
-def test_status_and_logs_tell_it_afterwards(failed: tuple[Environment, Ran]) -> None:
+def test_status_and_logs_show_it_afterwards(failed: tuple[Environment, Ran]) -> None:
     """Both have the reason, the lines of the failed pods, and what was left out."""
     environment, _ = failed
     status = environment.platform("status").expect().stdout
-    (row,) = (one for one in environment.platform("status", "--json").json["services"] if one["service"] == "migrate")
+    (row,) = (
+        item for item in environment.platform("status", "--json").json["services"] if item["service"] == "migrate"
+    )
     logs = environment.platform("logs", "migrate").expect()
 
     assert f"  migrate: {CAUSE}\n    reading\n    {MISSING}\n    {LACKS}\n" in status
     assert row["log_lines"] == ["reading", MISSING]
-    assert [(one["line"], one["column"]) for one in row["omitted_volumes"]] == [(8, 9)]
+    assert [(item["line"], item["column"]) for item in row["omitted_volumes"]] == [(8, 9)]
     assert logs.stdout.count(MISSING) == 2
     assert logs.stderr == f"migrate: {CAUSE}\n  {LACKS}\n"
 
 
-def test_the_next_deploy_tells_it_again(failed: tuple[Environment, Ran]) -> None:
-    """Without a change nothing is tried again, and the reason is told with its lines at once."""
+def test_the_next_deploy_shows_it_again(failed: tuple[Environment, Ran]) -> None:
+    """Without a change nothing is tried again, and the reason is reported with its lines at once."""
     environment, _ = failed
     again = environment.deploy().expect(1)
 
@@ -95,7 +97,7 @@ def test_the_next_deploy_tells_it_again(failed: tuple[Environment, Ran]) -> None
 
 
 def test_pods_that_are_gone(failed: tuple[Environment, Ran]) -> None:
-    """Where someone has deleted a failed job's pods, that is said, and not that the environment has none."""
+    """Where someone has deleted a failed job's pods, that is reported, and not that the environment has none."""
     environment, _ = failed
     with environment.api() as api:
         for pod in environment.pods("migrate"):
@@ -109,8 +111,8 @@ def test_pods_that_are_gone(failed: tuple[Environment, Ran]) -> None:
     assert gone in environment.platform("status").expect().stdout
 
 
-def test_a_first_try_is_told_within_seconds(environment: Environment) -> None:
-    """A job that has many tries left is told by its first, and given up with its lines when the time is over."""
+def test_a_first_try_is_reported_within_seconds(environment: Environment) -> None:
+    """A job that has many tries left is reported by its first, and given up with its lines when the time is over."""
     began = time.monotonic()
     text = (
         "services: {migrate: {image: 'busybox:1.37', command: \"sh -c 'echo no table; exit 3'\", restart: on-failure}}"

@@ -62,11 +62,11 @@ def test_pods_find_themselves_and_each_other_before_they_are_ready(environment: 
     until(
         lambda: (
             [
-                [one["targetRef"]["name"], one["conditions"]["ready"]]
+                [row["targetRef"]["name"], row["conditions"]["ready"]]
                 for found in environment.objects("discovery.k8s.io/v1", "EndpointSlice")
                 if found["metadata"]["labels"]["kubernetes.io/service-name"] == "half"
-                for one in found["endpoints"]
-                if one["conditions"]["ready"]
+                for row in found["endpoints"]
+                if row["conditions"]["ready"]
             ]
             == [[second, True]]
         )

@@ -40,8 +40,10 @@ def test_a_restricted_namespace(namespace: Environment) -> None:
     assert "NoNewPrivs:\t1" in status
     assert "CapEff:\t0000000000000000" in status
 
-    said = developed(namespace, "web", "id -u; cat /src/a.txt; echo there > /src/b.txt; echo kept > /data/c; ls /data")
-    assert said.split() == ["1000", "hello", "c"]
+    output = developed(
+        namespace, "web", "id -u; cat /src/a.txt; echo there > /src/b.txt; echo kept > /data/c; ls /data"
+    )
+    assert output.split() == ["1000", "hello", "c"]
     until((namespace.folder / "src/b.txt").exists)
     namespace.platform("down", "web").expect()
     (namespace.folder / "src/b.txt").unlink()
@@ -71,7 +73,7 @@ def test_a_quota_and_a_limit_range(environment: Environment) -> None:
     assert developed(environment, "web", "cat /src/a.txt") == "hello\n"
     (pod,) = environment.pods("web")
     containers = [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]
-    assert {one["resources"]["limits"]["memory"] for one in containers} == {"128Mi"}
+    assert {container["resources"]["limits"]["memory"] for container in containers} == {"128Mi"}
 
 
 def test_an_autoscaler(environment: Environment) -> None:

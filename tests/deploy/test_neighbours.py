@@ -34,8 +34,8 @@ def release(namespace: str) -> list[dict[str, Any]]:
 def addresses(environment: Environment, service: str) -> set[str]:
     """The pods that a Service leads to."""
     slices = environment.objects("discovery.k8s.io/v1", "EndpointSlice")
-    own = [one for one in slices if one["metadata"]["labels"]["kubernetes.io/service-name"] == service]
-    return {str(found["targetRef"]["name"]) for one in own for found in one.get("endpoints") or []}
+    own = [manifest for manifest in slices if manifest["metadata"]["labels"]["kubernetes.io/service-name"] == service]
+    return {str(found["targetRef"]["name"]) for item in own for found in item.get("endpoints") or []}
 
 
 def install(environment: Environment) -> set[str]:
@@ -45,8 +45,8 @@ def install(environment: Environment) -> set[str]:
             api.apply(manifest)
     running = until(
         lambda: {
-            name for one in environment.pods() if (name := one["metadata"]["name"]).startswith("shop-redis")
-            and one["status"]["phase"] == "Running"
+            name for pod in environment.pods() if (name := pod["metadata"]["name"]).startswith("shop-redis")
+            and pod["status"]["phase"] == "Running"
         }
     )  # fmt: skip
     return set(running)
@@ -60,7 +60,7 @@ def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
     environment.name = "shop"
     environment.deploy(SHOP).expect()
     theirs = install(environment)
-    ours = {one["metadata"]["name"] for one in environment.pods()} - theirs
+    ours = {pod["metadata"]["name"] for pod in environment.pods()} - theirs
 
     assert until(lambda: addresses(environment, "shop-redis-master")) == theirs
     assert addresses(environment, "redis") == ours
@@ -70,7 +70,7 @@ def test_a_helm_release_of_the_same_names(environment: Environment) -> None:
 
     environment.deploy(SHOP.replace("6379", "6380")).expect()
     environment.platform("destroy", "--yes").expect()
-    assert {one["metadata"]["name"] for one in environment.pods()} == theirs
+    assert {pod["metadata"]["name"] for pod in environment.pods()} == theirs
     assert {"Deployment/shop-redis-master", "Service/shop-redis-master"} == environment.names()
 
 
@@ -85,7 +85,7 @@ def test_development_beside_a_helm_release(environment: Environment) -> None:
     theirs = install(environment)
     up = Up(environment, "redis", *SH)
     up.prompt()
-    dev_workload = {one["metadata"]["name"] for one in environment.pods()} - theirs
+    dev_workload = {pod["metadata"]["name"] for pod in environment.pods()} - theirs
 
     assert len(dev_workload) == 1
     assert until(lambda: addresses(environment, "redis") == dev_workload)
@@ -104,4 +104,4 @@ def pods_of(environment: Environment, deployment: str) -> set[str]:
     found = environment.get("apps/v1", "Deployment", deployment)
     assert found is not None
     wanted = found["spec"]["selector"]["matchLabels"].items()
-    return {one["metadata"]["name"] for one in environment.pods() if wanted <= one["metadata"]["labels"].items()}
+    return {pod["metadata"]["name"] for pod in environment.pods() if wanted <= pod["metadata"]["labels"].items()}

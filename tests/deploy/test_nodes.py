@@ -69,8 +69,8 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     try:
         made.start()
         with Api(made.access) as api:
-            for one in storage():
-                api.apply(one)
+            for item in storage():
+                api.apply(item)
         yield made
     finally:
         made.delete()
@@ -83,7 +83,7 @@ def environment(nodes: LocalCluster, project: Project, tmp_path: Path) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def settled(nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+def is_stable(nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """An environment whose two services share a volume."""
     with an_environment(nodes, tmp_path_factory.mktemp("settled"), tmp_path_factory.mktemp("private")) as made:
         made.deploy(SHARED).expect()
@@ -91,10 +91,10 @@ def settled(nodes: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture
-def home(settled: Environment) -> Iterator[str]:
+def home(is_stable: Environment) -> Iterator[str]:
     """The node where its pods are, to which no other pod may come for a while."""
-    (found,) = where(settled, "web", "worker")
-    with settled.api() as api:
+    (found,) = where(is_stable, "web", "worker")
+    with is_stable.api() as api:
         api.patch(f"{NODES}/{found}", {"spec": {"unschedulable": True}})
         yield found
         api.patch(f"{NODES}/{found}", {"spec": {"unschedulable": None}})
@@ -105,10 +105,10 @@ def where(environment: Environment, *services: str) -> set[str]:
     return {str(pod["spec"].get("nodeName")) for service in services for pod in environment.pods(service)}
 
 
-def test_one_node(settled: Environment) -> None:
+def test_one_node(is_stable: Environment) -> None:
     """All pods of the services that share a volume are on one node."""
-    assert [len(settled.pods(service)) for service in ("web", "worker")] == [3, 3]
-    assert len(where(settled, "web", "worker")) == 1
+    assert [len(is_stable.pods(service)) for service in ("web", "worker")] == [3, 3]
+    assert len(where(is_stable, "web", "worker")) == 1
 
 
 def test_one_node_for_a_chain(environment: Environment) -> None:
@@ -119,7 +119,7 @@ def test_one_node_for_a_chain(environment: Environment) -> None:
     assert len(where(environment, "web", "worker", "search")) == 1
 
 
-def test_told_not_to(environment: Environment) -> None:
+def test_asked_not_to(environment: Environment) -> None:
     """With the rule off the scheduler spreads the pods of each service over the nodes."""
     environment.write(SHARED)
     environment.platform("deploy", **{FLAG: "false"}).expect()
@@ -127,7 +127,7 @@ def test_told_not_to(environment: Environment) -> None:
     assert [len(where(environment, service)) for service in ("web", "worker")] == [3, 3]
 
 
-def test_told_later(environment: Environment) -> None:
+def test_asked_later(environment: Environment) -> None:
     """A deploy that turns the rule off lets pods go where there is room; one that turns it on gathers them again."""
     environment.deploy(SHARED).expect()
     (home,) = where(environment, "web", "worker")
@@ -140,9 +140,9 @@ def test_told_later(environment: Environment) -> None:
     assert len(where(environment, "web", "worker")) == 1
 
 
-def test_another_volume_of_the_namespace(settled: Environment, home: str, tmp_path: Path) -> None:
+def test_another_volume_of_the_namespace(is_stable: Environment, home: str, tmp_path: Path) -> None:
     """Another environment beside it, with a volume of its own, is not drawn to its node."""
-    other = replace(settled, name="other", folder=tmp_path)
+    other = replace(is_stable, name="other", folder=tmp_path)
     text = SHARED.replace("web:", "shop:").replace("worker:", "mail:").replace("data", "more")
 
     other.deploy(text).expect()
@@ -151,26 +151,26 @@ def test_another_volume_of_the_namespace(settled: Environment, home: str, tmp_pa
     assert found != home
 
 
-def test_the_same_names_in_another_namespace(settled: Environment, home: str, environment: Environment) -> None:
+def test_the_same_names_in_another_namespace(is_stable: Environment, home: str, environment: Environment) -> None:
     """An environment of the same name, with a volume of the same name, is not drawn to the node of the other one."""
-    assert environment.name == settled.name
+    assert environment.name == is_stable.name
     environment.deploy(SHARED).expect()
 
     (found,) = where(environment, "web", "worker")
     assert found != home
 
 
-def test_no_other_node_will_do(settled: Environment, home: str) -> None:
+def test_no_other_node_will_do(is_stable: Environment, home: str) -> None:
     """One pod more waits for the node where the others are, though there are free ones."""
-    settled.write(SHARED.replace("scale: 3", "scale: 4", 1))
-    settled.platform("deploy", "--no-wait").expect()
+    is_stable.write(SHARED.replace("scale: 3", "scale: 4", 1))
+    is_stable.platform("deploy", "--no-wait").expect()
 
     def refused() -> str:
-        conditions = [c for pod in settled.pods("web") for c in pod["status"].get("conditions", ())]
+        conditions = [c for pod in is_stable.pods("web") for c in pod["status"].get("conditions", ())]
         return "".join(c["message"] for c in conditions if c.get("reason") == "Unschedulable")
 
     assert "3 node(s) didn't match pod affinity rules" in until(refused)
-    assert {home, "None"} == where(settled, "web")
+    assert {home, "None"} == where(is_stable, "web")
 
 
 def test_a_node_that_an_autoscaler_adds(nodes: LocalCluster, environment: Environment) -> None:
@@ -191,12 +191,12 @@ def test_a_node_that_an_autoscaler_adds(nodes: LocalCluster, environment: Enviro
         path = f"{NODES}/{api.items(NODES)[0]['metadata']['name']}"
         api.patch(path, {"metadata": {"labels": {"pool": "new"}}})
         try:
-            _, said = process.communicate(timeout=30)
+            _, output = process.communicate(timeout=30)
         finally:
             api.patch(path, {"metadata": {"labels": {"pool": None}}})
 
-    assert process.returncode == 0, said
-    assert "no node can run it yet: a node is being prepared" in said
+    assert process.returncode == 0, output
+    assert "no node can run it yet: a node is being prepared" in output
 
 
 def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Environment) -> None:
@@ -214,6 +214,6 @@ def test_an_autoscaler_that_has_not_spoken(nodes: LocalCluster, environment: Env
             api.delete(f"{kind_path('v1', 'ConfigMap', 'kube-system')}/cluster-autoscaler-status")
     without = environment.deploy("", "--json").expect(1)
 
-    assert [one["code"] for one in ran.json["failures"]] == ["timeout"]
-    assert [one["code"] for one in without.json["failures"]] == ["unschedulable"]
+    assert [row["code"] for row in ran.json["failures"]] == ["timeout"]
+    assert [row["code"] for row in without.json["failures"]] == ["unschedulable"]
     assert without.seconds < 30

@@ -1,4 +1,4 @@
-"""A deployed environment, looked at: how it stands, what it says, where it answers."""
+"""A deployed environment, looked at: its status, what it says, where it answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.deploy.conftest import PORTS, Environment, an_environment, until
 from tests.deploy.test_trouble import ApiServer, until_whole
 from tests.terminal import Terminal
 
-#: Prints numbered lines of numbered runs, and says at which it ended; the first run ends by itself where it is told to.
+#: Prints numbered lines of numbered runs, and the last number of each; the first run ends by itself on request.
 COUNTING = """
 r=$$(($$(cat /data/r 2>/dev/null || echo 0) + 1)); echo $$r > /data/r; i=0; over=no
 trap over=yes TERM
@@ -65,21 +65,22 @@ class Followed:
     def printed(self) -> str:
         return self.path.read_text()
 
-    def until(self, words: str) -> None:
-        until(lambda: words in self.printed or self.process.poll() is not None)
-        assert words in self.printed
+    def until(self, args: str) -> None:
+        until(lambda: args in self.printed or self.process.poll() is not None)
+        assert args in self.printed
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(timeout=10)
 
 
-def follow(environment: Environment, *words: str) -> Followed:
+def follow(environment: Environment, *args: str) -> Followed:
     path = environment.folder / f"printed-{len(environment.started)}"
-    with path.open("w") as stream, path.with_suffix(".said").open("w") as said:
+    with path.open("w") as stream, path.with_suffix(".stderr").open("w") as output:
         process = subprocess.Popen(
-            environment.words("logs", "--follow", *words), cwd=environment.folder, env=environment.variables, text=True,
-            stdin=subprocess.DEVNULL, stdout=stream, stderr=said,
+            environment.command_line("logs", "--follow", *args), cwd=environment.folder, env=environment.variables,
+            text=True,
+            stdin=subprocess.DEVNULL, stdout=stream, stderr=output,
         )  # fmt: skip
     environment.started.append(process)
     return Followed(process, path)
@@ -106,13 +107,13 @@ def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def server(cluster: LocalCluster) -> Iterator[ApiServer]:
-    one = ApiServer(cluster)
-    yield one
-    until_whole(one)
+    server = ApiServer(cluster)
+    yield server
+    until_whole(server)
 
 
 def failing(shop: Environment) -> Any:
-    """How all stand, while what crashes does not run for a moment."""
+    """The status while a crashing container does not run."""
     document = shop.platform("status", "--json").expect().json
     states = {row["service"]: row["state"] for row in document["services"]}
     return document if states["bad"] == "failing" else None
@@ -121,7 +122,7 @@ def failing(shop: Environment) -> Any:
 def on_terminal(shop: Environment, word: str) -> list[str]:
     """What `status` shows in 40 columns; nothing where a word is not there."""
     env = {**shop.variables, "TERM": "xterm", "NO_COLOR": ""}
-    shown = Terminal(shop.words("status"), folder=shop.folder, env=env, columns=40).rest()
+    shown = Terminal(shop.command_line("status"), folder=shop.folder, env=env, columns=40).rest()
     return shown.replace("\r\n", "\n").splitlines() if word in shown else []
 
 
@@ -164,7 +165,7 @@ def test_status_on_a_terminal(shop: Environment) -> None:
 
 
 def test_status_of_what_is_not_deployed(environment: Environment) -> None:
-    """Absent services have rows, and the way to deploy them is told."""
+    """Absent services have rows, and the way to deploy them is reported."""
     environment.write("services: {web: {image: busybox}}")
     ran = environment.platform("status").expect()
     assert ran.stdout.splitlines()[3].split() == ["web", "Deployment", "absent", "0/0", "0", "-", "-"]
@@ -217,17 +218,17 @@ def test_since(shop: Environment) -> None:
 def test_nobody_reads(shop: Environment) -> None:
     """A reader that goes away ends it without a word, also while it follows."""
     environment = {**shop.variables}
-    words = " ".join(shop.words("logs", "web"))
+    args = " ".join(shop.command_line("logs", "web"))
     for more in ("", " --follow"):
         done = subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {words}{more} --tail 2 | true"], cwd=shop.folder, env=environment,
+            ["bash", "-c", f"set -o pipefail; {args}{more} --tail 2 | true"], cwd=shop.folder, env=environment,
             capture_output=True, text=True, check=False, timeout=30,
         )  # fmt: skip
         assert (done.returncode, done.stderr) == (0, "")
 
 
 def end_program(environment: Environment) -> None:
-    """Ask the program to end; the connection may end with it, before the command has told its status."""
+    """Ask the program to end; the connection may end with it, before the command has reported its status."""
 
     def is_asked() -> bool:
         try:
@@ -279,7 +280,7 @@ def test_follow_through_a_cut(environment: Environment, server: ApiServer) -> No
 
 
 def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) -> None:
-    """What a container said and ended while nobody could hear it comes when one can again."""
+    """Lines that a container wrote during an interruption are printed after it."""
     environment.deploy(COUNTER % "800").expect()
     followed = follow(environment, "counter")
     followed.until("run 1 line ")
@@ -294,20 +295,20 @@ def test_a_restart_while_it_is_cut(environment: Environment, server: ApiServer) 
 
 
 def test_follow_through_silence(environment: Environment) -> None:
-    """A service that says nothing for longer than any answer is waited for is heard when it speaks, once."""
+    """Lines after a long silence are printed, once."""
     silent = ["sh", "-c", "trap exit TERM; sleep 25; echo late; while :; do sleep 0.2; done"]
     app = {"image": "busybox:1.37", "command": silent, "stop_grace_period": "0s"}
     environment.deploy(json.dumps({"services": {"app": app}})).expect()
     followed = [follow(environment, "--no-prefix"), follow(environment, "--no-prefix", "--tail", "0")]
-    for one in followed:
-        one.until("late\n")
+    for item in followed:
+        item.until("late\n")
     time.sleep(2)
-    assert [one.printed for one in followed] == ["late\n", "late\n"]
-    assert [one.end() for one in followed] == [130, 130]
+    assert [item.printed for item in followed] == ["late\n", "late\n"]
+    assert [item.end() for item in followed] == [130, 130]
 
 
 def test_logs_of_what_is_not_there(environment: Environment) -> None:
-    """Without pods there are no lines, and that is said."""
+    """Without pods there are no lines, and that is reported."""
     environment.write("services: {web: {image: busybox}}")
     ran = environment.platform("logs").expect()
     assert (ran.stdout, ran.stderr) == (

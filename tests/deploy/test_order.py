@@ -92,7 +92,7 @@ def _seconds(text: str) -> float:
 
 
 def test_a_failed_job_ends_the_wait_at_once(environment: Environment) -> None:
-    """A dependency that fails is told with its last lines, and its dependents are not made."""
+    """A dependency that fails is reported with its last lines, and its dependents are not made."""
     text = HEAD + (
         "  migrate: {<<: *app, restart: 'no', command: \"sh -c 'echo no such table; exit 3'\"}\n"
         "  web: {<<: *app, depends_on: {migrate: {condition: service_completed_successfully}}}\n"
@@ -132,7 +132,7 @@ def test_jobs_run_again_only_when_asked(environment: Environment) -> None:
 
 
 def test_an_optional_dependency_that_fails(environment: Environment) -> None:
-    """A dependency that is not required holds nobody back once it has failed, and is told all the same."""
+    """A dependency that is not required holds nobody back once it has failed, and is reported all the same."""
     text = HEAD + (
         "  migrate: {<<: *app, restart: 'no', command: 'false'}\n"
         "  web:\n    <<: *app\n    depends_on:\n"
@@ -163,15 +163,15 @@ def test_a_stateful_set_with_on_delete_is_deployed_again(environment: Environmen
     ran = environment.platform("deploy", ROUND="2").expect()
     outdated = environment.platform("status").expect().stdout
 
-    said = f"kubectl delete pod --namespace {environment.namespace} db-0"
-    assert f"db: db-0 still runs the old revision, as on-delete says: {said}\n" in ran.stderr
+    expected_hint = f"kubectl delete pod --namespace {environment.namespace} db-0"
+    assert f"db: db-0 still runs the old revision, as on-delete says: {expected_hint}\n" in ran.stderr
     assert "  db: db-0 still runs the old revision\n" in outdated
     assert (db, True) == (environment.started_at("db"), web < environment.started_at("web"))
     assert ran.seconds < 30
 
     with environment.api() as api:
         api.delete(f"{kind_path('v1', 'Pod', environment.namespace)}/db-0")
-    until(lambda: [one for one in environment.pods("db") if one["status"].get("containerStatuses")])
+    until(lambda: [pod for pod in environment.pods("db") if pod["status"].get("containerStatuses")])
     assert "old revision" not in environment.platform("deploy", ROUND="2").expect().stderr
 
 

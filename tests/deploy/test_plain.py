@@ -1,4 +1,4 @@
-"""Plain Pulumi goes on where ``platform deploy`` left."""
+"""Plain Pulumi continues where ``platform deploy`` left."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Ejected:
     folder: Path
     variables: dict[str, str]
 
-    def pulumi(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def pulumi(self, *args: str, **more: str) -> subprocess.CompletedProcess[str]:
         program = Toolchain(self.variables).need(PULUMI).path
-        command = [str(program), *words, "--stack", self.environment.namespace, "--non-interactive"]
+        command = [str(program), *args, "--stack", self.environment.namespace, "--non-interactive"]
         return subprocess.run(
             command, cwd=self.folder, env={**self.variables, **more}, capture_output=True, text=True, check=False
         )
@@ -48,10 +48,10 @@ class Ejected:
         return self.folder / f"Pulumi.{self.environment.namespace}.yaml"
 
 
-def eject(environment: Environment, place: Path, *words: str) -> Ejected:
+def eject(environment: Environment, place: Path, *args: str) -> Ejected:
     """Eject what is deployed, and give plain Pulumi the language host that tests have."""
     folder = environment.folder / "plain"
-    ejected = environment.platform("eject", "-o", str(folder), *words).expect()
+    ejected = environment.platform("eject", "-o", str(folder), *args).expect()
     exported = dict(shlex.split(line)[1].split("=", 1) for line in ejected.stdout.splitlines())
     host = place / "bin" / "pulumi-language-python"
     host.parent.mkdir()
@@ -79,7 +79,7 @@ def test_eject(environment: Environment, tmp_path: Path) -> None:
 
 
 def test_files_outside_the_project(environment: Environment, tmp_path: Path) -> None:
-    """The way out by eject is the same: a file outside the project needs leave, there and in plain Pulumi after it."""
+    """The fix by eject is the same: a file outside the project needs leave, there and in plain Pulumi after it."""
     (environment.folder.parent / "beside").mkdir(exist_ok=True)
     (environment.folder.parent / "beside" / "a.env").write_text("KEY=do-not-publish\n")
     environment.write(OUTSIDE)
@@ -98,12 +98,12 @@ def test_files_outside_the_project(environment: Environment, tmp_path: Path) -> 
     assert written["config"].pop("composeplat:allowOutside") is True
     plain.configuration.write_text(json.dumps(written))
     forbidden = plain.pulumi("preview")
-    said = forbidden.stdout + forbidden.stderr
+    output = forbidden.stdout + forbidden.stderr
     assert forbidden.returncode != 0
-    assert f"compose.yaml:3:125: {REFUSED}" in said
-    assert "in a stack's configuration: composeplat:allowOutside" in said
-    assert "do-not-publish" not in said
-    assert "Traceback" not in said
+    assert f"compose.yaml:3:125: {REFUSED}" in output
+    assert "in a stack's configuration: composeplat:allowOutside" in output
+    assert "do-not-publish" not in output
+    assert "Traceback" not in output
     allowed = plain.pulumi("preview", "--expect-no-changes", PLATFORM_ALLOW_OUTSIDE="true")
     assert allowed.returncode == 0, allowed.stdout + allowed.stderr
 

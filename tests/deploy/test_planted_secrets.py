@@ -59,7 +59,7 @@ def make_token(cluster: LocalCluster) -> str:
 
 def use_token(environment: Environment, token: str) -> None:
     config = json.loads(environment.cluster.layout.kubeconfig.read_text())
-    config["users"] = [{"name": one["name"], "user": {"token": token}} for one in config["users"]]
+    config["users"] = [{"name": row["name"], "user": {"token": token}} for row in config["users"]]
     path = environment.folder.parent / "kubeconfig"
     path.write_text(json.dumps(config))
     environment.variables["KUBECONFIG"] = str(path)

@@ -32,11 +32,11 @@ def folder(environment: Environment, path: str, service: str = "web", *, volume:
     return made
 
 
-def platform(environment: Environment, place: Path, *words: str, **more: str) -> Ran:
+def platform(environment: Environment, place: Path, *args: str, **more: str) -> Ran:
     """Run a command in a folder, without a word of the environment's name."""
     began = time.monotonic()
     done = subprocess.run(
-        [str(PLATFORM), *words, "--namespace", environment.namespace], cwd=place, capture_output=True, text=True,
+        [str(PLATFORM), *args, "--namespace", environment.namespace], cwd=place, capture_output=True, text=True,
         env={**environment.variables, **more}, check=False, timeout=250, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
@@ -57,7 +57,7 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
     platform(environment, first, "deploy").expect()
     before = environment.started_at("web")
 
-    for words in (
+    for args in (
         ["deploy"],
         ["preview"],
         ["destroy"],
@@ -67,17 +67,17 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
         ["up", "other"],
         ["down", "other"],
     ):
-        refused = platform(environment, second, *words)
+        refused = platform(environment, second, *args)
         assert refused.status == 1, refused.stderr
-        assert "environment 'app' in namespace" in refused.stderr, words
-        assert "was made from another project, a/app on " in refused.stderr, words
-        assert "this one is b/app on " in refused.stderr, words
-        assert "--name" in refused.stderr, words
-        assert "--take-over" in refused.stderr, words
-    for words in (["status"], ["logs"], ["endpoints"]):
-        seen = platform(environment, second, *words)
-        assert "environment 'app' was made from another project, a/app on " in seen.stderr, words
-    # What stands behind the service is the command's.
+        assert "environment 'app' in namespace" in refused.stderr, args
+        assert "was made from another project, a/app on " in refused.stderr, args
+        assert "this one is b/app on " in refused.stderr, args
+        assert "--name" in refused.stderr, args
+        assert "--take-over" in refused.stderr, args
+    for args in (["status"], ["logs"], ["endpoints"]):
+        seen = platform(environment, second, *args)
+        assert "environment 'app' was made from another project, a/app on " in seen.stderr, args
+    # Arguments after the service belong to the command.
     ran = platform(environment, second, "exec", "--namespace", environment.namespace, "other", "true").expect(1)
     assert "was made from another project, a/app on " in ran.stderr
     assert "platform exec --name app other" in ran.stderr
@@ -114,14 +114,14 @@ def test_what_stays_of_a_project(environment: Environment) -> None:
 
 def test_one_project_on_two_machines(environment: Environment, tmp_path: Path) -> None:
     """Clones of one repository are one project: on another machine, and where a clone is moved to."""
-    one = repository(environment.folder / "one" / "app", URL)
-    (one / "compose.yaml").write_text(f"services: {{web: {APP}}}\n")
+    item = repository(environment.folder / "one" / "app", URL)
+    (item / "compose.yaml").write_text(f"services: {{web: {APP}}}\n")
     two = environment.folder / "two" / "app"
-    shutil.copytree(one, two)
-    platform(environment, one, "deploy").expect()
+    shutil.copytree(item, two)
+    platform(environment, item, "deploy").expect()
 
     elsewhere = platform(environment, two, "deploy", COMPOSEPLAT_DATA=str(tmp_path / "elsewhere")).expect()
-    moved = one.rename(environment.folder / "one" / "App")
+    moved = item.rename(environment.folder / "one" / "App")
     platform(environment, moved, "preview", "--expect-no-changes").expect()
 
     assert "deleted" not in elsewhere.stderr
@@ -143,7 +143,7 @@ def test_a_folder_that_was_moved(environment: Environment) -> None:
 
 
 def test_an_environment_that_was_renamed(environment: Environment) -> None:
-    """Under another name a project makes another environment; the one of before stays, and is told of once."""
+    """Under another name a project makes another environment; the one of before stays, and is reported once."""
     place = folder(environment, "app")
     platform(environment, place, "deploy").expect()
     (place / "compose.yaml").write_text(f"name: new\nservices: {{api: {APP}}}\n")
@@ -151,9 +151,9 @@ def test_an_environment_that_was_renamed(environment: Environment) -> None:
     renamed = platform(environment, place, "deploy").expect()
     again = platform(environment, place, "deploy").expect()
 
-    told = "app was made from this project too, and stays; if the name was changed: platform destroy --name app"
-    assert told in renamed.stderr
-    assert told not in again.stderr
+    expected = "app was made from this project too, and stays; if the name was changed: platform destroy --name app"
+    assert expected in renamed.stderr
+    assert expected not in again.stderr
     assert environment.names() - {"ConfigMap/platform-project.new"} == {
         "Deployment/web", "Service/web", "Deployment/api", "Service/api",
     }  # fmt: skip
@@ -173,25 +173,25 @@ def test_an_environment_without_a_record(environment: Environment) -> None:
 
 
 def test_an_account_that_may_not_see_the_record(environment: Environment) -> None:
-    """Who may not read ConfigMaps can't tell whose environment it is: status 4, and that a name given is enough."""
+    """Who may not read ConfigMaps can't show whose environment it is: status 4, and that a name given is enough."""
     account = str(restrict(environment, [], "configmaps"))
     place = folder(environment, "app")
     platform(environment, place, "deploy").expect()
     before = environment.started_at("web")
 
-    for words in (["destroy"], ["sleep"], ["refresh"], ["up", "web"]):
-        refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
+    for args in (["destroy"], ["sleep"], ["refresh"], ["up", "web"]):
+        refused = platform(environment, place, *args, "--kubeconfig", account).expect(4)
         assert (
             "error: can't check whether environment 'app' was made from this project: you may not get configmaps in"
             f" namespace '{environment.namespace}'\n"
             "  hint: say that it is meant, with --name app, or be allowed to see its record\n" in refused.stderr
-        ), words
-    for words in (["deploy"], ["preview"]):
-        refused = platform(environment, place, *words, "--kubeconfig", account).expect(4)
+        ), args
+    for args in (["deploy"], ["preview"]):
+        refused = platform(environment, place, *args, "--kubeconfig", account).expect(4)
         assert (
             f"error: can't check whether ConfigMap 'platform-project.app' is in namespace '{environment.namespace}'"
             " already: you may neither list nor get configmaps there\n  hint: let those who deploy see them: "
-        ) in refused.stderr, words
+        ) in refused.stderr, args
     assert "another project" not in platform(environment, place, "status", "--kubeconfig", account).expect().stderr
     assert environment.started_at("web") == before
 

@@ -23,8 +23,8 @@ INFO = f"composeplat-{__version__}.dist-info"
 pytestmark = pytest.mark.build
 
 
-def run(*words: str | Path, folder: Path = ROOT) -> str:
-    done = subprocess.run([str(word) for word in words], cwd=folder, capture_output=True, text=True, check=False)
+def run(*args: str | Path, folder: Path = ROOT) -> str:
+    done = subprocess.run([str(word) for word in args], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

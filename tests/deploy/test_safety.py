@@ -82,7 +82,7 @@ def with_kill(pid: int) -> None:
 
 
 def test_interrupted(environment: Environment) -> None:
-    """Ctrl-C ends a deploy in order, with status 130, and the next one goes on."""
+    """Ctrl-C ends a deploy in order, with status 130, and the next one continues."""
     text = HEAD + (
         "  slow: {<<: *app, healthcheck: {test: [CMD, 'false'], interval: 600s, start_period: 600s}}\n"
         "  web: {<<: *app, depends_on: {slow: {condition: service_healthy}}}\n"
@@ -92,11 +92,11 @@ def test_interrupted(environment: Environment) -> None:
     until(lambda: environment.pods("slow"))
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
 
-    assert process.returncode == 130, said
+    assert process.returncode == 130, output
     assert time.monotonic() - began < 20
-    assert "continues from there" in said
+    assert "continues from there" in output
     assert environment.state().get("pending_operations", []) == []
     environment.deploy(HEAD + "  slow: *app\n  web: *app\n").expect()
 
@@ -107,10 +107,10 @@ def test_two_at_once(environment: Environment) -> None:
     first = environment.start("deploy")
     until(lambda: engine_of(environment), seconds=20)
     second = environment.platform("deploy").expect(1)
-    _, said = first.communicate(timeout=100)
+    _, output = first.communicate(timeout=100)
 
     assert f"is busy: process {first.pid} has been running 'deploy' since" in second.stderr
-    assert first.returncode == 0, said
+    assert first.returncode == 0, output
     environment.platform("preview", "--expect-no-changes").expect()
 
 
@@ -137,7 +137,7 @@ def test_objects_of_others(environment: Environment) -> None:
 
 
 def test_changes_that_replace(environment: Environment) -> None:
-    """What can't be changed in place is made anew, and a preview says so; removed services go."""
+    """What can't be changed in place is recreated, and a preview says so; removed services go."""
     environment.deploy(HEAD + "  app: {<<: *app, ports: [80]}\n  old: *app\n").expect()
     environment.write(HEAD + "  app: {<<: *app, ports: [80], deploy: {endpoint_mode: dnsrr}}\n")
     shown = environment.platform("preview").expect()
@@ -156,7 +156,7 @@ def test_changes_that_replace(environment: Environment) -> None:
 
 
 def test_state_that_was_cut(environment: Environment) -> None:
-    """A state file that can't be read is restored from a copy; one that is gone is made anew from the labels.
+    """A state file that can't be read is restored from a copy; one that is gone is recreated from the labels.
 
     Pulumi's own metadata files beside it, which a kill could leave empty, are removed where they can't be read.
     """
@@ -195,7 +195,7 @@ def holders_of(environment: Environment, *texts: str) -> list[str]:
     sought = [form for text in texts for form in (text, base64.b64encode(text.encode()).decode())]
     paths = Path(environment.variables["COMPOSEPLAT_DATA"]).rglob("*")
     files = {str(path): path.read_text(errors="replace") for path in paths if path.is_file() and not path.is_symlink()}
-    return [path for path, text in files.items() if any(one in text for one in sought)]
+    return [path for path, text in files.items() if any(item in text for item in sought)]
 
 
 def test_secrets_are_nowhere(environment: Environment) -> None:
@@ -207,26 +207,26 @@ def test_secrets_are_nowhere(environment: Environment) -> None:
     )
     environment.write(text)
     environment.write(f"DB_PASSWORD={planted}\n", ".env")
-    said, seen = "", ""
-    for words in (
+    output, seen = "", ""
+    for args in (
         ("preview", "--diff"),
         ("preview", "--json"),
         ("deploy",),
         ("deploy", "--json"),
         ("refresh", "--json"),
     ):
-        process = environment.start(*words)
+        process = environment.start(*args)
         while process.poll() is None:
             seen += subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
             time.sleep(0.2)
-        said += "".join(process.communicate())
+        output += "".join(process.communicate())
     holding = holders_of(environment, planted)
 
     secret = environment.get("v1", "Secret", "app-env")
     assert secret is not None
     assert secret["data"]["DB_PASSWORD"] == base64.b64encode(planted.encode()).decode()
-    assert "[secret]" in said
-    assert planted not in said
+    assert "[secret]" in output
+    assert planted not in output
     assert planted not in seen
     assert holding == []
 
@@ -239,11 +239,11 @@ def test_files_are_nowhere(environment: Environment) -> None:
     first, second = "planted-1c6e0b52", "planted-77ab93f0"
     text = HEAD + "  app: {<<: *app, volumes: ['./secrets/db.txt:/run/secrets/db']}\n"
     environment.write(first, "secrets/db.txt")
-    said = "".join(f"{ran.stdout}{ran.stderr}" for ran in (environment.deploy(text).expect(),))
+    output = "".join(f"{ran.stdout}{ran.stderr}" for ran in (environment.deploy(text).expect(),))
     environment.write(second, "secrets/db.txt")
-    for words in (("preview", "--diff"), ("preview", "--json"), ("deploy", "--json"), ("refresh", "--json")):
-        ran = environment.platform(*words).expect()
-        said += ran.stdout + ran.stderr
+    for args in (("preview", "--diff"), ("preview", "--json"), ("deploy", "--json"), ("refresh", "--json")):
+        ran = environment.platform(*args).expect()
+        output += ran.stdout + ran.stderr
     secret = environment.get("v1", "Secret", "app-files")
     (pod,) = environment.pods("app")
     mounted = environment.exec(pod["metadata"]["name"], "cat", "/run/secrets/db")
@@ -252,11 +252,11 @@ def test_files_are_nowhere(environment: Environment) -> None:
     assert secret is not None
     assert secret["data"] == {"run_secrets_db": base64.b64encode(second.encode()).decode()}
     assert mounted == second
-    assert not [value for value in (first, second) if value in said]
+    assert not [value for value in (first, second) if value in output]
     assert holders_of(environment, first, second) == []
 
 
-def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
+def test_what_rolls_pods_shows_no_value(environment: Environment) -> None:
     """A weak value can't be tried by who reads pods: what shows its change is keyed with a salt that is in the Secret.
 
     The salt stays when a value changes, so that only what changed is rolled.
@@ -265,8 +265,8 @@ def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
 
     def shown() -> dict[str, str]:
         return {
-            one["metadata"]["name"]: one["spec"]["template"]["metadata"]["annotations"][HASH_ANNOTATION]
-            for one in environment.objects("apps/v1", "Deployment")
+            manifest["metadata"]["name"]: manifest["spec"]["template"]["metadata"]["annotations"][HASH_ANNOTATION]
+            for manifest in environment.objects("apps/v1", "Deployment")
         }
 
     def salt() -> str:
@@ -286,4 +286,4 @@ def test_what_rolls_pods_tells_no_value(environment: Environment) -> None:
     assert salt() == salt_before
     assert after["app"] != before["app"]
     assert after["other"] == before["other"]
-    assert not [one for one in before.values() if one in rendered]
+    assert not [item for item in before.values() if item in rendered]

@@ -49,14 +49,14 @@ def workloads(environment: Environment) -> dict[str, tuple[int | bool | None, st
     """Each workload's number of pods, a Job's suspension, and its mark."""
     found: dict[str, tuple[int | bool | None, str | None]] = {}
     for version, kind in (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")):
-        for one in environment.objects(version, kind):
-            number = one["spec"].get("suspend" if kind == "Job" else "replicas")
-            found[one["metadata"]["name"]] = number, one["metadata"].get("annotations", {}).get(ASLEEP)
+        for manifest in environment.objects(version, kind):
+            number = manifest["spec"].get("suspend" if kind == "Job" else "replicas")
+            found[manifest["metadata"]["name"]] = number, manifest["metadata"].get("annotations", {}).get(ASLEEP)
     return found
 
 
 def alive(environment: Environment) -> list[dict[str, Any]]:
-    return [one for one in environment.pods() if one["status"]["phase"] not in ("Succeeded", "Failed")]
+    return [pod for pod in environment.pods() if pod["status"]["phase"] not in ("Succeeded", "Failed")]
 
 
 def ready_at(environment: Environment, service: str) -> str:
@@ -67,7 +67,7 @@ def ready_at(environment: Environment, service: str) -> str:
 def managers(environment: Environment, kind: str, version: str, name: str) -> set[tuple[str, str]]:
     found = environment.get(version, kind, name)
     assert found is not None
-    return {(one["manager"], one["operation"]) for one in found["metadata"]["managedFields"]}
+    return {(row["manager"], row["operation"]) for row in found["metadata"]["managedFields"]}
 
 
 def test_asleep_and_awake_again(environment: Environment) -> None:
@@ -85,9 +85,9 @@ def test_asleep_and_awake_again(environment: Environment) -> None:
     assert workloads(environment) == {
         "db": (0, "1"), "web": (0, "2"), "idle": (0, None), "once": (False, None), "batch": (True, "1"),
     }  # fmt: skip
-    told = environment.platform("preview", "--expect-no-changes").expect()
-    assert told.stdout == ""
-    assert "asleep: web, db, batch; a deploy wakes them, and so does 'platform wake'\n" in told.stderr
+    output = environment.platform("preview", "--expect-no-changes").expect()
+    assert output.stdout == ""
+    assert "asleep: web, db, batch; a deploy wakes them, and so does 'platform wake'\n" in output.stderr
 
     environment.platform("wake").expect()
 
@@ -95,11 +95,11 @@ def test_asleep_and_awake_again(environment: Environment) -> None:
     counts = {name: len(environment.pods(name)) for name in ("web", "db", "batch")}
     assert counts == {"web": 2, "db": 1, "batch": 1}
     assert owners == {name: managers(environment, "Deployment", "apps/v1", name) for name in ("web", "idle")}
-    told = environment.platform("preview", "--expect-no-changes").expect()
-    assert "asleep" not in told.stderr
+    output = environment.platform("preview", "--expect-no-changes").expect()
+    assert "asleep" not in output.stderr
 
 
-def test_what_is_told_where_there_is_nothing_to_do(environment: Environment) -> None:
+def test_what_is_reported_where_there_is_nothing_to_do(environment: Environment) -> None:
     """Twice the same is no failure, and what was remembered first is kept; an environment that is not there is one."""
     environment.write(HEAD + "  web: {<<: *app, scale: 2}\n")
     for command in ("sleep", "wake"):
@@ -161,7 +161,7 @@ def _seconds(text: str) -> float:
 
 
 def test_a_job_that_is_waited_for(environment: Environment) -> None:
-    """A job that was cut off runs anew, and its dependents wait for its end; one that had completed does not."""
+    """A job that was cut off runs again, and its dependents wait for its end; one that had completed does not."""
     text = HEAD + (
         "  once: {<<: *app, restart: 'no', command: 'true'}\n"
         "  migrate: {<<: *app, restart: 'no', command: \"sh -c 'sleep 3'\"}\n"
@@ -170,8 +170,8 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
     )
     environment.write(text)
     deploying = environment.start("deploy")
-    until(lambda: [one for one in environment.pods("migrate") if one["status"]["phase"] == "Running"])
-    until(lambda: [one for one in environment.pods("once") if one["status"]["phase"] == "Succeeded"])
+    until(lambda: [pod for pod in environment.pods("migrate") if pod["status"]["phase"] == "Running"])
+    until(lambda: [pod for pod in environment.pods("once") if pod["status"]["phase"] == "Succeeded"])
     deploying.kill()
     deploying.wait()
     assert environment.pods("web") == []
@@ -180,13 +180,16 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
 
     environment.deploy().expect()
 
-    ended = {one["metadata"]["name"]: one["status"]["completionTime"] for one in environment.objects("batch/v1", "Job")}
+    ended = {
+        manifest["metadata"]["name"]: manifest["status"]["completionTime"]
+        for manifest in environment.objects("batch/v1", "Job")
+    }
     assert ended["once"] < ended["migrate"] <= environment.started_at("web")
     assert {mark for _, mark in workloads(environment).values()} == {None}
 
 
 def test_what_fails_ends_the_wait(environment: Environment) -> None:
-    """A dependency that does not come up is told with the reason; its dependent sleeps on, until the next time."""
+    """A dependency that does not come up is reported with the reason; its dependent sleeps on, until the next time."""
     text = HEAD + (
         "  db:\n    <<: *app\n    command: sh -c 'test -e /data/ok || exit 3; exec sleep 1000'\n"
         # Started it would be for a moment.
@@ -217,7 +220,7 @@ def test_a_deploy_wakes_in_order(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
-def test_a_deploy_makes_it_what_the_file_says_now(environment: Environment) -> None:
+def test_a_deploy_makes_it_what_in_the_file_now(environment: Environment) -> None:
     """What the file changes meanwhile holds after the deploy, and what was remembered counts no more."""
     environment.deploy(SHOP).expect()
     environment.platform("sleep").expect()
@@ -231,7 +234,7 @@ def test_a_deploy_makes_it_what_the_file_says_now(environment: Environment) -> N
 
 
 def test_a_deploy_of_one_service_wakes_that_alone(environment: Environment) -> None:
-    """The others sleep on, and wake when they are told to."""
+    """The others sleep on, and wake when they are asked to."""
     environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()
     environment.platform("sleep").expect()
 
@@ -255,7 +258,7 @@ def test_refreshed_while_it_slept(environment: Environment) -> None:
 
 
 def test_a_service_under_development_is_left_alone(environment: Environment) -> None:
-    """Neither the development container nor what it stands in for is touched, and that is told."""
+    """Neither the development container nor its service is touched, and that is reported."""
     environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()
     web = environment.get("apps/v1", "Deployment", "web")
     assert web is not None

@@ -57,12 +57,12 @@ def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield made
 
 
-def words(shop: Environment, command: Sequence[str]) -> list[str]:
+def command_line(shop: Environment, command: Sequence[str]) -> list[str]:
     name, *rest = command
     if name == "variables":
-        return [shop.words()[0], *command, "--namespace", shop.namespace]
+        return [shop.command_line()[0], *command, "--namespace", shop.namespace]
     domain = ["--domain", "localhost"] if name in ("deploy", "preview") else []
-    return [shop.words()[0], name, *shop.words()[1:], *domain, *rest]
+    return [shop.command_line()[0], name, *shop.command_line()[1:], *domain, *rest]
 
 
 def on_terminal(
@@ -71,7 +71,7 @@ def on_terminal(
     """What a command writes to a terminal of so many columns."""
     variables = {k: v for k, v in shop.variables.items() if k not in ("CI", "NO_COLOR")}
     env = {"LC_ALL": "C.UTF-8", "TERM": "xterm", **variables, **more}
-    terminal = Terminal(words(shop, command), folder=shop.folder, env=env, columns=columns, within=100)
+    terminal = Terminal(command_line(shop, command), folder=shop.folder, env=env, columns=columns, within=100)
     written = terminal.rest()
     assert terminal.status() == STATUS.get(command[0], 0), f"{command}: {written}"
     return written
@@ -103,7 +103,7 @@ def test_width(shop: Environment, columns: int) -> None:
 
 
 def test_colors(shop: Environment) -> None:
-    """A terminal that may has colors; what is said without them says the same."""
+    """A terminal that may has colors; the message without them says the same."""
     for command in (["status"], ["logs", "--tail", "2"], ["deploy"]):
         assert _COLOR.search(on_terminal(shop, command)), command
 
@@ -127,7 +127,7 @@ def test_no_utf8(bare: dict[str, str]) -> None:
 def test_programs_get_utf8(shop: Environment) -> None:
     """What is no terminal gets UTF-8 whatever the locale."""
     done = subprocess.run(
-        words(shop, ["logs", "--no-prefix", "web"]), cwd=shop.folder, capture_output=True, check=True,
+        command_line(shop, ["logs", "--no-prefix", "web"]), cwd=shop.folder, capture_output=True, check=True,
         env={**shop.variables, **POSIX},
     )  # fmt: skip
 
@@ -148,7 +148,7 @@ def test_nobody_reads(shop: Environment, stream: str, commands: Sequence[list[st
         os.close(reader)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writer}
         done = subprocess.run(  # type: ignore[call-overload]
-            words(shop, command), cwd=shop.folder, env=shop.variables, check=False, timeout=100, **streams
+            command_line(shop, command), cwd=shop.folder, env=shop.variables, check=False, timeout=100, **streams
         )
         os.close(writer)
 
@@ -158,9 +158,9 @@ def test_nobody_reads(shop: Environment, stream: str, commands: Sequence[list[st
 
 @pytest.mark.parametrize("command", WORKING, ids=" ".join)
 def test_events(shop: Environment, command: list[str]) -> None:
-    """With ``--progress json`` all that is told is JSON, and the last of it is what ``--json`` prints."""
+    """With ``--progress json`` all that is reported is JSON, and the last of it is what ``--json`` prints."""
     done = subprocess.run(
-        words(shop, [*command, "--progress", "json", "--json"]), cwd=shop.folder, env=shop.variables,
+        command_line(shop, [*command, "--progress", "json", "--json"]), cwd=shop.folder, env=shop.variables,
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     *events, last = [checked_event(line) for line in done.stderr.splitlines()]
@@ -176,7 +176,7 @@ def test_plain(shop: Environment) -> None:
 
 
 def test_quiet(shop: Environment) -> None:
-    """``--quiet`` leaves what came of it, and the addresses."""
+    """``--quiet`` leaves the result and the addresses."""
     written = on_terminal(shop, ["deploy", "--quiet"])
 
     assert re.fullmatch(
@@ -188,7 +188,7 @@ def test_a_file_with_errors(shop: Environment, tmp_path: Path) -> None:
     """A message fits no width, and its excerpt fits any: it is cut around the place."""
     (tmp_path / "compose.yaml").write_text(f"services: {{web: {{image: x, labels: [{'a=b, ' * 60}1], scale: no}}}}\n")
     env = {**shop.variables, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
-    terminal = Terminal([shop.words()[0], "config", "-q"], folder=tmp_path, env=env, columns=40)
+    terminal = Terminal([shop.command_line()[0], "config", "-q"], folder=tmp_path, env=env, columns=40)
     excerpts = [line for line in lines(terminal.rest()) if re.match(r" *\d* \| ", line)]
 
     assert len(excerpts) >= 2

@@ -77,23 +77,23 @@ class Begun:
     began: float = field(default_factory=time.monotonic)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.path.read_text()
 
-    def until(self, words: str) -> None:
-        until(lambda: words in self.said or self.process.poll() is not None)
-        assert words in self.said, self.said
+    def until(self, args: str) -> None:
+        until(lambda: args in self.output or self.process.poll() is not None)
+        assert args in self.output, self.output
 
     def end(self, seconds: float = 120) -> Ran:
         status = self.process.wait(timeout=seconds)
-        return Ran(status, "", self.said, time.monotonic() - self.began)
+        return Ran(status, "", self.output, time.monotonic() - self.began)
 
 
-def begin(environment: Environment, *words: str, **more: str) -> Begun:
+def begin(environment: Environment, *args: str, **more: str) -> Begun:
     path = environment.folder / f"said-{len(environment.started)}"
     with path.open("w") as stream:
         process = subprocess.Popen(
-            environment.words(*words), cwd=environment.folder, env={**environment.variables, **more}, text=True,
+            environment.command_line(*args), cwd=environment.folder, env={**environment.variables, **more}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream,
         )  # fmt: skip
     environment.started.append(process)
@@ -121,10 +121,10 @@ def pending(environment: Environment) -> list[Any]:
 
 
 def identities(environment: Environment) -> dict[str, str]:
-    """What tells objects from others that were made in their place."""
+    """What shows objects from others that were made in their place."""
     kinds = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("v1", "Service"), ("v1", "Pod"))
-    found = [one for version, kind in kinds for one in environment.objects(version, kind)]
-    return {one["metadata"]["uid"]: one["metadata"]["name"] for one in found}
+    found = [manifest for version, kind in kinds for manifest in environment.objects(version, kind)]
+    return {manifest["metadata"]["uid"]: manifest["metadata"]["name"] for manifest in found}
 
 
 # the API server -------------------------------------------------------------------------------------------------------
@@ -189,10 +189,10 @@ class ApiServer:
 
 @pytest.fixture
 def server(cluster: LocalCluster) -> Iterator[ApiServer]:
-    one = ApiServer(cluster)
-    yield one
-    one.send(signal.SIGCONT)
-    until_whole(one)
+    server = ApiServer(cluster)
+    yield server
+    server.send(signal.SIGCONT)
+    until_whole(server)
 
 
 def until_whole(server: ApiServer) -> None:
@@ -250,8 +250,8 @@ def test_silent_from_the_start(environment: Environment, server: ApiServer) -> N
     environment.write(SMALL)
     commands = (("preview",), ("deploy",), ("refresh",), ("destroy", "--yes"))
     with server.silent():
-        running = [begin(environment, *words) for words in commands]
-        ended = [one.end(60) for one in running]
+        running = [begin(environment, *args) for args in commands]
+        ended = [item.end(60) for item in running]
 
     assert [ran.status for ran in ended] == [4, 4, 4, 4]
     for ran in ended:
@@ -263,7 +263,7 @@ def test_silent_from_the_start(environment: Environment, server: ApiServer) -> N
 @pytest.mark.parametrize("moment", ["app-0: applying", "keeper: applied"], ids=["applying", "waiting"])
 @pytest.mark.parametrize("how", ["silent", "gone"])
 def test_away_for_good(environment: Environment, server: ApiServer, how: str, moment: str) -> None:
-    """A cluster that stays away ends a deploy after a minute, with status 4; the next one goes on where it was."""
+    """A cluster that does not answer ends a deploy after a minute, with status 4; the next deploy continues."""
     environment.write(SEVERAL)
     running = begin(environment, "deploy")
     running.until(moment)
@@ -284,12 +284,12 @@ def test_away_for_good(environment: Environment, server: ApiServer, how: str, mo
 
 
 @long
-@pytest.mark.parametrize("words", [("preview",), ("refresh",), ("destroy", "--yes")], ids=lambda words: words[0])
-def test_silent_in_the_middle(environment: Environment, server: ApiServer, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("preview",), ("refresh",), ("destroy", "--yes")], ids=lambda args: args[0])
+def test_silent_in_the_middle(environment: Environment, server: ApiServer, args: tuple[str, ...]) -> None:
     """No other command hangs either when the cluster falls silent while it is at work."""
     environment.deploy(SEVERAL).expect()
     lock = environment.folder.parent / "data"
-    running = begin(environment, *words)
+    running = begin(environment, *args)
     until(lambda: list(lock.glob("stacks/*/*/*/running.json")))
     with server.silent():
         ran = running.end(120)
@@ -371,7 +371,7 @@ def _send(sink: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def _reset(end: asyncio.StreamWriter) -> None:
-    """Close at once, so that the other side hears of a reset and not of an end in order."""
+    """Close at once, so that the other side gets a reset and no orderly end."""
     with contextlib.suppress(OSError):
         end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     end.transport.abort()
@@ -504,35 +504,39 @@ def dead() -> ProcessId:
 
 
 @pytest.fixture
-def living() -> Iterator[int]:
+def running_pid() -> Iterator[int]:
     with subprocess.Popen(["sleep", "600"]) as process:
         yield process.pid
         process.kill()
 
 
 def test_lock_of_a_dead_process(environment: Environment, dead: ProcessId) -> None:
-    """A lock that a run of ours left, and which is dead, is broken by whoever is hindered by it; a preview is not."""
+    """A lock that a run of ours left, and which is dead, is broken by the next operation; a preview is not."""
     environment.deploy(SMALL).expect()
     path = lock(environment, pid=dead.pid)
     cut_off(environment, dead)
     environment.platform("preview").expect()
     assert path.exists()
-    for words in (("refresh",), ("destroy", "--yes")):
+    for args in (("refresh",), ("destroy", "--yes")):
         lock(environment, pid=dead.pid)
-        environment.platform(*words).expect()
+        environment.platform(*args).expect()
         assert not path.exists()
 
 
-def test_lock_of_others(environment: Environment, living: int, dead: ProcessId) -> None:
-    """A lock whose holder lives, or may live elsewhere, is kept, and the message names holder and way out.
+def test_lock_of_others(environment: Environment, running_pid: int, dead: ProcessId) -> None:
+    """A lock whose holder lives, or may live elsewhere, is kept, and the message names holder and fix.
 
     A dead process of this user and host name may be a living one of a clone of this machine: such locks were stolen.
     """
     environment.deploy(SMALL).expect()
     here = socket.gethostname()
-    for words, host, pid in (("refresh", here, living), ("deploy", "elsewhere", dead.pid), ("deploy", here, dead.pid)):
+    for args, host, pid in (
+        ("refresh", here, running_pid),
+        ("deploy", "elsewhere", dead.pid),
+        ("deploy", here, dead.pid),
+    ):
         path = lock(environment, pid=pid, host=host)
-        ran = environment.platform(words).expect(1)
+        ran = environment.platform(args).expect(1)
 
         assert ran.stderr.endswith(
             f"error: the stack is locked by root@{host}, process {pid}, since 2026-11-21T10:00:00Z\n"
@@ -542,15 +546,15 @@ def test_lock_of_others(environment: Environment, living: int, dead: ProcessId) 
     environment.platform("destroy", "--yes").expect()
 
 
-def test_lock_of_a_run_of_ours_whose_number_was_given_anew(environment: Environment, living: int) -> None:
+def test_lock_of_a_run_of_ours_whose_number_was_reused(environment: Environment, running_pid: int) -> None:
     """After a crash the next deploy knows its own cut-off run by its note, though another process has its number."""
     environment.deploy(SMALL).expect()
-    path = lock(environment, pid=living)
-    cut_off(environment, replace(ProcessId.from_pid(living), started="1"))
+    path = lock(environment, pid=running_pid)
+    cut_off(environment, replace(ProcessId.from_pid(running_pid), started="1"))
     environment.platform("deploy").expect()
 
     assert not path.exists()
-    assert start_time(living) is not None
+    assert start_time(running_pid) is not None
 
 
 # interrupts -----------------------------------------------------------------------------------------------------------
@@ -564,7 +568,7 @@ def test_lock_of_a_run_of_ours_whose_number_was_given_anew(environment: Environm
     ],
 )
 def test_interrupted_once(environment: Environment, number: signal.Signals, moment: str) -> None:
-    """An interrupt before anything waits ends a deploy with status 130 too, and is not told as a failure."""
+    """An interrupt before anything waits ends a deploy with status 130 too, and is not reported as a failure."""
     environment.write(SEVERAL)
     running = begin(environment, "deploy")
     running.until(moment)
@@ -638,17 +642,17 @@ def apart(*mounts: str) -> Iterator[list[str]]:
             holder.kill()
 
 
-def run(environment: Environment, before: list[str], *words: str) -> Ran:
+def run(environment: Environment, before: list[str], *args: str) -> Ran:
     began = time.monotonic()
     done = subprocess.run(
-        [*before, *words], cwd=environment.folder, env=environment.variables, capture_output=True, text=True,
+        [*before, *args], cwd=environment.folder, env=environment.variables, capture_output=True, text=True,
         check=False, timeout=120, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
 
-def platform(environment: Environment, before: list[str], *words: str) -> Ran:
-    return run(environment, before, *environment.words(*words))
+def platform(environment: Environment, before: list[str], *args: str) -> Ran:
+    return run(environment, before, *environment.command_line(*args))
 
 
 def data_of(environment: Environment) -> Path:
@@ -657,7 +661,7 @@ def data_of(environment: Environment) -> Path:
 
 @pytest.mark.parametrize("place", ["", "state", "stacks", "pulumi"], ids=["folder", "state", "stacks", "pulumi"])
 def test_a_file_where_a_folder_should_be(environment: Environment, place: str) -> None:
-    """A data folder that can't be one is told in a sentence, before anything is done."""
+    """A data folder that can't be one is reported in a sentence, before anything is done."""
     spoiled = data_of(environment) / place
     spoiled.parent.mkdir(exist_ok=True)
     spoiled.touch()
@@ -671,14 +675,14 @@ def test_a_file_where_a_folder_should_be(environment: Environment, place: str) -
     assert environment.names() == set()
 
 
-@pytest.mark.parametrize("words", [("deploy",), ("preview",), ("refresh",), ("destroy", "--yes")], ids=lambda w: w[0])
-def test_read_only(environment: Environment, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("args", [("deploy",), ("preview",), ("refresh",), ("destroy", "--yes")], ids=lambda w: w[0])
+def test_read_only(environment: Environment, args: tuple[str, ...]) -> None:
     """In a data folder that can't be written no command does anything, and each says so."""
     data = data_of(environment)
     data.mkdir()
     environment.write(SMALL)
     with apart(f"mount --bind {data} {data}", f"mount -o remount,ro,bind {data}") as before:
-        ran = platform(environment, before, *words).expect(1)
+        ran = platform(environment, before, *args).expect(1)
 
     assert ran.stderr.startswith(f"error: can't write '{data}/pulumi': read-only file system\n  hint: ")
     assert environment.names() == set()
@@ -733,9 +737,9 @@ def test_another_passphrase(environment: Environment) -> None:
     environment.write(volume.replace("A: b", "A: c"))
     wrong = {"PULUMI_CONFIG_PASSPHRASE": "wrong"}
     commands = (("deploy",), ("deploy", "--replace-volume", "data"), ("refresh",), ("destroy", "--yes"))
-    for words in commands:
-        ran = environment.platform(*words, **wrong).expect(4)
-        assert ran.stderr.endswith(ENCRYPTED), words
+    for args in commands:
+        ran = environment.platform(*args, **wrong).expect(4)
+        assert ran.stderr.endswith(ENCRYPTED), args
     kept = data_of(environment) / "passphrase"
     aside = shutil.move(kept, environment.folder / "kept")
     lost = environment.platform("deploy").expect(4)
@@ -753,8 +757,8 @@ def test_passphrase_file_that_is_not_there(environment: Environment) -> None:
     environment.write(SMALL)
     ran = environment.platform("deploy", PULUMI_CONFIG_PASSPHRASE_FILE="/nowhere").expect(4)  # noqa: S106 -- a path
 
-    said = "the passphrase of the state can't be read: open /nowhere: no such file or directory"
-    assert f"error: {said}\n" in ran.stderr
+    output = "the passphrase of the state can't be read: open /nowhere: no such file or directory"
+    assert f"error: {output}\n" in ran.stderr
     assert environment.names() == set()
 
 
@@ -762,7 +766,7 @@ def test_passphrase_file_that_is_not_there(environment: Environment) -> None:
 
 
 def test_after_a_failed_deploy(environment: Environment) -> None:
-    """A deploy of which one service failed is gone on with; what had come up is not started again."""
+    """A deploy of which one service failed is continued with; what had come up is not started again."""
     text = HEAD + "  good: {<<: *app, environment: {A: b}}\n  bad: {<<: *app, image: 'busybox:1.37'}\n"
     broken = text.replace("image: 'busybox:1.37'}\n", f"image: 'localhost:{PORTS['registry']}/nothing:1'}}\n")
     environment.deploy(broken).expect(1)
@@ -777,7 +781,7 @@ def test_after_a_failed_deploy(environment: Environment) -> None:
 
 
 def test_what_depends_on_something_refused(environment: Environment) -> None:
-    """What depends on a service that the API server refuses is not waited for, and is told after it."""
+    """What depends on a service that the API server refuses is not waited for, and is reported after it."""
     quota = {"kind": "ResourceQuota", "spec": {"hard": {"count/deployments.apps": "0"}}}
     with environment.api() as api:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
@@ -785,10 +789,10 @@ def test_what_depends_on_something_refused(environment: Environment) -> None:
     text = HEAD + "  bad: *app\n  web: {<<: *app, depends_on: [bad]}\n  shop: {<<: *app, depends_on: [web]}\n"
     ran = environment.deploy(text).expect(1)
 
-    told = [line.partition(": error: ")[2] for line in ran.stderr.splitlines() if ": error: " in line]
-    assert told[0].startswith("services.bad: Deployment 'bad' could not be created: ")
-    assert "exceeded quota: none" in told[0]
-    assert sorted(told[1:]) == [
+    output = [line.partition(": error: ")[2] for line in ran.stderr.splitlines() if ": error: " in line]
+    assert output[0].startswith("services.bad: Deployment 'bad' could not be created: ")
+    assert "exceeded quota: none" in output[0]
+    assert sorted(output[1:]) == [
         "services.shop: waits for web, which failed [deploy-failed]",
         "services.web: waits for bad, which failed [deploy-failed]",
     ]

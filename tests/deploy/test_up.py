@@ -43,17 +43,17 @@ SH = ("--", "env", f"PS1={PROMPT}", "sh")
 WITHIN = 90
 
 
-def up_words(environment: Environment, *words: str) -> list[str]:
-    """The options stand in front: behind ``--`` all is the program's."""
+def up_args(environment: Environment, *args: str) -> list[str]:
+    """The options are in front: behind ``--`` all is the program's."""
     options = ("--name", environment.name, "--namespace", environment.namespace, "--domain", "localhost")
-    return [str(PLATFORM), "up", *options, *words]
+    return [str(PLATFORM), "up", *options, *args]
 
 
-def plainly(environment: Environment, *words: str) -> Ran:
+def plainly(environment: Environment, *args: str) -> Ran:
     """Run it without a terminal."""
     began = time.monotonic()
     done = subprocess.run(
-        up_words(environment, *words), cwd=environment.folder, env=environment.variables, capture_output=True,
+        up_args(environment, *args), cwd=environment.folder, env=environment.variables, capture_output=True,
         text=True, check=False, timeout=WITHIN, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
@@ -62,9 +62,9 @@ def plainly(environment: Environment, *words: str) -> Ran:
 class Up(Terminal):
     """A real terminal in which `platform up` runs a shell."""
 
-    def __init__(self, environment: Environment, *words: str) -> None:
+    def __init__(self, environment: Environment, *args: str) -> None:
         super().__init__(
-            up_words(environment, *words), folder=environment.folder, env=environment.variables,
+            up_args(environment, *args), folder=environment.folder, env=environment.variables,
             columns=100, rows=30, within=WITHIN,
         )  # fmt: skip
 
@@ -219,7 +219,7 @@ def test_up_is_killed(shop: Environment) -> None:
 
 
 def test_a_second_up_is_refused_or_takes_over(shop: Environment) -> None:
-    """Two can't develop one service: the second is told who is at it, and may end that one."""
+    """Two can't develop one service: the second is reported who is at it, and may end that one."""
     up = Up(shop, "web", *SH)
     up.prompt()
     refused = shop.platform("up", "web", "--domain", "localhost").expect(1)
@@ -282,7 +282,7 @@ def test_ports(shop: Environment) -> None:
 
 
 def test_a_taken_port(shop: Environment) -> None:
-    """A port that something else has here is told, and another one leads to the same."""
+    """A port that something else has here is reported, and another one leads to the same."""
     with socket.create_server(("127.0.0.1", 18080)):
         up = Up(shop, "web", *SH)
         offered = int(up.find(r"127\.0\.0\.1:18080 is in use on this machine; 127\.0\.0\.1:(\d+) is used instead"))
@@ -317,7 +317,7 @@ def test_it_is_deployed_first(environment: Environment) -> None:
 
 
 def test_all_kinds_of_files(environment: Environment) -> None:
-    """Permissions, links, empty folders, names of any script and case, large files; a link that leads out is told."""
+    """Permissions, links, empty folders, all scripts and cases, large files; a link that leads out is reported."""
     environment.write("FROM busybox:1.37\n", "image/Dockerfile")
     environment.write("print('one')\n", "src/app.py")
     environment.deploy(
@@ -369,7 +369,7 @@ def test_an_image_with_nothing_in_it(environment: Environment) -> None:
 
 
 def test_without_a_host_volume(shop: Environment) -> None:
-    """A service that names no files can't be developed, and is told so at its place."""
+    """A service that names no files can't be developed, and is reported so at its place."""
     ran = shop.platform("up", "api", "--domain", "localhost").expect(1)
     assert "compose.yaml:9:3: error: services.api has no host volume" in ran.stderr
 
@@ -382,7 +382,7 @@ def test_the_only_one_is_chosen(shop: Environment) -> None:
 
 
 def test_events_are_json(shop: Environment) -> None:
-    """With ``--progress json`` what happens is told on standard error, a line each."""
+    """With ``--progress json`` what happens is reported on standard error, a line each."""
     ran = plainly(shop, "--progress", "json", "web", "--", "true").expect()
     events = [checked_event(line)["event"] for line in ran.stderr.splitlines() if line.startswith("{")]
     assert {"connected", "synced", "ended"} <= set(events)

@@ -1,4 +1,4 @@
-"""`platform up` goes on through trouble: each part is killed again and again during a stream of edits on both sides.
+"""`platform up` continues through trouble: each part is killed again and again during a stream of edits on both sides.
 
 At the end both trees are the same by hash, and hold what each side wrote last.
 """
@@ -22,11 +22,11 @@ import pytest
 from composeplat.cluster.api import ApiError, kind_path
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_trouble import ApiServer
-from tests.deploy.test_up import up_words
+from tests.deploy.test_up import up_args
 
 ROUNDS = 10 if os.environ.get("ENDURANCE") else 1
 BETWEEN = 3.0
-SETTLED_WITHIN = 120
+STABLE_WITHIN_S = 120
 FILE = f"""\
 services:
   web:
@@ -60,10 +60,10 @@ class Session:
         log = (self.environment.folder / "up.log").open("ab")
         with log:
             self.process = subprocess.Popen(
-                up_words(self.environment, "--take-over", "web", "--", "sh", "-c", WRITER), cwd=self.environment.folder,
+                up_args(self.environment, "--take-over", "web", "--", "sh", "-c", WRITER), cwd=self.environment.folder,
                 env=self.environment.variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
-        # Its end is seen to by the environment, whatever becomes of the test.
+        # Its end is seen to by the environment, whatever happens to the test.
         self.environment.started.append(self.process)  # type: ignore[arg-type]
 
     def see_to_it(self) -> None:
@@ -71,7 +71,7 @@ class Session:
             self.start()
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return (self.environment.folder / "up.log").read_text(errors="replace")
 
 
@@ -130,12 +130,12 @@ def there(environment: Environment) -> dict[str, str]:
     return {name.removeprefix("./"): digest for digest, name in lines}
 
 
-def processes(*words: bytes) -> list[int]:
+def processes(*args: bytes) -> list[int]:
     """The processes whose command line has all these words."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
-            if all(word in (entry / "cmdline").read_bytes() for word in words):
+            if all(word in (entry / "cmdline").read_bytes() for word in args):
                 found.append(int(entry.name))
     return found
 
@@ -148,7 +148,7 @@ def kill(pids: list[int]) -> None:
 
 def children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(part) for part in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return []
 
 
@@ -244,12 +244,12 @@ SHORT = ("up", "connection", "pod")
 def session(environment: Environment) -> Iterator[Session]:
     environment.write("begin\n", "src/begin")
     environment.deploy(FILE).expect()
-    one = Session(environment)
-    until(lambda: "synced" in one.said)
-    yield one
-    one.process.terminate()
+    session = Session(environment)
+    until(lambda: "synced" in session.output)
+    yield session
+    session.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        one.process.wait(20)
+        session.process.wait(20)
     environment.platform("down", "web", "--volumes")
 
 
@@ -266,11 +266,11 @@ def test_nothing_is_lost(session: Session, part: str) -> None:
         time.sleep(BETWEEN)
         session.see_to_it()
     editor.stop()
-    until(lambda: is_connected(session), seconds=SETTLED_WITHIN)
+    until(lambda: is_connected(session), seconds=STABLE_WITHIN_S)
     # The program in the container stops writing, so that there is an end that both sides can have.
     (pod,) = until(lambda: environment.pods("web"))
     environment.exec(pod["metadata"]["name"], "sh", "-c", "pkill -f 'there/count' || true")
-    until(lambda: there(environment) == here(environment), seconds=SETTLED_WITHIN)
+    until(lambda: there(environment) == here(environment), seconds=STABLE_WITHIN_S)
     mine = {name: (editor.folder / name).read_text() for name in editor.wanted if (editor.folder / name).exists()}
     assert editor.wanted == mine
     assert not [name for name in here(environment) if ".conflict-" in name]
@@ -280,7 +280,7 @@ def test_nothing_is_lost(session: Session, part: str) -> None:
 
 
 def is_connected(session: Session) -> bool:
-    """Say whether the trees can be compared: a pod is there, and the last word was not of a loss."""
+    """Say whether the trees can be compared: a pod is there, and the last message was not of a loss."""
     session.see_to_it()
     with contextlib.suppress(subprocess.CalledProcessError, ValueError):
         return bool(there(session.environment))

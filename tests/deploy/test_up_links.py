@@ -40,7 +40,7 @@ LONG_AGO = 1_000_000_000
 
 @pytest.fixture
 def outside(environment: Environment) -> Path:
-    """What lies beside the project; whoever reads a file there leaves another time of access."""
+    """What lies beside the project; anyone who reads a file there leaves another time of access."""
     folder = environment.folder.parent / "outside"
     folder.mkdir()
     for name in (".bashrc", "secret"):
@@ -51,7 +51,7 @@ def outside(environment: Environment) -> Path:
 
 def state(folder: Path) -> dict[str, tuple[float, float, int]]:
     found = {path.name: path.stat() for path in folder.iterdir()}
-    return {name: (one.st_atime, one.st_mtime, one.st_size) for name, one in found.items()}
+    return {name: (item.st_atime, item.st_mtime, item.st_size) for name, item in found.items()}
 
 
 @pytest.mark.parametrize("target", ["../outside/secret", ".git/config"], ids=["outside", "git"])

@@ -21,10 +21,10 @@ PLANTED = "hunter2-of-the-namespace"
 NAME = "platform-variables"
 
 
-def variables(environment: Environment, *words: str, value: str = "") -> Ran:
+def variables(environment: Environment, *args: str, value: str = "") -> Ran:
     began = time.monotonic()
     done = subprocess.run(
-        [str(PLATFORM), "variables", *words, "--namespace", environment.namespace], cwd=environment.folder,
+        [str(PLATFORM), "variables", *args, "--namespace", environment.namespace], cwd=environment.folder,
         env=environment.variables, capture_output=True, text=True, check=False, timeout=60, input=value,
     )  # fmt: skip
     return Ran(done.returncode, done.stdout, done.stderr, time.monotonic() - began)
@@ -58,13 +58,13 @@ def test_set_list_and_unset(environment: Environment) -> None:
 
 
 def test_a_secret_becomes_plain_and_a_plain_one_secret(environment: Environment) -> None:
-    """What was said the last time holds."""
-    for words in (("set", "A=1"), ("set", "B", "--secret"), ("set", "A", "--secret"), ("set", "B=2")):
-        variables(environment, *words, value="x").expect()
+    """What was reported the last time holds."""
+    for args in (("set", "A=1"), ("set", "B", "--secret"), ("set", "A", "--secret"), ("set", "B=2")):
+        variables(environment, *args, value="x").expect()
 
     found = variables(environment, "list", "--json").expect().json["variables"]
 
-    assert {one["name"]: one["value"] for one in found} == {"A": "********", "B": "2"}
+    assert {row["name"]: row["value"] for row in found} == {"A": "********", "B": "2"}
 
 
 def test_nothing_is_removed_where_one_is_missing(environment: Environment) -> None:
@@ -88,8 +88,8 @@ def test_no_variables(environment: Environment) -> None:
 
 def test_typed_on_a_terminal(environment: Environment) -> None:
     """A secret that is typed does not appear on the screen."""
-    words = [str(PLATFORM), "variables", "set", "PIN", "--secret", "--namespace", environment.namespace]
-    terminal = Terminal(words, folder=environment.folder, env=environment.variables)
+    args = [str(PLATFORM), "variables", "set", "PIN", "--secret", "--namespace", environment.namespace]
+    terminal = Terminal(args, folder=environment.folder, env=environment.variables)
     terminal.until("Value of PIN")
     terminal.type(PLANTED)
 
@@ -141,8 +141,8 @@ def test_flags(environment: Environment) -> None:
     )
     environment.deploy(text).expect()
 
-    pods = [one["spec"]["template"]["spec"] for one in environment.objects("apps/v1", "StatefulSet")]
-    assert [one.get("affinity") for one in pods] == [None, None]
+    pods = [manifest["spec"]["template"]["spec"] for manifest in environment.objects("apps/v1", "StatefulSet")]
+    assert [pod.get("affinity") for pod in pods] == [None, None]
     environment.platform("sleep").expect()
     environment.platform("wake").expect()
     begun, waited = (environment.started_at(name) for name in ("db", "web"))
@@ -165,7 +165,7 @@ def test_nobody_takes_them_away(environment: Environment) -> None:
 
 @contextlib.contextmanager
 def command_lines() -> Iterator[set[str]]:
-    """All command lines of the machine while something goes on."""
+    """All command lines of the machine while something continues."""
     seen: set[str] = set()
     ended = threading.Event()
 
@@ -202,28 +202,28 @@ SECRETIVE = (
 def test_a_planted_secret(environment: Environment) -> None:
     """Its value is in no output, not in the state, and on no command line; the container has it."""
     with command_lines() as seen:
-        told = [variables(environment, "set", "PIN", "--secret", value=PLANTED).expect()]
+        output = [variables(environment, "set", "PIN", "--secret", value=PLANTED).expect()]
         environment.write(SECRETIVE)
-        told.append(environment.platform("deploy", "-v", "--timeout", "60").expect(1))
-        told.append(environment.platform("deploy", "--json", "--timeout", "60").expect(1))
-        assert "    it is [secret]\n" in told[1].stderr
+        output.append(environment.platform("deploy", "-v", "--timeout", "60").expect(1))
+        output.append(environment.platform("deploy", "--json", "--timeout", "60").expect(1))
+        assert "    it is [secret]\n" in output[1].stderr
         environment.write(SECRETIVE.replace(":-3", ":-0"))
-        told.append(environment.platform("preview", "--diff").expect())
-        told.append(environment.platform("preview", "--json").expect())
-        told.append(environment.platform("deploy", "--json").expect())
-        told.append(environment.platform("preview", "--diff", ROUND="2").expect())
+        output.append(environment.platform("preview", "--diff").expect())
+        output.append(environment.platform("preview", "--json").expect())
+        output.append(environment.platform("deploy", "--json").expect())
+        output.append(environment.platform("preview", "--diff", ROUND="2").expect())
         with environment.api() as api:
             path = f"/apis/apps/v1/namespaces/{environment.namespace}/deployments/web"
             api.patch(path, {"metadata": {"annotations": {"note": f"not {PLANTED}"}}})
-        told += [environment.platform(*words).expect() for words in (
+        output += [environment.platform(*args).expect() for args in (
             ("refresh",), ("sleep",), ("wake",), ("sleep", "--json"), ("wake", "--json"), ("preview", "--diff"),
         )]  # fmt: skip
-        told.append(variables(environment, "list", "--json"))
+        output.append(variables(environment, "list", "--json"))
         assert value_of(environment, "A") == PLANTED
         state = json.dumps(environment.state())
-        told.append(environment.platform("destroy").expect())
+        output.append(environment.platform("destroy").expect())
 
-    assert [one for one in told if PLANTED in one.stdout + one.stderr] == []
+    assert [item for item in output if PLANTED in item.stdout + item.stderr] == []
     assert PLANTED not in state
     kept = [path for path in Path(environment.variables["COMPOSEPLAT_DATA"]).rglob("*") if path.is_file()]
     assert len(kept) > 3
@@ -233,7 +233,7 @@ def test_a_planted_secret(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "value", "message"),
+    ("args", "value", "message"),
     [
         pytest.param(("set", "2ND=x"), "", "error: '2ND' can't be a variable's name\n", id="name"),
         pytest.param(
@@ -253,9 +253,9 @@ def test_a_planted_secret(environment: Environment) -> None:
         ),
     ],
 )  # fmt: skip
-def test_refused(environment: Environment, words: tuple[str, ...], value: str, message: str) -> None:
-    """What can't be kept, or must not stand on a command line, is a mistake in the use; nothing is kept."""
-    ran: Any = variables(environment, *words, value=value).expect(2)
+def test_refused(environment: Environment, args: tuple[str, ...], value: str, message: str) -> None:
+    """What can't be kept, or must not be on a command line, is a mistake in the use; nothing is kept."""
+    ran: Any = variables(environment, *args, value=value).expect(2)
 
     assert ran.stderr.startswith(message)
     assert variables(environment, "list").expect().stdout == ""

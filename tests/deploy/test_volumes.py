@@ -105,8 +105,8 @@ def test_destroy_with_volumes(environment: Environment) -> None:
     assert "there is no terminal to confirm that on" in refused.stderr
     assert "PersistentVolumeClaim/data" in environment.names()
 
-    words = environment.words("destroy", "--volumes")
-    terminal = Terminal(words, folder=environment.folder, env=environment.variables)
+    args = environment.command_line("destroy", "--volumes")
+    terminal = Terminal(args, folder=environment.folder, env=environment.variables)
     terminal.until("Type the environment's name to continue")
     terminal.type(environment.name)
 

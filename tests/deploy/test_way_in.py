@@ -18,8 +18,8 @@ services:
 def test_a_way_in_for_udp(environment: Environment) -> None:
     """A Service made so leads to the pods, and the next deploy and destroy leave it alone, as it is not theirs."""
     environment.write(FILE)
-    told = environment.platform("deploy", "--no-wait", N="0").expect().stderr
-    (hint,) = (line for line in told.splitlines() if "to expose it:" in line)
+    output = environment.platform("deploy", "--no-wait", N="0").expect().stderr
+    (hint,) = (line for line in output.splitlines() if "to expose it:" in line)
     command = shlex.split(hint.partition("to expose it: ")[2])
     program = Toolchain(environment.variables).need(KUBE).path
     config = f"--kubeconfig={environment.cluster.layout.kubeconfig}"

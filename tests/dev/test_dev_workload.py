@@ -86,7 +86,7 @@ def test_it_belongs_to_the_environment() -> None:
 
 
 def test_it_remembers_the_original() -> None:
-    """Whoever finds it can give the original back."""
+    """Anyone who finds it can give the original back."""
     assert recorded_original(dev_workload()) == ORIGINAL_ANNOTATION
 
 
@@ -98,7 +98,7 @@ def test_what_remembers_nothing_gives_nothing_back() -> None:
 
 
 def test_it_remembers_the_template() -> None:
-    """A later deploy can be told from the one it was made after."""
+    """A later deploy can be reported from the one it was made after."""
     assert recorded_template(dev_workload()) == fingerprint(workload())
 
 
@@ -137,7 +137,7 @@ def test_limits_are_lifted_and_requests_stay() -> None:
 def test_limits_stay_where_the_namespace_counts_them() -> None:
     """A quota refuses pods of which a container, one that runs before included, has no limits."""
     made = pod(keeps_limits=True)
-    resources = [one["resources"] for one in (*made["containers"], *made["initContainers"])]
+    resources = [row["resources"] for row in (*made["containers"], *made["initContainers"])]
     assert resources == [{"limits": {"memory": "64Mi"}, "requests": {"cpu": "1"}}] * 3
 
 

@@ -36,22 +36,22 @@ def test_a_lease_is_by_the_servers_clock() -> None:
 
 @pytest.mark.parametrize(("age", "is_held"), [(LEASE_DURATION_S - 1, True), (LEASE_DURATION_S + 1, False)])
 def test_a_lease_that_is_not_renewed(age: float, *, is_held: bool) -> None:
-    """A holder that has not been heard of for half a minute has gone."""
+    """A holder that has not been received of for half a minute has gone."""
     assert is_held is (lease_holder(dev_workload(seen=SERVER_TIME), SERVER_TIME + age) is not None)
 
 
-def test_a_lease_that_can_not_be_renewed_is_told() -> None:
+def test_a_lease_that_can_not_be_renewed_is_reported() -> None:
     """`up` lost its lease without a message; there is one, and once more when it is renewed."""
-    said: list[str] = []
+    notes: list[str] = []
     moments = iter((0.0, 10.0, 29.0, 31.0, 40.0, 41.0))
-    renewal = LeaseRenewal("web", said.append, now=lambda: next(moments))
+    renewal = LeaseRenewal("web", notes.append, now=lambda: next(moments))
     for _ in range(3):
         renewal.fail(ApiError(401, "the API server does not accept the credentials"))
     renewal.succeed()
     renewal.succeed()
 
     reason = "the API server does not accept the credentials"
-    assert said == [
+    assert notes == [
         f"the lease on web can't be renewed, and others may take it over: {reason}",
         "the lease on web is renewed again",
     ]

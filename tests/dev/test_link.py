@@ -13,7 +13,7 @@ from composeplat.engine.pulumi_process import Interrupted
 
 @pytest.fixture
 def link(tmp_path: Path) -> Link:
-    """A link whose program would go on for a minute."""
+    """A link whose program would continue for a minute."""
     program = tmp_path / "link"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)

@@ -113,7 +113,7 @@ def test_stignore_patterns_become_dockers(text: str, expected: list[str]) -> Non
     assert expected == read_stignore(text)
 
 
-def test_the_file_about_syncing_has_the_last_word() -> None:
+def test_the_file_about_syncing_wins() -> None:
     """What ``.dockerignore`` leaves out of builds can be brought back for developing."""
     path = with_ignore_files(
         SyncPath(local="/src", remote="/app", ignores=(GIT,)), {".dockerignore": "tests", ".stignore": "!/tests"}

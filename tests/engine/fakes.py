@@ -1,4 +1,4 @@
-"""A program that stands in for Pulumi's command line, and does what a test tells it to."""
+"""A program that is in for Pulumi's command line, and does what a test shows it to."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _HEAD = """\
 #!{python} -IS
 import json, os, signal, subprocess, sys, time
 
-words = sys.argv[1:]
-log = words[words.index("--event-log") + 1] if "--event-log" in words else ""
+args = sys.argv[1:]
+log = args[args.index("--event-log") + 1] if "--event-log" in args else ""
 
 def write(text):
     with open(log, "a") as stream:
@@ -50,7 +50,7 @@ def full_disk() -> Iterator[None]:
 
 
 def fake(path: Path, body: str) -> Path:
-    """Make a program of a few lines of Python, which may ``tell`` events and ``wait_for`` files of its folder."""
+    """Make a program of a few lines of Python, which may ``show`` events and ``wait_for`` files of its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_HEAD.format(python=sys.executable) + textwrap.dedent(body))
     path.chmod(0o755)

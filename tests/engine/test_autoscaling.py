@@ -24,8 +24,8 @@ HEAD = {"metadata": {"name": "web", "labels": Identity(environment="shop", names
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 def plan() -> Plan:

@@ -52,7 +52,7 @@ def test_a_folder_for_each_stack(tmp_path: Path) -> None:
     chosen = [("file:///a", "shop", "team"), ("file:///b", "shop", "team"), ("file:///a", "x", "team")]
     chosen.append(("file:///a", "shop", "x"))
 
-    assert len({data_folder.stack(*one) for one in chosen}) == len(chosen)
+    assert len({data_folder.stack(*item) for item in chosen}) == len(chosen)
     assert tmp_path / "stacks" / "49f9160320a5" / "shop" / "team" == data_folder.stack("file:///a", "shop", "team")
 
 
@@ -110,7 +110,7 @@ def test_a_data_folder_that_others_can_write_in(tmp_path: Path, before: int) -> 
 
 
 def test_a_data_folder_in_a_folder_of_all(tmp_path: Path) -> None:
-    """The way out works: a folder of one's own in one of all is made, and closed to others."""
+    """The fix works: a folder of one's own in one of all is made, and closed to others."""
     tmp_path.chmod(0o1777)
 
     DataFolder(tmp_path / "composeplat").prepare()
@@ -129,7 +129,7 @@ def test_a_data_folder_with_logs(tmp_path: Path) -> None:
 
 
 def test_passphrase(tmp_path: Path) -> None:
-    """The passphrase is made once, long and private, and never written anew: state hangs on it."""
+    """The passphrase is made once, long and private, and never written again: state hangs on it."""
     data_folder = DataFolder(tmp_path)
     data_folder.prepare()
     made = data_folder.passphrase.read_text()
@@ -166,7 +166,7 @@ def test_each_data_folder_has_a_passphrase_of_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_writing(error: OSError, message: str) -> None:
-    """Why something can't be written is told in a sentence, with the place and a way out."""
+    """Why something can't be written is reported in a sentence, with the place and a fix."""
     with pytest.raises(ComposeplatError) as caught, writing(Path("/there")):
         raise error
 
@@ -177,7 +177,7 @@ def test_writing(error: OSError, message: str) -> None:
 
 
 def test_writing_something_else(tmp_path: Path) -> None:
-    """Only what has to do with files is told so."""
+    """Only what has to do with files is reported so."""
     with pytest.raises(ValueError, match="odd"), writing(tmp_path):
         raise ValueError("odd")
 
@@ -221,7 +221,7 @@ def test_place_plugin_twice(tmp_path: Path) -> None:
 
 
 def test_place_plugin_of_another_program(tmp_path: Path) -> None:
-    """Where the program lies elsewhere now, as after a cache was cleared, the link leads there."""
+    """Where the program lies elsewhere now, as after a cache was cleared, the link is routed there."""
     data_folder = DataFolder(tmp_path)
     data_folder.place_plugin("docker-build", "0.0.22", tmp_path / "gone")
     folder = tmp_path / "pulumi" / "plugins" / "resource-docker-build-v0.0.22"
@@ -338,7 +338,7 @@ def test_login_to_files(tmp_path: Path) -> None:
 
 
 def test_a_token_alone(tmp_path: Path) -> None:
-    """A token without a backend is one of Pulumi's own service, which Pulumi takes without being told."""
+    """A token without a backend is one of Pulumi's own service, which Pulumi takes without being reported."""
     environment = {"PULUMI_ACCESS_TOKEN": "pul-1", "HOME": str(tmp_path)}
 
     backend = find_backend(environment, DataFolder(tmp_path / "data"), "uid")

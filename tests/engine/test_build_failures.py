@@ -21,7 +21,7 @@ DIAL = "dial tcp 127.0.0.1:5001: connect: connection refused"
 
 
 def record(message: str, **error: Any) -> dict[str, Any]:
-    """A build as ``buildx history inspect`` tells it in the root folder."""
+    """A build as ``buildx history inspect`` shows it in the root folder."""
     return {"Name": "web", "Context": "shop/web", "Status": "failed", "Error": {"Message": message, **error}}
 
 
@@ -186,7 +186,7 @@ def record(message: str, **error: Any) -> dict[str, Any]:
     ],
 )
 def test_why_a_build_failed(text: str, expected: BuildFailure) -> None:
-    """Each text becomes a sentence about the service, a part of it to look at, and a way out."""
+    """Each text becomes a sentence about the service, a part of it to look at, and a fix."""
     assert expected == read_failure(text)
 
 
@@ -259,7 +259,7 @@ def test_values_that_are_not_to_be_seen() -> None:
 
 
 def test_secrets_of_several_lines() -> None:
-    """A secret of a file is hidden line by line, and so is what stands behind a name in it; short words stay."""
+    """A secret of a file is hidden line by line, and so is what is behind a name in it; short words stay."""
     hidden = confidential(Build(), ["//r.example.com/:_authToken=t0ken-1\nalways-auth=yes\n"])
     text = "//r.example.com/:_authToken=t0ken-1"
     lines = [text, "the token is t0ken-1", "always-auth=yes", "yes"]

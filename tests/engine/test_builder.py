@@ -88,7 +88,7 @@ def test_the_local_clusters(shell: dict[str, str], users: Path, tmp_path: Path) 
 
 
 def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
-    """An unknown name is told, with those that are known."""
+    """An unknown name is reported, with those that are known."""
     assert users.exists()
 
     with pytest.raises(MissingPiece, match=r"^buildx has no builder 'yours'$") as caught:
@@ -98,7 +98,7 @@ def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_p
 
 
 def test_none_at_all(shell: dict[str, str], tmp_path: Path) -> None:
-    """Without builders, Docker and local cluster, it is said what would help."""
+    """Without builders, Docker and local cluster, it is reported what would help."""
     with pytest.raises(MissingPiece, match=r"^no builder for images"):
         builder_variables(shell, target(), DataFolder(tmp_path / "data"), docker_socket=tmp_path / "none")
 

@@ -52,14 +52,14 @@ def plan(wanted: dict[str, Any]) -> Plan:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(otherwise=given()) as one:
-        yield one
+    with Server(otherwise=given()) as server:
+        yield server
 
 
 @pytest.fixture
 def api(server: Server) -> Iterator[Api]:
-    with Api(server.access) as one:
-        yield one
+    with Api(server.access) as api:
+        yield api
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def stack(server: Server) -> Stack:
 
 
 def asked(server: Server, method: str) -> list[str]:
-    return [one.path.partition("?")[0] for one in server.asked if one.method == method]
+    return [request.path.partition("?")[0] for request in server.asked if request.method == method]
 
 
 THERE = LiveState(object_metadata={("Job", "task"): {"metadata": {"name": "task", "labels": LABELS}}})
@@ -80,7 +80,7 @@ def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: 
     """The server is asked with the whole manifest, lists and all, and the name an image will have."""
     server.answers[JOB] = Answer(b"{}")
     delete_conflicting(stack, api, plan(manifest()), THERE, {})
-    (sent,) = (json.loads(one.body) for one in server.asked if one.method == "PATCH")
+    (sent,) = (json.loads(request.body) for request in server.asked if request.method == "PATCH")
 
     assert sent["spec"]["template"]["spec"]["containers"] == [
         {"name": "task", "image": "r.example.com/task:built", "args": ["a", 1, True, None]}
@@ -115,7 +115,7 @@ def test_what_need_not_go_is_left(server: Server, api: Api, stack: Stack, kind: 
 
 
 def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on once the object is gone."""
+    """It continues once the object is gone."""
     monkeypatch.setattr(Stack, "pause", lambda _: None)
     there = Answer(json.dumps(manifest(), default=str).encode())
     server.first = [there, there, there]
@@ -126,7 +126,7 @@ def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkey
 
 
 def test_what_does_not_go(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What something holds is told, and how to see by what."""
+    """What something holds is reported, and how to see by what."""
     monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.0)
     monkeypatch.setattr(Stack, "pause", lambda _: None)
     server.otherwise = Answer(json.dumps(manifest(), default=str).encode())

@@ -45,19 +45,19 @@ UP = {"dev.platform.com/up": "web"}
 
 
 def test_a_dev_workload_is_found_by_its_label() -> None:
-    """The Deployment that is marked stands in for the service it names; the claim beside it does not."""
-    heads = {
+    """The Deployment that is marked is in for the service it names; the claim beside it does not."""
+    object_metadata = {
         ("Deployment", "web-platform-up"): head("web-platform-up", **UP),
         ("PersistentVolumeClaim", "web-platform-files"): head("web-platform-files", **UP),
         ("Deployment", "web"): head("web"),
     }
-    assert dev_workloads_by_service(heads, "shop") == {"web": "web-platform-up"}
+    assert dev_workloads_by_service(object_metadata, "shop") == {"web": "web-platform-up"}
 
 
 def test_a_dev_workload_of_another_environment() -> None:
     """Two environments in one namespace do not hold each other's pods back."""
-    heads = {("Deployment", "x"): head("x", "other", **UP)}
-    assert dev_workloads_by_service(heads, "shop") == {}
+    object_metadata = {("Deployment", "x"): head("x", "other", **UP)}
+    assert dev_workloads_by_service(object_metadata, "shop") == {}
 
 
 def test_what_has_no_labels_is_no_dev_workload() -> None:
@@ -76,7 +76,7 @@ def test_what_has_no_labels_is_no_dev_workload() -> None:
 def test_a_service_under_development_has_no_pods(kind: str, spec: dict[str, Any], held: dict[str, Any]) -> None:
     """Its workload is deployed with none; its other objects are as they were."""
     made = without_pods(plan(service("web", kind, **spec)), {"web"}).services[0]
-    assert [one.manifest["spec"] for one in made.objects] == [held, {}]
+    assert [desired.manifest["spec"] for desired in made.objects] == [held, {}]
 
 
 def test_other_services_have_theirs() -> None:

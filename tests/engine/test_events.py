@@ -1,4 +1,4 @@
-"""What Pulumi's events tell of each object, and in which words."""
+"""What Pulumi's events show of each object, and in which words."""
 
 from __future__ import annotations
 
@@ -77,8 +77,12 @@ def after(operation: str, urn: str, **more: Any) -> dict[str, Any]:
 
 
 def message(severity: str, text: str, urn: str = "") -> dict[str, Any]:
-    told = {"prefix": f"{severity}: ", "message": text, "color": "never", "severity": severity}
-    return {"sequence": 7, "timestamp": 1795264547, "diagnosticEvent": {**({"urn": urn} if urn else {}), **told}}
+    handle_events = {"prefix": f"{severity}: ", "message": text, "color": "never", "severity": severity}
+    return {
+        "sequence": 7,
+        "timestamp": 1795264547,
+        "diagnosticEvent": {**({"urn": urn} if urn else {}), **handle_events},
+    }
 
 
 def deployment(replicas: int = 1, image: str = "nginx:1", **annotations: str) -> Inputs:
@@ -95,7 +99,7 @@ def claim(size: str = "1Gi") -> Inputs:
     return {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "team"}, "spec": spec}
 
 
-def told(*events: dict[str, Any]) -> Events:
+def handle_events(*events: dict[str, Any]) -> Events:
     """What is known after these events."""
     seen = Events()
     for event in events:
@@ -123,7 +127,7 @@ def test_update() -> None:
     new = deployment(2, "nginx:2")
     new["metadata"]["labels"] = {"a": "b"}
 
-    events = told(before("update", WORKLOAD, old=deployment(), new=new, diff=diff))
+    events = handle_events(before("update", WORKLOAD, old=deployment(), new=new, diff=diff))
 
     assert [
         Change(
@@ -148,8 +152,8 @@ def test_update() -> None:
     ],
 )
 def test_what_is_for_pulumi_alone_is_no_change(path: str) -> None:
-    """An update that only tells Pulumi how to go about an object leaves the object as it is."""
-    events = told(before("update", WORKLOAD, old=deployment(), new=deployment(), diff={path: "add"}))
+    """An update that only shows Pulumi how to go about an object leaves the object as it is."""
+    events = handle_events(before("update", WORKLOAD, old=deployment(), new=deployment(), diff={path: "add"}))
 
     assert (events.effective_changes, events.count_operations()) == ([], {"same": 1})
 
@@ -158,7 +162,7 @@ def test_same() -> None:
     """What stays as it is is counted, and is no change."""
     event = before("same", WORKLOAD, old=deployment(), new=deployment())
 
-    events = told(event)
+    events = handle_events(event)
 
     assert (events.effective_changes, events.count_operations()) == ([], {"same": 1})
     assert events.changes[WORKLOAD].operation == Operation.SAME
@@ -184,7 +188,7 @@ def test_replace(order: list[str]) -> None:
         "create-replacement": before("create-replacement", WORKLOAD, old=old, new=new, diff=REPLACED),
     }
 
-    events = told(*(steps[name] for name in order))
+    events = handle_events(*(steps[name] for name in order))
 
     assert events.count_operations() == {"replace": 1}
     assert [
@@ -203,14 +207,14 @@ def test_replace(order: list[str]) -> None:
 
 def test_delete() -> None:
     """What is deleted is named by what it was."""
-    events = told(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
+    events = handle_events(before("delete", WORKLOAD, old=deployment()), after("delete", WORKLOAD, old=deployment()))
 
     assert [Change(operation=Operation.DELETE, urn=WORKLOAD, kind="Deployment", name="web")] == events.effective_changes
 
 
 def test_a_deleted_claim_is_kept() -> None:
-    """A claim that is deleted from the state stays in the cluster, and is said to."""
-    events = told(before("delete", CLAIM, old=claim()))
+    """A claim that is deleted from the state stays in the cluster, and is reported to."""
+    events = handle_events(before("delete", CLAIM, old=claim()))
 
     assert [
         Change(operation=Operation.DELETE, urn=CLAIM, kind="PersistentVolumeClaim", name="data", kept=True)
@@ -218,10 +222,10 @@ def test_a_deleted_claim_is_kept() -> None:
 
 
 def test_a_replaced_claim_is_not_kept() -> None:
-    """Where a claim is made anew, what it held is not said to stay."""
+    """Where a claim is recreated, what it held is not said to stay."""
     diff = {"spec.resources.requests.storage": "update-replace"}
 
-    events = told(
+    events = handle_events(
         before("delete-replaced", CLAIM, old=claim("2Gi")),
         before("create-replacement", CLAIM, old=claim("2Gi"), new=claim("1Gi"), diff=diff),
     )
@@ -241,7 +245,7 @@ def test_no_object(urn: str) -> None:
 
 def test_an_image() -> None:
     """An image has no metadata: it goes by its resource's name."""
-    events = told(before("create", IMAGE, new={"tags": ["localhost/shop-web"], "push": True}))
+    events = handle_events(before("create", IMAGE, new={"tags": ["localhost/shop-web"], "push": True}))
 
     assert [
         Change(operation=Operation.CREATE, urn=IMAGE, kind="Image", name="shop-image/web")
@@ -250,15 +254,15 @@ def test_an_image() -> None:
 
 @pytest.mark.parametrize("operation", ["read", "remove-pending-replace", "of-a-later-engine"])
 def test_other_operations(operation: str) -> None:
-    """What changes nothing that is ours is passed over."""
-    events = told(before(operation, WORKLOAD, old=deployment(), new=deployment(2)))
+    """What changes nothing that is ours is not read."""
+    events = handle_events(before(operation, WORKLOAD, old=deployment(), new=deployment(2)))
 
     assert (events.effective_changes, events.count_operations()) == ([], {})
 
 
 def test_failed() -> None:
-    """A step that fails is told by its URN, and stays a change that was wanted."""
-    events = told(before("create", WORKLOAD, new=deployment()))
+    """A step that fails is reported by its URN, and stays a change that was wanted."""
+    events = handle_events(before("create", WORKLOAD, new=deployment()))
     failed = step("resOpFailedEvent", "create", WORKLOAD, new=deployment())
 
     assert events.handle(failed) == WORKLOAD
@@ -267,7 +271,7 @@ def test_failed() -> None:
 
 def test_counted() -> None:
     """Changes are counted by what is done, each object once."""
-    events = told(
+    events = handle_events(
         before("create", CLAIM, new=claim()),
         before("create", FILES, new={"metadata": {"name": "web-files"}}),
         before("create", SERVICE, new={}),
@@ -303,8 +307,8 @@ def test_a_refresh_before_an_update() -> None:
 
 
 def test_drift() -> None:
-    """A refresh of its own tells what is otherwise in the cluster, and what is gone; that is no change of ours."""
-    events = told(
+    """A refresh of its own shows what is otherwise in the cluster, and what is gone; that is no change of ours."""
+    events = handle_events(
         before("refresh", WORKLOAD, old=deployment(), new=deployment()),
         before("refresh", FILES, old={"metadata": {"name": "web-files"}}, new={}),
         before("refresh", CLAIM, old=claim(), new=claim()),
@@ -330,7 +334,7 @@ def test_no_drift() -> None:
     """What a refresh finds otherwise in what is for Pulumi alone, or in no property at all, is no drift."""
     diff = {'metadata.annotations["pulumi.com/patchFieldManager"]': "update"}
 
-    events = told(
+    events = handle_events(
         before("refresh", WORKLOAD, old=deployment(), new=deployment()),
         before("refresh", CLAIM, old=claim(), new=claim()),
         after("update", WORKLOAD, old=deployment(), new=deployment(), diff=diff),
@@ -341,8 +345,8 @@ def test_no_drift() -> None:
 
 
 def test_a_refresh_that_fails() -> None:
-    """An object that can't be read is told as failed."""
-    events = told(
+    """An object that can't be read is reported as failed."""
+    events = handle_events(
         before("refresh", WORKLOAD, old=deployment(), new=deployment()),
         message("error", "failed to read resource state due to unreachable cluster\n", WORKLOAD),
         step("resOpFailedEvent", "refresh", WORKLOAD, old=deployment(), new=deployment()),
@@ -357,7 +361,7 @@ def test_a_refresh_that_fails() -> None:
 
 def test_messages() -> None:
     """Errors are kept in their order, by the object they are about; those about none have a place of their own."""
-    events = told(
+    events = handle_events(
         message("error", "first\n", WORKLOAD),
         message("error", "second\n", WORKLOAD),
         message("error", "update failed\n"),
@@ -376,10 +380,10 @@ def test_messages_that_are_no_errors(severity: str) -> None:
 
 
 def test_summary() -> None:
-    """The summary is kept as it was told."""
+    """The summary is kept as it was reported."""
     summary = {"maybeCorrupt": False, "durationSeconds": 1, "resourceChanges": {"create": 7}, "result": "succeeded"}
 
-    assert told({"sequence": 62, "summaryEvent": summary}).summary == summary
+    assert handle_events({"sequence": 62, "summaryEvent": summary}).summary == summary
 
 
 @pytest.mark.parametrize(
@@ -479,7 +483,7 @@ def changed(*differences: Difference) -> Change:
 
 
 @pytest.mark.parametrize(
-    ("path", "old", "new", "words"),
+    ("path", "old", "new", "message"),
     [
         pytest.param("spec.replicas", 1, 2, "replicas 1 → 2", id="replicas"),
         pytest.param("spec.replicas", 1.0, 2.0, "replicas 1 → 2", id="whole-numbers"),
@@ -504,9 +508,9 @@ def changed(*differences: Difference) -> Change:
         pytest.param("data.GREETING", "[secret]", "[secret]", "data.GREETING", id="secret"),
     ],
 )
-def test_reasons(path: str, old: object, new: object, words: str) -> None:
-    """What changes is named by its last words, with its values where these are short; a hash is no word for anyone."""
-    assert [words] == describe_differences(changed(Difference(path=path, old=old, new=new)))
+def test_reasons(path: str, old: object, new: object, message: str) -> None:
+    """A change has the last part of its path as a name, and its values if they are short; a hash has none."""
+    assert [message] == describe_differences(changed(Difference(path=path, old=old, new=new)))
 
 
 def test_each_reason_once() -> None:

@@ -34,7 +34,7 @@ def not_built(image: ImageBuild, text: str) -> Cause:
 
 
 def test_refused_by_the_server(plan: Plan) -> None:
-    """What the API server says of an object is told of its service, without what Pulumi puts around it."""
+    """What the API server says of an object is reported of its service, without what Pulumi puts around it."""
     urn = f"{WORKLOAD}/api"
     change = Change(urn=urn, operation=Operation.CREATE, kind="Deployment", name="api")
     text = '1 error occurred:\n\t* deployments.apps "api" is forbidden:\n  quota'
@@ -46,7 +46,7 @@ def test_refused_by_the_server(plan: Plan) -> None:
     ]
 
 
-def test_an_object_that_no_event_has_told_of(plan: Plan) -> None:
+def test_an_object_that_no_event_has_reported_of(plan: Plan) -> None:
     """An object without a change goes by the end of its URN."""
     events = Events(messages={f"{WORKLOAD}/api": ["no"]})
 
@@ -74,12 +74,12 @@ def test_a_build(plan: Plan) -> None:
     ],
 )
 def test_no_refusal(plan: Plan, messages: dict[str, list[str]]) -> None:
-    """What is said of no object, or of the whole, blames no service."""
+    """The message about no object, or of the whole, blames no service."""
     assert list(find_refusals(Events(messages=messages), plan, not_built)) == []
 
 
 def test_those_that_wait_are_held_up(plan: Plan) -> None:
-    """Whoever waits for one that failed is held up, and whoever waits for that one too."""
+    """Anyone who waits for one that failed is held up, and anyone who waits for that one too."""
     assert find_blocked(plan, {"db"}, {"web", "api"}) == {
         "api": Cause(code=CauseCode.DEPENDENCY, message="waits for db, which failed"),
         "web": Cause(code=CauseCode.DEPENDENCY, message="waits for api, which failed"),
@@ -87,12 +87,12 @@ def test_those_that_wait_are_held_up(plan: Plan) -> None:
 
 
 def test_one_that_is_there_is_not_held_up(plan: Plan) -> None:
-    """A service that was applied already goes on, and holds nobody up."""
+    """A service that was applied already continues, and holds nobody up."""
     assert find_blocked(plan, {"db"}, {"web"}) == {}
 
 
-def test_a_circle_ends() -> None:
-    """Services that wait for each other are each told of once."""
+def test_a_cycle_ends() -> None:
+    """Services that wait for each other are each reported of once."""
     plan = Plan(
         environment="demo",
         namespace="team",

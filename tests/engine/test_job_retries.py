@@ -24,20 +24,20 @@ TRY = Cause(
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
-def told(server: Server, *tries: tuple[Cause, str]) -> list[Failure | str]:
-    """What is told of tries, each of which has written something."""
-    heard: list[Failure | str] = []
+def reported_failures(server: Server, *tries: tuple[Cause, str]) -> list[Failure | str]:
+    """What is reported of tries, each of which has written something."""
+    reported: list[Failure | str] = []
     stack = Stack(
         environment_name="shop",
         namespace=NAMESPACE,
         target=Target(access=server.access, kubeconfig=""),
         variables={},
-        note=heard.append,
-        warn=heard.append,
+        note=reported.append,
+        warn=reported.append,
     )
     with Api(server.access) as api:
         retries = Retries(stack=stack, api=api)
@@ -45,7 +45,7 @@ def told(server: Server, *tries: tuple[Cause, str]) -> list[Failure | str]:
             server.answers[f"{LOG}/{cause.pod}/log"] = Answer(text.encode())
             retries.report({"migrate": cause})
             retries.report({"migrate": cause})
-    return heard
+    return reported
 
 
 def failure(cause: Cause, *lines: str) -> Failure:
@@ -56,15 +56,15 @@ SECOND = replace(TRY, message="failed in try 2", pod="two")
 
 
 def test_the_first_try(server: Server) -> None:
-    """It is told with its lines, once."""
-    assert told(server, (TRY, "reading\nno such table\n")) == [failure(TRY, "reading", "no such table")]
+    """It is reported with its lines, once."""
+    assert reported_failures(server, (TRY, "reading\nno such table\n")) == [failure(TRY, "reading", "no such table")]
 
 
 def test_the_same_way_again(server: Server) -> None:
     """The same exit status and last line are the same failure, whatever was written before: one line says so."""
-    heard = told(server, (TRY, "at 9:00\nno such table\n"), (SECOND, "at 9:01\nno such table\n"))
+    reported = reported_failures(server, (TRY, "at 9:00\nno such table\n"), (SECOND, "at 9:01\nno such table\n"))
 
-    assert heard == [failure(TRY, "at 9:00", "no such table"), "migrate: failed in try 2, as before"]
+    assert reported == [failure(TRY, "at 9:00", "no such table"), "migrate: failed in try 2, as before"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_same_way_again(server: Server) -> None:
     ],
 )
 def test_another_way(server: Server, cause: Cause, text: str) -> None:
-    """What fails otherwise than before is told with its lines too."""
-    heard = told(server, (TRY, "no such table\n"), (cause, text))
+    """What fails differently from before is reported with its lines too."""
+    reported = reported_failures(server, (TRY, "no such table\n"), (cause, text))
 
-    assert heard == [failure(TRY, "no such table"), failure(cause, text.strip())]
+    assert reported == [failure(TRY, "no such table"), failure(cause, text.strip())]

@@ -25,7 +25,7 @@ STARTING = snapshot(WEB, OWNER, pod(OWNER, state=running(), ready=False))
 
 
 def monitor(*, operation: Operation = Operation.UPDATE, has_health_check: bool = False) -> Monitor:
-    """One that was told that the workload is applied."""
+    """One that was reported that the workload is applied."""
     web = ServicePlan(
         name="web",
         cluster_name="web",
@@ -54,57 +54,57 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 
 def test_ready_for_a_moment(clock: list[float]) -> None:
-    """What runs without a health check is waited for until it has stayed ready; once it is not, that begins anew."""
-    one = monitor()
+    """What runs without a health check is waited for until it has stayed ready; once it is not, that begins again."""
+    item = monitor()
     seen = []
     for second, view in ((0, READY), (1, READY), (1.2, STARTING), (2, READY), (3, READY), (3.5, READY)):
         clock[0] = 100.0 + second
-        seen.append(one.is_over(view, LATER))
+        seen.append(item.is_over(view, LATER))
 
     assert seen == [False, False, False, False, False, True]
 
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(
-    "one",
+    "parameters",
     [
         pytest.param({"has_health_check": True}, id="health check"),
         pytest.param({"operation": Operation.SAME}, id="unchanged"),
     ],
 )
-def test_ready_for_good(one: dict[str, Any]) -> None:
+def test_ready_for_good(parameters: dict[str, Any]) -> None:
     """What a health check found ready, or what did not change, is waited for no longer."""
-    assert monitor(**one).is_over(READY, LATER)
+    assert monitor(**parameters).is_over(READY, LATER)
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_view_from_before() -> None:
-    """A view that is older than the change tells nothing of it."""
+    """A view that is older than the change shows nothing of it."""
     assert not monitor(has_health_check=True).is_over(READY, APPLIED)
 
 
 def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
-    """What a listener hears where a monitor is told this of one service."""
-    heard: list[tuple[str, str]] = []
-    one = Monitor(
+    """What a listener gets where a monitor is reported this of one service."""
+    received: list[tuple[str, str]] = []
+    monitor = Monitor(
         plan=Plan(environment="shop", namespace="team"),
         chosen=frozenset({"web"}),
-        on_progress=lambda progress: heard.append((progress.phase, progress.message)),
+        on_progress=lambda progress: received.append((progress.phase, progress.message)),
     )
-    for phase, words in phases:
-        one.emit("web", Phase(phase), words)
-    return heard
+    for phase, message in phases:
+        monitor.emit("web", Phase(phase), message)
+    return received
 
 
-def test_what_is_new_is_told_once() -> None:
+def test_what_is_new_is_reported_once() -> None:
     """The same phase with the same words is no news; other words are."""
     waiting, other = ("waiting", "its pod is pending"), ("waiting", "its pod starts")
 
     assert told_of(waiting, waiting, other, other, waiting) == [waiting, other, waiting]
 
 
-def test_a_failure_is_the_last_word() -> None:
-    """Whatever comes after a failure is not told."""
+def test_a_failure_is_final() -> None:
+    """Whatever comes after a failure is not reported."""
     assert told_of(("applying", ""), ("failed", "crashes"), ("waiting", ""), ("ready", "")) == [
         ("applying", ""),
         ("failed", "crashes"),
@@ -113,17 +113,17 @@ def test_a_failure_is_the_last_word() -> None:
 
 def test_the_first_cause_holds() -> None:
     """What a service fails of first is what it failed of."""
-    one = monitor()
+    item = monitor()
     first, second = (Cause(code=CauseCode.CRASH_LOOP, message=text, hint="") for text in ("first", "second"))
-    one.fail("web", first)
-    one.fail("web", second)
+    item.fail("web", first)
+    item.fail("web", second)
 
-    assert one.causes == {"web": first}
+    assert item.causes == {"web": first}
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_view_from_before_anything_was_applied() -> None:
-    """Where no change was told of, the first view may be older than the change, and the second counts."""
+    """Where no change was reported of, the first view may be older than the change, and the second counts."""
     made = monitor(has_health_check=True)
     made.applied.clear()
 

@@ -47,8 +47,10 @@ def head(kind: str, name: str, labels: Mapping[str, str] | None = OWN_LABELS) ->
     return {(kind, name): {"metadata": metadata}}
 
 
-def heads(keys: Iterable[tuple[str, str]], labels: Mapping[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
-    return {key: one for kind, name in keys for key, one in head(kind, name, labels).items()}
+def object_metadata(
+    keys: Iterable[tuple[str, str]], labels: Mapping[str, str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    return {key: item for kind, name in keys for key, item in head(kind, name, labels).items()}
 
 
 def claim(size: str = "1Gi", storage_class: str | None = "standard", *access: str) -> dict[str, Any]:
@@ -62,14 +64,14 @@ def read(project: Project, text: str = TEXT) -> Reading:
 
 
 def report_of(reading: Reading, live_state: LiveState, *replaced_volumes: str) -> Report:
-    """What is said of a definition before it is deployed."""
+    """The message about a definition before it is deployed."""
     assert reading.plan is not None, reading.messages
     report = Report()
     check_live_state(reading.plan, live_state, reading.loaded.origins, report, replaced_volumes=replaced_volumes)
     return report
 
 
-def said(reading: Reading, live_state: LiveState, *replaced_volumes: str) -> list[str]:
+def messages_of(reading: Reading, live_state: LiveState, *replaced_volumes: str) -> list[str]:
     return lines(report_of(reading, live_state, *replaced_volumes).sorted())
 
 
@@ -93,7 +95,7 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
     live_state = LiveState(object_metadata=head(kind, name, None))
 
     message = f"{path} needs the name of {kind} '{name}', which is in namespace 'team' already"
-    assert said(read(project), live_state) == [
+    assert messages_of(read(project), live_state) == [
         f"compose.yaml:{place}: error: {message} and belongs to someone else [ownership-conflict]"
     ]
 
@@ -113,21 +115,21 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
 )
 def test_whose_it_is(project: Project, labels: Mapping[str, str], whose: str) -> None:
     """The message says whose the object is, as far as its labels do."""
-    (told,) = report_of(read(project), LiveState(object_metadata=head("Service", "web", labels))).sorted()
+    (diagnostic,) = report_of(read(project), LiveState(object_metadata=head("Service", "web", labels))).sorted()
 
-    assert told.message == (
+    assert diagnostic.message == (
         "services.web needs the name of Service 'web', which is in namespace 'team' already and belongs to " + whose
     )
-    assert told.hint == "rename it here, remove the other, or deploy into another namespace with --namespace"
+    assert diagnostic.hint == "rename it here, remove the other, or deploy into another namespace with --namespace"
 
 
 def test_every_object_in_the_way(project: Project) -> None:
-    """All that stands in the way is told in one run."""
+    """All that is in the way is reported in one run."""
     reading = read(project)
     assert reading.plan is not None
     wanted = object_keys(reading.plan.objects)
 
-    report = report_of(reading, LiveState(object_metadata=heads(wanted, {})))
+    report = report_of(reading, LiveState(object_metadata=object_metadata(wanted, {})))
 
     assert len(wanted) == 9
     assert report.errors == 9
@@ -137,18 +139,18 @@ def test_what_is_ours(project: Project) -> None:
     """Objects that carry this environment's labels are taken up, and those of others under other names don't matter."""
     reading = read(project)
     assert reading.plan is not None
-    taken_up = heads(object_keys(reading.plan.objects), OWN_LABELS)
+    taken_up = object_metadata(object_keys(reading.plan.objects), OWN_LABELS)
     live_state = LiveState(
         object_metadata={**taken_up, **head("Deployment", "web", {}), **head("Service", "other", {})},
         claims={"data": claim("2Gi")},
     )
 
-    assert said(reading, live_state) == []
+    assert messages_of(reading, live_state) == []
 
 
 def test_an_empty_namespace(project: Project) -> None:
-    """Where nothing is, nothing stands in the way."""
-    assert said(read(project), LiveState(namespace=False)) == []
+    """Where nothing is, nothing is in the way."""
+    assert messages_of(read(project), LiveState(namespace=False)) == []
 
 
 @pytest.mark.parametrize(
@@ -164,9 +166,9 @@ def test_an_empty_namespace(project: Project) -> None:
 )
 def test_is_ours(labels: Mapping[str, str] | None, *, expected: bool) -> None:
     """Two labels together make an object ours."""
-    (one,) = head("Service", "web", labels).values()
+    (values,) = head("Service", "web", labels).values()
 
-    assert expected == belongs_to(one, "demo")
+    assert expected == belongs_to(values, "demo")
 
 
 def test_ours() -> None:
@@ -177,7 +179,7 @@ def test_ours() -> None:
 
 
 def test_ending() -> None:
-    """Objects that are on their way out are told apart from those that stay, and from those that are not there."""
+    """Objects that are being deleted are distinguished from those that stay, and from those that are not there."""
     live_state = LiveState(object_metadata={**head("Service", "a"), **head("Job", "b")})
     live_state.object_metadata["Job", "b"]["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
 
@@ -190,11 +192,11 @@ VOLUME = "services: {web: {image: x, volumes: ['data:/data']}}\nvolumes:\n  data
 
 
 def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: str, **expandable: bool) -> list[str]:
-    """What is said of a volume that is there already, but for what every such message has."""
+    """The message about a volume that is there already, but for what every such message has."""
     live_state = LiveState(object_metadata=head(CLAIM, "data"), claims={"data": live}, expandable=expandable)
     start = "compose.yaml:3:9: error: volumes.data can't be changed without losing its data: the file changes "
     end = " [volume-replacement]"
-    messages = said(read(project, VOLUME % written), live_state, *replaced)
+    messages = messages_of(read(project, VOLUME % written), live_state, *replaced)
     assert all(message.startswith(start) and message.endswith(end) for message in messages), messages
     return [message[len(start) : -len(end)] for message in messages]
 
@@ -265,23 +267,25 @@ def test_the_fix(project: Project) -> None:
     text = "services: {web: {image: x, volumes: ['My_Data:/data']}}\nvolumes: {My_Data: {}}\n"
     live_state = LiveState(object_metadata=head(CLAIM, "my-data"), claims={"my-data": claim("2Gi")})
 
-    (told,) = report_of(read(project, text), live_state).sorted()
+    (diagnostic,) = report_of(read(project, text), live_state).sorted()
 
-    assert told.path == ("volumes", "My_Data")
-    assert told.hint == ("undo that, or use --replace-volume My_Data, which deletes the volume and its data")
+    assert diagnostic.path == ("volumes", "My_Data")
+    assert diagnostic.hint == ("undo that, or use --replace-volume My_Data, which deletes the volume and its data")
 
 
 def test_replace_volume(project: Project) -> None:
-    """A volume that is named to be made anew may change; another name lets nothing through."""
+    """A volume that is named to be recreated may change; another name lets nothing through."""
     assert of_volume(project, "", claim("3Gi"), "data") == []
     assert of_volume(project, "", claim("3Gi"), "other") == ["its size from 3Gi to 1Gi"]
 
 
 def test_replace_volume_of_someone_else(project: Project) -> None:
-    """A claim that is not ours is not made anew, even where its volume is named."""
+    """A claim that is not ours is not recreated, even where its volume is named."""
     live_state = LiveState(object_metadata=head(CLAIM, "data", {}), claims={"data": claim()})
 
-    assert [told.code for told in report_of(read(project), live_state, "data").sorted()] == ["ownership-conflict"]
+    assert [diagnostic.code for diagnostic in report_of(read(project), live_state, "data").sorted()] == [
+        "ownership-conflict"
+    ]
 
 
 # previews -------------------------------------------------------------------------------------------------------------
@@ -360,7 +364,7 @@ def test_an_unknown_volume(project: Project) -> None:
 
 
 def test_a_replaced_volume_in_a_preview(project: Project) -> None:
-    """A preview gives another name to a volume that is made anew, and to no other object."""
+    """A preview gives another name to a volume that is recreated, and to no other object."""
     plan = read(project).plan
     assert plan is not None
 
@@ -398,7 +402,7 @@ STATE = {
 
 
 def test_missing_from_cluster() -> None:
-    """Objects that the state has and the cluster has not are told by their URNs; a claim of the same name is none."""
+    """Objects in the state that the cluster lacks are reported by their URNs, but not a claim of the same name."""
     live_state = LiveState(
         object_metadata={**head("Service", "web"), **head("Job", "web"), **head("Deployment", "old")}
     )
@@ -480,8 +484,8 @@ def test_a_volume_that_grows_where_classes_can_not_be_seen(project: Project) -> 
     """Whether a class can grow is then for the API server to say; a smaller size is refused all the same."""
     reading = read(project)
     live_state = LiveState(object_metadata=head(CLAIM, "data"), claims={"data": claim("1Gi")}, knows_classes=False)
-    assert said(reading, live_state) == []
+    assert messages_of(reading, live_state) == []
 
     live_state.claims["data"] = claim("3Gi")
-    (line,) = said(reading, live_state)
+    (line,) = messages_of(reading, live_state)
     assert line.endswith("the file changes its size from 3Gi to 2Gi [volume-replacement]")

@@ -1,4 +1,4 @@
-"""Which project an environment was made from: what is refused, and what is said."""
+"""Which project an environment was made from: what is refused, and the message."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check(known: ProjectId | None, claim: Claim = CLAIM, command: str = "deploy"
     ],
 )
 def test_another_project(command: str, hint: str) -> None:
-    """A name that came from the folder alone is not enough: both projects and the ways out are named."""
+    """A name that came from the folder alone is not enough: both projects and the fix are named."""
     with pytest.raises(OtherProject) as caught:
         check(THEIRS, command=command)
 
@@ -64,8 +64,8 @@ def test_another_project(command: str, hint: str) -> None:
     assert caught.value.hint == hint
 
 
-def test_what_goes_on() -> None:
-    """The same project goes on, and so does a name that was given, a taking over, and what nothing is known of."""
+def test_what_continues() -> None:
+    """The same project continues, and so does a name that was given, a taking over, and what nothing is known of."""
     check(MINE)
     check(None)
     check(THEIRS, take_over=True)
@@ -79,7 +79,7 @@ def test_no_record(head: dict[str, Any] | None) -> None:
 
 
 def test_a_record_that_others_wrote() -> None:
-    """Whatever stands in a record, it plays no tricks on a terminal and does not fill it."""
+    """Whatever is in a record, it plays no tricks on a terminal and does not fill it."""
     text = "\x1b[2J" + "x" * 1000
     found = recorded_project(
         record("app", **{"dev.platform.com/project-description": text})["ConfigMap", "platform-project.app"]
@@ -92,21 +92,21 @@ def test_a_record_that_others_wrote() -> None:
 
 def test_environments_of_one_project() -> None:
     """Others of the namespace that were made from the same project are known; other projects' are not."""
-    heads = {**record("a"), **record("b"), **record("c", "theirs"), **record("app"), **record("--volumes")}
+    object_metadata = {**record("a"), **record("b"), **record("c", "theirs"), **record("app"), **record("--volumes")}
 
-    assert other_environments(LiveState(object_metadata=heads), "app", CLAIM) == ["a", "b"]
+    assert other_environments(LiveState(object_metadata=object_metadata), "app", CLAIM) == ["a", "b"]
 
 
-def test_what_is_said_of_them() -> None:
-    """They are told of when an environment is made, and not again: nothing is deleted that nobody named."""
-    one, many = record("old"), {key: head for number in range(7) for key, head in record(f"e{number}").items()}
+def test_what_is_reported_of_them() -> None:
+    """They are reported of when an environment is made, and not again: nothing is deleted that nobody named."""
+    first, many = record("old"), {key: head for number in range(7) for key, head in record(f"e{number}").items()}
 
-    assert describe_siblings(LiveState(object_metadata=one), "app", CLAIM) == (
+    assert describe_siblings(LiveState(object_metadata=first), "app", CLAIM) == (
         "old was made from this project too, and stays; if the name was changed: platform destroy --name old"
     )
     assert describe_siblings(LiveState(object_metadata=many), "app", CLAIM) == (
         "e0, e1, e2, e3, e4 and 2 more were made from this project too, and stay; if the name was changed:"
         " platform destroy --name e0"
     )
-    assert describe_siblings(LiveState(object_metadata={**one, **record("app")}), "app", CLAIM) == ""
+    assert describe_siblings(LiveState(object_metadata={**first, **record("app")}), "app", CLAIM) == ""
     assert describe_siblings(LiveState(), "app", CLAIM) == ""

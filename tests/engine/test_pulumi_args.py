@@ -1,4 +1,4 @@
-"""How Pulumi is told what to work on: all of it, some services, jobs again, images or none."""
+"""How Pulumi is reported what to work on: all of it, some services, jobs again, images or none."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan(project: Project) -> Plan:
     return found
 
 
-def words(
+def make_args(
     plan: Plan, *services: str, state: dict[str, Any] | None = None, live_state: Collection[Key] = (), **asked: Any
 ) -> list[str]:
     """The words for what is asked, where the state and the cluster hold so much."""
@@ -72,7 +72,7 @@ def job(service: str) -> str:
 
 def test_all(plan: Plan) -> None:
     """A deploy of all names nothing; there are places enough for those that wait."""
-    assert words(plan) == ["--stack", "team", "--parallel", "33", "--suppress-outputs"]
+    assert make_args(plan) == ["--stack", "team", "--parallel", "33", "--suppress-outputs"]
 
 
 def test_targets(plan: Plan) -> None:
@@ -82,7 +82,7 @@ def test_targets(plan: Plan) -> None:
     assert {"**::demo-service/api", "**::demo-volume/data", "**::demo-claim/data", "**::demo", "**::cluster"} <= {
         *named
     }
-    assert [one for one in named if "web" in one or "job" in one] == []
+    assert [item for item in named if "web" in item or "job" in item] == []
 
 
 def test_targets_bring_dependencies(plan: Plan) -> None:
@@ -94,26 +94,26 @@ def test_targets_bring_dependencies(plan: Plan) -> None:
 
 
 def test_jobs_again(plan: Plan) -> None:
-    """A job that is in the state and in the cluster is replaced; one that is gone is made anew anyhow."""
+    """A job that is in the state and in the cluster is replaced; one that is gone is recreated anyhow."""
     known = state(job("job"))
 
-    there = words(plan, state=known, live_state=[("Job", "job")], rerun_jobs=True)
-    gone = words(plan, state=known, live_state=[], rerun_jobs=True)
+    there = make_args(plan, state=known, live_state=[("Job", "job")], rerun_jobs=True)
+    gone = make_args(plan, state=known, live_state=[], rerun_jobs=True)
 
     assert there[-2:] == ["--replace", job("job")]
     assert "--replace" not in gone
 
 
 @pytest.mark.parametrize(
-    ("build", "said"),
+    ("build", "expected"),
     [
         pytest.param(True, ["--replace", image("web")], id="all"),
         pytest.param(False, ["--exclude", image("job"), "--exclude", image("web")], id="none"),
     ],
 )
-def test_images(plan: Plan, said: list[str], *, build: bool) -> None:
+def test_images(plan: Plan, expected: list[str], *, build: bool) -> None:
     """To build all replaces those that were built before; to build none leaves every image out."""
-    assert words(plan, state=state(image("web")), build=build)[5:] == said
+    assert make_args(plan, state=state(image("web")), build=build)[5:] == expected
 
 
 def test_images_alone(plan: Plan) -> None:
@@ -127,7 +127,7 @@ def test_images_alone(plan: Plan) -> None:
 
 def test_parents(plan: Plan) -> None:
     """An image's parents are the stack and its service, by its full name: an object of the cluster has the same."""
-    assert list(parents(plan, [one for one in plan.images if one.service == "web"])) == [
+    assert list(parents(plan, [image for image in plan.images if image.service == "web"])) == [
         "**::demo",
         f"{SERVICE}::demo-service/web",
     ]
@@ -135,4 +135,4 @@ def test_parents(plan: Plan) -> None:
 
 def test_image_urn(plan: Plan) -> None:
     """An image is known by its service."""
-    assert {image_urn(plan, one) for one in plan.images} == {image("web"), image("job")}
+    assert {image_urn(plan, item) for item in plan.images} == {image("web"), image("job")}

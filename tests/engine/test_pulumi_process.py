@@ -81,7 +81,7 @@ def test_ask_that_fails(tmp_path: Path) -> None:
 
 
 def test_ask_what_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that hangs, as with a backend that does not answer, hung for ever; it is ended, and told."""
+    """A command that hangs, as with a backend that does not answer, hung for ever; it is ended, and reported."""
     monkeypatch.setattr("composeplat.engine.pulumi_process._COMMAND_TIMEOUT_S", 0.5)
     body = """
     open("pid", "w").write(str(os.getpid()))
@@ -115,14 +115,14 @@ def test_ctrl_c_while_a_question_is_asked(tmp_path: Path, monkeypatch: pytest.Mo
 def test_how_a_question_is_asked(tmp_path: Path) -> None:
     """The program runs in the stack's folder, in a group of its own, with the variables given and no input."""
     body = """
-    found = {"words": words, "folder": os.getcwd(), "input": sys.stdin.read(), "variables": dict(os.environ)}
+    found = {"args": args, "folder": os.getcwd(), "input": sys.stdin.read(), "variables": dict(os.environ)}
     print(json.dumps({**found, "leads": os.getpid() == os.getpgrp()}))
     """
     asked = json.loads(runner(tmp_path, body, A="b").query("stack", "init").output)
     asked["variables"].pop("LC_CTYPE", None)
 
     assert asked == {
-        "words": ["stack", "init", *FLAGS],
+        "args": ["stack", "init", *FLAGS],
         "folder": str(tmp_path),
         "input": "",
         "variables": {"A": "b"},
@@ -143,18 +143,18 @@ def test_an_answer_that_is_no_text(tmp_path: Path) -> None:
 def test_how_an_operation_is_run(tmp_path: Path) -> None:
     """An operation gets the same, with a log for its events, and variables for this once."""
     body = """
-    tell(words=words[:-1], folder=os.getcwd(), a=os.environ.get("A"), b=os.environ.get("B"), input=sys.stdin.read())
+    tell(args=args[:-1], folder=os.getcwd(), a=os.environ.get("A"), b=os.environ.get("B"), input=sys.stdin.read())
     """
     events: list[dict[str, Any]] = []
 
     runner(tmp_path, body, A="1").follow(["up", "--yes"], events.append, nothing, {"B": "2"})
 
-    expected = {"words": ["up", "--yes", *FLAGS, "--event-log"], "folder": str(tmp_path), "a": "1", "b": "2"}
+    expected = {"args": ["up", "--yes", *FLAGS, "--event-log"], "folder": str(tmp_path), "a": "1", "b": "2"}
     assert [{**expected, "input": ""}] == events
 
 
 def test_events_come_while_it_runs(tmp_path: Path) -> None:
-    """Each event is told when it is written, not at the end: the program here waits for that."""
+    """Each event is reported when it is written, not at the end: the program here waits for that."""
     body = """
     for number in range(3):
         tell(number=number)
@@ -172,7 +172,7 @@ def test_events_come_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_half_lines_are_waited_for(tmp_path: Path) -> None:
-    """An event that is only half written is not told before the rest is there."""
+    """An event that is only half written is not reported before the rest is there."""
     body = """
     write('{"number": 1}\\n\\n{"num')
     open("half", "w").close()
@@ -204,7 +204,7 @@ def test_a_line_without_an_end(tmp_path: Path) -> None:
 
 
 def test_no_events(tmp_path: Path) -> None:
-    """A program that fails before it has anything to tell is followed all the same."""
+    """A program that fails before it has anything to show is followed all the same."""
     events: list[dict[str, Any]] = []
 
     ended = runner(tmp_path, "print('error: unknown flag'); sys.exit(255)").follow(["up"], events.append, nothing, {})
@@ -222,7 +222,7 @@ def test_output(tmp_path: Path) -> None:
 
 
 def test_many_events_and_much_output(tmp_path: Path) -> None:
-    """However much is told at the last moment, all of it arrives."""
+    """However much is reported at the last moment, all of it arrives."""
     body = """
     write("".join(json.dumps({"number": number, "text": "x" * 100}) + "\\n" for number in range(20_000)))
     sys.stdout.write("y" * 1_000_000)
@@ -236,7 +236,7 @@ def test_many_events_and_much_output(tmp_path: Path) -> None:
 
 
 def test_ticks(tmp_path: Path) -> None:
-    """Between events there is time for other things, also while nothing is told for long."""
+    """Between events there is time for other things, also while nothing is reported for long."""
     body = """
     wait_for("go")
     """
@@ -269,7 +269,7 @@ def test_children_end_with_it(tmp_path: Path) -> None:
 
 
 def test_it_is_noted_while_it_runs(tmp_path: Path) -> None:
-    """While an operation runs a private file names its group, for whoever comes after a kill; then it is gone."""
+    """While an operation runs a private file names its group, for anyone who comes after a kill; then it is gone."""
     note = tmp_path / "running.json"
     seen: list[dict[str, Any]] = []
 
@@ -306,7 +306,7 @@ def test_a_listener_that_fails(tmp_path: Path) -> None:
 
 
 def test_the_first_interrupt_is_passed_on(tmp_path: Path) -> None:
-    """The first interrupt lets Pulumi end in order, and tell so; its children are not disturbed."""
+    """The first interrupt lets Pulumi end in order, and show so; its children are not disturbed."""
     body = """
     child = subprocess.Popen(["sleep", "60"])
 
@@ -353,7 +353,7 @@ while True:
 
 
 def test_an_interrupt_that_does_not_help(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Pulumi that goes on after an interrupt, as where it hangs on a cluster, is killed after a time."""
+    """A Pulumi that continues after an interrupt, as where it hangs on a cluster, is killed after a time."""
     monkeypatch.setattr("composeplat.engine.pulumi_process._INTERRUPT_TIMEOUT_S", 0.2)
     followed = runner(tmp_path, "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntell(step='ready')\ntime.sleep(60)\n")
 
@@ -417,7 +417,7 @@ def test_no_interrupt(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupts_are_counted(number: signal.Signals) -> None:
-    """Ctrl-C and SIGTERM break nothing while an operation runs: they are counted, and waiting hears of them."""
+    """Ctrl-C and SIGTERM break nothing while an operation runs: they are counted, and waiting gets of them."""
     before = signal.getsignal(number)
 
     with Interrupts() as interrupts:
@@ -465,7 +465,7 @@ def test_interrupts_in_another_thread() -> None:
 
 
 def test_ctrl_c_while_it_runs(tmp_path: Path) -> None:
-    """A real Ctrl-C reaches Pulumi once, and the one who runs it goes on."""
+    """A real Ctrl-C reaches Pulumi once, and the one who runs it continues."""
     body = """
     signal.signal(signal.SIGINT, lambda *_: (tell(step="asked"), sys.exit(3)))
     tell(step="ready")
@@ -500,7 +500,7 @@ runner.follow(["up"], lambda event: print(event["pid"], event["child"], flush=Tr
 
 
 def note(folder: Path, group: int, **other: str) -> Path:
-    """Note a running group, as an operation does; what is given stands there instead."""
+    """Note a running group, as an operation does; what is given is there instead."""
     path = folder / "running.json"
     path.write_text(json.dumps({**ProcessId.from_pid(group).to_data(), "at": time.time(), **other}))
     return path
@@ -548,7 +548,7 @@ def test_a_provider_that_was_left(tmp_path: Path, started: list[subprocess.Popen
     assert is_gone(provider)
 
 
-def test_a_number_that_was_given_anew(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
+def test_a_number_that_was_reused(tmp_path: Path, started: list[subprocess.Popen[bytes]]) -> None:
     """A group of others that has the number now is left alone; the note goes, as the run it names is over."""
     group = lead(tmp_path, "database", started)
     path = note(tmp_path, group, started="1")
@@ -609,7 +609,7 @@ def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["change", "follow"])
 def test_what_met_a_lock_has_left_none(tmp_path: Path, way: str) -> None:
-    """A process that met a lock never had it; in a container next door the holder may have the same number."""
+    """A process that met a lock never had it; in a container next entry point the holder may have the same number."""
     locked = runner(tmp_path, "print('error: the stack is currently locked by 1 lock(s).'); sys.exit(1)")
 
     if way == "change":
@@ -626,7 +626,7 @@ def test_not_every_process_is_kept(tmp_path: Path) -> None:
     for number in range(102):
         own.add(OwnProcess(ProcessId.from_pid(os.getpid()), float(number)))
 
-    assert [one.at for one in own.read()] == [float(number) for number in range(2, 102)]
+    assert [item.at for item in own.read()] == [float(number) for number in range(2, 102)]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": "x", "at": 1}', '{"pid": null, "at": null}'])

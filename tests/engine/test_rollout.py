@@ -1,4 +1,4 @@
-"""Services are waited for as long as each may take, and those that have had their time are told with their lines."""
+"""Services have their own deadlines, and those that exceed them are reported with their last lines."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class View(Watcher):
         return self._view
 
 
-def attendant(*held: Object, deadline: Deadline, said: list[str] | None = None) -> Rollout:
+def make_rollout(*held: Object, deadline: Deadline, notes: list[str] | None = None) -> Rollout:
     services = tuple(
         ServicePlan(
-            name=one["metadata"]["name"],
-            cluster_name=one["metadata"]["name"],
-            workload_kind=one["kind"],
+            name=manifest["metadata"]["name"],
+            cluster_name=manifest["metadata"]["name"],
+            workload_kind=manifest["kind"],
             image="i",
             objects=(),
         )
-        for one in held
-        if one["kind"] in ("Deployment", "StatefulSet", "Job")
+        for manifest in held
+        if manifest["kind"] in ("Deployment", "StatefulSet", "Job")
     )
     stack = Stack(
         environment_name="shop",
         namespace=NAMESPACE,
         target=Target(access=NOWHERE, kubeconfig=""),
         variables={},
-        note=(said if said is not None else []).append,
+        note=(notes if notes is not None else []).append,
     )
     plan = Plan(environment="shop", namespace=NAMESPACE, services=services)
-    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(one.name for one in services))
+    monitor = Monitor(plan=plan, on_progress=lambda _: None, chosen=frozenset(service.name for service in services))
     view = View(snapshot(*held))
     return Rollout(
         stack=stack, monitor=monitor, watcher=view, deadline=deadline, retries=Retries(stack=stack, api=Api(NOWHERE))
@@ -73,12 +73,12 @@ def starting(name: str) -> Iterator[Object]:
 def test_each_has_its_own_time() -> None:
     """One that starts to be asked later is given up later, and one that is given up holds nobody up."""
     deadline = Deadline(0.2, {"late": 0.6})
-    one = attendant(*starting("web"), *starting("late"), deadline=deadline)
+    rollout = make_rollout(*starting("web"), *starting("late"), deadline=deadline)
     began = time.monotonic()
-    one.wait()
+    rollout.wait()
 
     assert 0.7 < time.monotonic() - began < 5
-    assert {name: cause.message for name, cause in one.monitor.causes.items()} == {
+    assert {name: cause.message for name, cause in rollout.monitor.causes.items()} == {
         "web": f"is not ready after 0 s: {WAITS}",
         "late": f"is not ready after 1 s: {WAITS}",
     }
@@ -86,10 +86,10 @@ def test_each_has_its_own_time() -> None:
 
 def test_a_timeout_has_lines() -> None:
     """The log of the pod that was waited for is shown."""
-    one = attendant(*starting("web"), deadline=Deadline(0.0))
-    one.wait()
+    rollout = make_rollout(*starting("web"), deadline=Deadline(0.0))
+    rollout.wait()
 
-    assert one.monitor.causes["web"] == Cause(
+    assert rollout.monitor.causes["web"] == Cause(
         code=CauseCode.TIMEOUT,
         message=f"is not ready after 0 s: {WAITS}",
         hint="give it more time with --timeout",
@@ -100,17 +100,19 @@ def test_a_timeout_has_lines() -> None:
 
 
 def test_a_job_between_tries() -> None:
-    """It is told by its last try; one that runs is not waited for."""
+    """It is reported by its last try; one that runs is not waited for."""
     made = {**job(), "spec": {"backoffLimit": 6}}
     other = job("other")
-    one = attendant(made, pod(made, state=ended(127)), other, pod(other, state=running()), deadline=Deadline(0.0))
-    one.wait()
-    words = "failed with exit status 127 in try 1 of 7, and tries again"
+    rollout = make_rollout(
+        made, pod(made, state=ended(127)), other, pod(other, state=running()), deadline=Deadline(0.0)
+    )
+    rollout.wait()
+    message = "failed with exit status 127 in try 1 of 7, and tries again"
 
-    assert one.monitor.causes == {
+    assert rollout.monitor.causes == {
         "migrate": Cause(
             code=CauseCode.TIMEOUT,
-            message=f"has not completed after 0 s: {words}",
+            message=f"has not completed after 0 s: {message}",
             origin=("command",),
             logs=True,
             hint="the program to run was not found",
@@ -125,10 +127,12 @@ def test_pods_that_keep_their_revision() -> None:
     """A StatefulSet with OnDelete is not waited for, whatever its old pods do, and those are named."""
     made = stateful_set(updated=0, total=1)
     made["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    said: list[str] = []
-    one = attendant(made, pod(made, "0", state=running(), revision=1), deadline=Deadline(60), said=said)
-    one.wait()
-    one.note_outdated()
+    notes: list[str] = []
+    rollout = make_rollout(made, pod(made, "0", state=running(), revision=1), deadline=Deadline(60), notes=notes)
+    rollout.wait()
+    rollout.note_outdated()
 
-    assert one.monitor.causes == {}
-    assert said == ["db: db-0 still runs the old revision, as on-delete says: kubectl delete pod --namespace team db-0"]
+    assert rollout.monitor.causes == {}
+    assert notes == [
+        "db: db-0 still runs the old revision, as on-delete says: kubectl delete pod --namespace team db-0"
+    ]

@@ -56,8 +56,8 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as server:
+        yield server
 
 
 def answer(item: dict[str, Any]) -> Answer:
@@ -71,7 +71,7 @@ def head(environment: str = "shop", marked: str | None = "2", **labels: str) -> 
 
 
 def changes(server: Server) -> list[Any]:
-    return [json.loads(one.body) for one in server.asked if one.method == "PATCH"]
+    return [json.loads(request.body) for request in server.asked if request.method == "PATCH"]
 
 
 # what sleeps ----------------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_what_is_remembered(marked: str | None, count: int | None) -> None:
 
 def test_sleepers() -> None:
     """Marked workloads of this environment sleep: no others, no development containers, no other kinds."""
-    heads = {
+    object_metadata = {
         ("Deployment", "web"): head(),
         ("StatefulSet", "db"): head(marked="1"),
         ("Deployment", "api"): head(marked=None),
@@ -118,7 +118,7 @@ def test_sleepers() -> None:
         ("Deployment", "web-platform-up"): head(**{"dev.platform.com/up": "web"}),
         ("Service", "web"): head(),
     }
-    assert sleeping_workloads(LiveState(object_metadata=heads), "shop") == {
+    assert sleeping_workloads(LiveState(object_metadata=object_metadata), "shop") == {
         ("Deployment", "web"): 2,
         ("StatefulSet", "db"): 1,
     }
@@ -140,17 +140,17 @@ def test_workloads_of_an_environment(server: Server) -> None:
 def test_pods_that_are_left(server: Server) -> None:
     """Pods that have ended, of services that are left alone, and of others don't count."""
 
-    def one(phase: str, name: str = "web", environment: str = "shop") -> dict[str, Any]:
+    def make_pod(phase: str, name: str = "web", environment: str = "shop") -> dict[str, Any]:
         labels = Identity(environment=environment, namespace=NAMESPACE).pod_labels(name)
         return {"metadata": {"labels": labels}, "status": {"phase": phase}}
 
     found = [
-        one("Running"),
-        one("Pending"),
-        one("Succeeded"),
-        one("Failed"),
-        one("Running", "api"),
-        one("Running", environment="blog"),
+        make_pod("Running"),
+        make_pod("Pending"),
+        make_pod("Succeeded"),
+        make_pod("Failed"),
+        make_pod("Running", "api"),
+        make_pod("Running", environment="blog"),
     ]
     server.answers = {PODS: given(*found)}
     with Api(server.access) as api:
@@ -158,7 +158,7 @@ def test_pods_that_are_left(server: Server) -> None:
 
 
 def test_a_service_that_left_the_file_goes_by_its_own_name() -> None:
-    """Whoever is told of it knows its workload."""
+    """Anyone who is reported of it knows its workload."""
     assert service_names(plan("Web.One"), [("Deployment", "web-one"), ("Job", "old")]) == {
         ("Deployment", "web-one"): "Web.One",
         ("Job", "old"): "old",
@@ -304,7 +304,7 @@ def wake(
 
 
 def woken(server: Server) -> list[str]:
-    return [one.path.rpartition("/")[2] for one in server.asked if one.method == "PATCH"]
+    return [request.path.rpartition("/")[2] for request in server.asked if request.method == "PATCH"]
 
 
 HEALTHY = (Edge(service="web", dependency="db", condition=DependencyCondition.HEALTHY),)
@@ -327,7 +327,7 @@ def test_a_dependent_wakes_when_its_dependency_is_ready(server: Server) -> None:
 
 
 def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
-    """The dependent sleeps on, and that is told."""
+    """The dependent sleeps on, and that is reported."""
     monitor = wake(
         server,
         plan("db", "web", edges=HEALTHY),
@@ -336,14 +336,14 @@ def test_a_dependency_that_is_not_ready_in_time(server: Server) -> None:
         deadline=0.5,
     )
     assert woken(server) == ["db"]
-    words = "still waits after 0 s, and stays asleep"
+    message = "still waits after 0 s, and stays asleep"
     assert monitor.causes == {
-        "web": Cause(code=CauseCode.TIMEOUT, message=words, hint="give it more time with --timeout")
+        "web": Cause(code=CauseCode.TIMEOUT, message=message, hint="give it more time with --timeout")
     }
 
 
 def test_a_dependency_that_fails(server: Server) -> None:
-    """All that waits for it sleeps on, one behind the other; each is told, with the reason."""
+    """All that waits for it sleeps on, one behind the other; each is reported, with the reason."""
     edges = (*HEALTHY, Edge(service="page", dependency="web", condition=DependencyCondition.STARTED))
     monitor = wake(
         server, plan("db", "web", "page", edges=edges), snapshot(*awake("db", **CRASHED)), asleep=("db", "web", "page")

@@ -1,4 +1,4 @@
-"""A stack's folder: one operation at a time, a state that can be read, and failures told in a sentence."""
+"""A stack's folder: one operation at a time, a state that can be read, and failures reported in a sentence."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def answering(workspace: Workspace, answers: Mapping[str, tuple[int, str]] | Non
     """Let a program answer that notes what it is asked, and keeps the file it is given; gives the notes' place."""
     body = f"""
     answers = {dict(answers or {})!r}
-    given = open(words[words.index("--file") + 1]).read() if "--file" in words else ""
+    given = open(args[args.index("--file") + 1]).read() if "--file" in args else ""
     with open("asked", "a") as stream:
-        stream.write(json.dumps({{"words": words[: words.index("--non-interactive")], "given": given}}) + "\\n")
-    status, text = answers.get(" ".join(words[:2]), (0, ""))
+        stream.write(json.dumps({{"args": args[: args.index("--non-interactive")], "given": given}}) + "\\n")
+    status, text = answers.get(" ".join(args[:2]), (0, ""))
     print(text, file=sys.stderr if status else sys.stdout)
     sys.exit(status)
     """
@@ -103,7 +103,7 @@ def answering(workspace: Workspace, answers: Mapping[str, tuple[int, str]] | Non
 
 
 def asked(notes: Path) -> list[str]:
-    return [" ".join(json.loads(line)["words"]) for line in notes.read_text().splitlines()] if notes.exists() else []
+    return [" ".join(json.loads(line)["args"]) for line in notes.read_text().splitlines()] if notes.exists() else []
 
 
 def write_state(workspace: Workspace, *resources: str, **more: Any) -> Path:
@@ -253,7 +253,7 @@ def test_a_second_holder_is_refused(tmp_path: Path, port: int, workspace: Worksp
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}"])
-def test_a_holder_that_does_not_say_who_it_is(workspace: Workspace, text: str) -> None:
+def test_a_holder_that_is_unknown(workspace: Workspace, text: str) -> None:
     """A holder that has not noted itself yet is one all the same."""
     path = workspace.folder / "lock"
     path.write_text(text)
@@ -373,7 +373,7 @@ def test_no_state(workspace: Workspace) -> None:
     ],
 )
 def test_a_state_that_can_not_be_read(workspace: Workspace, broken: bytes) -> None:
-    """A state that a crash spoiled is put aside, and the last sound copy stands in its place."""
+    """A state that a crash spoiled is put aside, and the last sound copy is in its place."""
     write_state(workspace, "a")
     lock_once(workspace)
     state = write_state(workspace, "b")
@@ -469,7 +469,7 @@ def test_the_disk_of_the_state(tmp_path: Path, port: int, small: str, *, is_refu
 
 
 def test_a_disk_that_can_not_be_asked(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A state whose disk does not answer is told with its path, as one that can't be written."""
+    """A state whose disk does not answer is reported with its path, as one that can't be written."""
 
     def refuse(path: Path) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
@@ -577,7 +577,7 @@ def test_no_stack_elsewhere(elsewhere: Workspace, text: str) -> None:
 
 
 def test_a_state_elsewhere_that_can_not_be_read(elsewhere: Workspace) -> None:
-    """What is in the way of reading is told, and not taken for a state that is not there."""
+    """What is in the way of reading is reported, and not taken for a state that is not there."""
     answering(elsewhere, {"stack export": (255, "error: read tcp: connection reset by peer")})
 
     with pytest.raises(ComposeplatError, match=r"^Pulumi failed: read tcp: connection reset by peer$"):
@@ -619,7 +619,7 @@ def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
 
 
 def test_settings_that_are_there_stay(workspace: Workspace) -> None:
-    """Settings that are there are not written anew."""
+    """Settings that are there are not written again."""
     answering(workspace)
     write_state(workspace)
     settings = workspace.folder / "Pulumi.team.yaml"
@@ -642,7 +642,7 @@ def test_a_stack_that_was_made_meanwhile(elsewhere: Workspace) -> None:
 
 
 def test_a_stack_that_can_not_be_made(workspace: Workspace) -> None:
-    """What is in the way of making a stack is told in a sentence."""
+    """What is in the way of making a stack is reported in a sentence."""
     answering(workspace, {"stack init": (1, "error: write /state: no space left on device")})
 
     with pytest.raises(ComposeplatError, match=r"^the state can't be written: the disk is full$"):
@@ -670,9 +670,9 @@ def test_drop_pending(workspace: Workspace) -> None:
 
     workspace.drop_pending(PENDING)
 
-    (told,) = [json.loads(line) for line in notes.read_text().splitlines()]
-    assert told["words"] == ["stack", "import", "--stack", "team", "--file", str(workspace.folder / "mended.json")]
-    assert json.loads(told["given"]) == {
+    (output,) = [json.loads(line) for line in notes.read_text().splitlines()]
+    assert output["args"] == ["stack", "import", "--stack", "team", "--file", str(workspace.folder / "mended.json")]
+    assert json.loads(output["given"]) == {
         "version": 3,
         "deployment": {"resources": [{"urn": "a"}], "pending_operations": []},
     }
@@ -680,7 +680,7 @@ def test_drop_pending(workspace: Workspace) -> None:
 
 
 def test_pending_operations_that_can_not_be_dropped(workspace: Workspace) -> None:
-    """Where that fails it is told, and no copy of the state stays either."""
+    """Where that fails it is reported, and no copy of the state stays either."""
     answering(workspace, {"stack import": (1, "error: incorrect passphrase")})
 
     with pytest.raises(MissingPiece, match="the state is encrypted with another passphrase"):
@@ -695,13 +695,13 @@ LOCKED_AT = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC).timestamp()
 
 def locked(*holders: str, query: str = "") -> str:
     """What Pulumi says of a stack that others hold."""
-    told = [
+    output = [
         f"  file:///state{query}/.pulumi/locks/organization/shop/team/{number}.json: created by {holder}"
         " at 2026-11-21T12:00:00Z"
         for number, holder in enumerate(holders)
     ]
     start = f"error: the stack is currently locked by {len(holders)} lock(s). Either wait for the other process(es)"
-    return "\n".join([f"{start} to end or delete the lock file with `pulumi cancel`.", *told])
+    return "\n".join([f"{start} to end or delete the lock file with `pulumi cancel`.", *output])
 
 
 @pytest.fixture(scope="module")
@@ -772,9 +772,9 @@ def test_holders_that_may_live(workspace: Workspace, dead: ProcessId) -> None:
     """A lock stays where a holder lives, or may live, as on another machine or as another user."""
     notes = answering(workspace)
     holder = started(workspace, dead)
-    living = started(workspace, ProcessId.from_pid(os.getpid()))
+    running_pid = started(workspace, ProcessId.from_pid(os.getpid()))
     user, host = HERE.split("@")
-    others = [living, f"{user}@x{host} (pid {dead.pid})", f"x{user}@{host} (pid {dead.pid})"]
+    others = [running_pid, f"{user}@x{host} (pid {dead.pid})", f"x{user}@{host} (pid {dead.pid})"]
 
     assert [workspace.unlock(locked(holder, other)) for other in others] == [False] * 3
     assert asked(notes) == []
@@ -797,7 +797,7 @@ def test_a_holder_that_can_not_be_made_out(workspace: Workspace, dead: ProcessId
     assert asked(notes) == []
 
 
-def test_our_own_lock_under_a_number_given_anew(workspace: Workspace) -> None:
+def test_our_own_lock_under_a_number_reused(workspace: Workspace) -> None:
     """The lock of a run of ours that was cut off is broken, also where another process has its number by now."""
     notes = answering(workspace)
     cut_off = OwnProcess(replace(ProcessId.from_pid(os.getpid()), started="1"), LOCKED_AT)
@@ -825,7 +825,7 @@ def test_pending_operations_under_a_dead_lock(workspace: Workspace, dead: Proces
     with pytest.raises(Busy):
         workspace.drop_pending(PENDING)
 
-    assert [words.split(" --")[0] for words in asked(notes)] == ["stack import", "cancel", "stack import"]
+    assert [args.split(" --")[0] for args in asked(notes)] == ["stack import", "cancel", "stack import"]
 
 
 # sentences ------------------------------------------------------------------------------------------------------------
@@ -837,7 +837,7 @@ PASSPHRASE = (
 )
 WAIT = "wait until that has ended; if it is gone for good: "
 LOCKS = "/state/.pulumi/locks/organization/shop/team"
-#: How Pulumi tells of a request that was not answered.
+#: How Pulumi shows of a request that was not answered.
 MADE = 'resource "urn:x" was not successfully created by the Kubernetes API server: '
 NO_ANSWERS = [
     pytest.param(MADE + 'Patch "https://10.0.0.1/api/v1/namespaces/a/secrets/b?force=true": unexpected EOF', id="eof"),
@@ -952,7 +952,7 @@ LOGIN = (
     ],
 )
 def test_explain(output: str, expected: tuple[type, str, str]) -> None:
-    """What Pulumi could not do is said in one sentence, with a way out where there is one."""
+    """What Pulumi could not do is reported in one sentence, with a fix where there is one."""
     error = explain(output)
 
     assert expected == (type(error), str(error), error.hint)
@@ -973,14 +973,14 @@ CREDENTIALS = "the server has asked for the client to provide credentials"
     ],
 )
 def test_is_refused(output: str, *, expected: bool) -> None:
-    """A credential that had ended is told from what the user may not do, and from other servers' refusals."""
+    """A credential that had ended is reported from what the user may not do, and from other servers' refusals."""
     assert expected is is_refused(f"error: update failed\n  * {output}\n")
     assert expected is ("does not accept the credentials" in str(explain(output)))
 
 
 @pytest.mark.parametrize("output", NO_ANSWERS)
 def test_broke_off(output: str) -> None:
-    """A request that was not answered is told from one that was refused: it may be made again."""
+    """A request that was not answered is reported from one that was refused: it may be made again."""
     assert broke_off(f"error: update failed\n  * {output}\n")
 
 
@@ -1011,7 +1011,7 @@ def test_did_not_break_off(output: str) -> None:
 
 
 def test_explain_at_length() -> None:
-    """Of much output the end is told, which says why."""
+    """Of much output the end is reported, which says why."""
     assert str(explain("x" * 1000 + "the reason")) == "Pulumi failed: " + "x" * 590 + "the reason"
 
 

@@ -27,11 +27,11 @@ MADE_OF_KEYS = 0.3
 
 def write_words(path: Path) -> None:
     """Write the words that the fuzzer may put in: keys, and values that mean something."""
-    words = {key for keys in SECTIONS.values() for key in keys}
-    words |= {word for word in SCALARS if isinstance(word, str) and word.isascii() and word.isprintable() and word}
-    words |= {": ", "- ", "<<: *a", "&a ", "*a", "!reset ", "!override ", "\\x0a%%%%\\x0a", "include: [more]"}
+    args = {key for keys in SECTIONS.values() for key in keys}
+    args |= {word for word in SCALARS if isinstance(word, str) and word.isascii() and word.isprintable() and word}
+    args |= {": ", "- ", "<<: *a", "&a ", "*a", "!reset ", "!override ", "\\x0a%%%%\\x0a", "include: [more]"}
     lines = (
-        word if word.startswith("\\x") else word.replace("\\", "\\\\").replace('"', '\\"') for word in sorted(words)
+        word if word.startswith("\\x") else word.replace("\\", "\\\\").replace('"', '\\"') for word in sorted(args)
     )
     path.write_text("".join(f'"{line}"\n' for line in lines))
 
@@ -46,10 +46,10 @@ def mutate(content: bytes, most: int, seed: int) -> bytes:
 
 def main() -> None:
     seconds, work, *corpora = sys.argv[1:]
-    folder, grown, words = (Path(work) / name for name in ("demo", "grown", "words"))
+    folder, grown, args = (Path(work) / name for name in ("demo", "grown", "words"))
     folder.mkdir(parents=True)
     grown.mkdir()
-    write_words(words)
+    write_words(args)
 
     def read(content: bytes) -> None:
         try:
@@ -60,7 +60,7 @@ def main() -> None:
 
     options = [
         f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-max_len=8192", "-print_final_stats=1",
-        f"-dict={words}", f"-artifact_prefix={work}/",
+        f"-dict={args}", f"-artifact_prefix={work}/",
     ]  # fmt: skip
     atheris.Setup([sys.argv[0], *options, str(grown), str(GOLDEN), *corpora], read, custom_mutator=mutate)
     atheris.Fuzz()

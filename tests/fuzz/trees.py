@@ -43,9 +43,9 @@ def definition(random: Random) -> bytes:
             web.setdefault("image", "nginx")
     text = to_yaml(made)
     if random.random() < 0.2:
-        words = text.split(": ")
-        words[random.randrange(len(words))] += random.choice(TAGS)
-        text = ": ".join(words)
+        args = text.split(": ")
+        args[random.randrange(len(args))] += random.choice(TAGS)
+        text = ": ".join(args)
     return text.encode("utf-8", "replace")
 
 
@@ -67,7 +67,7 @@ def value(random: Random, path: str) -> Any:
             for _ in range(random.choice((1, 1, 2, 3)))
         ]
         if path in ("services", "volumes", "services.*.depends_on") or random.random() < 0.2:
-            return {random.choice(NAMES): one for one in entries}
+            return {random.choice(NAMES): item for item in entries}
         return entries
     return anything(random)
 

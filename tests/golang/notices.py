@@ -38,7 +38,7 @@ def _texts() -> Iterator[tuple[str, list[str]]]:
         elif not module.get("Main"):
             folder, top = Path(package["Dir"]), Path(module["Dir"])
             above = [folder, *folder.parents]
-            texts = [text for one in above[above.index(top) :: -1] for text in _kept_in(one)]
+            texts = [text for item in above[above.index(top) :: -1] for text in _kept_in(item)]
             headers = [_header(folder / name) for name in package.get("GoFiles", ())]
             yield f"{module['Path']} {module['Version']}", texts + [text for text in headers if text]
 

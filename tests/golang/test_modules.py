@@ -27,8 +27,8 @@ def test_the_link() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_front_door() -> None:
-    """Routes, certificates, pipes and whom the local cluster's door lets in: the module's own tests pass."""
+def test_the_frontdoor_module() -> None:
+    """Routes, certificates, pipes and whom the local cluster's entry point lets in: the module's own tests pass."""
     done = go(FRONTDOOR.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -66,10 +66,10 @@ def test_the_notices_of_the_agent() -> None:
 
 @pytest.mark.timeout(120)
 def test_more_folders_than_can_be_watched(tmp_path: Path) -> None:
-    """Where the kernel gives no more watches, that is told with the setting to raise, and changes still get there."""
+    """If the kernel has no more watches, that is reported with the setting to raise; changes are still synced."""
     toolchain = Toolchain(os.environ)
     link, agent = toolchain.need(LINK).path, toolchain.need(AGENT).path
-    here, there, socket, told = (tmp_path / name for name in ("here", "there", "run/socket", "told"))
+    here, there, socket, event_log = (tmp_path / name for name in ("here", "there", "run/socket", "events"))
     for number in range(300):
         (here / f"d{number}").mkdir(parents=True)
     (tmp_path / "state").mkdir()
@@ -79,8 +79,8 @@ def test_more_folders_than_can_be_watched(tmp_path: Path) -> None:
         "folders": [{"local": str(here), "remote": str(there)}], "command": ["sleep", "100"],
     }))  # fmt: skip
     few = 'echo 50 > /proc/sys/user/max_inotify_watches && exec "$@"'
-    with told.open("wb") as events:
-        number = events.fileno()
+    with event_log.open("wb") as stream:
+        number = stream.fileno()
         container = subprocess.Popen([agent, "hold", "--socket", str(socket)])
         machine = subprocess.Popen(
             [str(shutil.which("unshare")), "--user", "--map-root-user", "sh", "-c", few, "sh", str(link), "up",
@@ -88,7 +88,7 @@ def test_more_folders_than_can_be_watched(tmp_path: Path) -> None:
             pass_fds=(number,), stdin=subprocess.DEVNULL,
         )  # fmt: skip
     try:
-        assert until(lambda: "raise fs.inotify.max_user_watches" in told.read_text())
+        assert until(lambda: "raise fs.inotify.max_user_watches" in event_log.read_text())
         (here / "d299" / "saved").write_text("x")
         assert until((there / "d299" / "saved").exists)
     finally:

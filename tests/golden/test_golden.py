@@ -3,9 +3,9 @@
 - ``compose.yaml`` and whatever belongs to it;
 - ``options.txt``: options of the command, one a line; absent is ``--domain example.com``;
 - ``expected.yaml``: the exact standard output; absent where the definition is invalid;
-- ``messages.txt``: the exact standard error; absent where nothing is said.
+- ``messages.txt``: the exact standard error; absent where nothing is reported.
 
-``pytest tests/golden --bless`` writes the last two anew; the difference is then read before it is kept.
+``pytest tests/golden --bless`` writes the last two again; the difference is then read before it is kept.
 Depth comes from direct assertions elsewhere: a case shows one behavior as a whole.
 """
 

@@ -1,9 +1,9 @@
 """The case files beside this module: how they are found, read and compared.
 
-A file of ``tests/keys/<section>/<key>.yaml`` tells what one key does, ``values/`` has the rows of the specification's
+A file of ``tests/keys/<section>/<key>.yaml`` shows what one key does, ``values/`` has the rows of the specification's
 other tables, and ``rulings/`` the rulings that are no key's::
 
-    says: deploy.replicas is the number of pods      # the behavior, in words
+    says: deploy.replicas is the number of pods      # the behavior, as a message
     handling: supported                              # as in composeplat.compose.keys; files of keys alone
     definition: |                                    # compose.yaml
       services: ...
@@ -23,7 +23,7 @@ other tables, and ``rulings/`` the rulings that are no key's::
     urls: ["https://web-default.example.com"]        # every address
 
 A mapping is found where all its entries are found; a list must have the same length, and each of its items be found.
-A case with ``deviates`` tells what should be and, in its words, why it is not yet.
+A case with ``deviates`` shows what should be and, in its words, why it is not yet.
 ``!absent`` says that something is not there, ``!exactly`` that a mapping has nothing more.
 A file with several cases has them under ``cases``, each with a ``says`` of its own.
 """
@@ -54,12 +54,12 @@ _OF_FILE = {"says", "handling", "no_effect", "table", "row", "cases"}
 
 
 class Absent:
-    """What ``!absent`` stands for."""
+    """What ``!absent`` is for."""
 
 
 @dataclass(frozen=True)
 class Exactly:
-    """What ``!exactly`` stands for."""
+    """What ``!exactly`` is for."""
 
     value: Mapping[Hashable, Any]
 
@@ -79,9 +79,9 @@ _Loader.add_constructor("!exactly", _read_exactly)
 
 @dataclass(frozen=True)
 class Case:
-    """One definition and what comes of it."""
+    """One definition and the result."""
 
-    says: str
+    title: str
     data: Mapping[str, Any]
 
     def write(self, folder: Folder, *, definition: str | None = None) -> Folder:
@@ -114,12 +114,12 @@ class CaseFile:
         several = self.data.get("cases")
         if several is None:
             return [Case(self.data["says"], self.data)]
-        return [Case(one["says"], one) for one in several]
+        return [Case(row["says"], row) for row in several]
 
     def unknown_fields(self) -> set[str]:
         if "cases" not in self.data:
             return set(self.data) - _FIELDS - _OF_FILE
-        inner = {name for one in self.data["cases"] for name in one}
+        inner = {name for item in self.data["cases"] for name in item}
         return (set(self.data) - _OF_FILE) | (inner - _FIELDS)
 
 
@@ -132,8 +132,8 @@ def file_of(row: Row) -> str:
     """Name the file of a row: ``service.build/args``."""
     section = _FOLDERS.get(row.section)
     if section is None:
-        words = [word for word in row.section.split(".") if word != "*"]
-        section = ".".join([{"services": "service", "volumes": "volume"}.get(words[0], words[0]), *words[1:]])
+        args = [word for word in row.section.split(".") if word != "*"]
+        section = ".".join([{"services": "service", "volumes": "volume"}.get(args[0], args[0]), *args[1:]])
     return f"{section}/{row.key}"
 
 
@@ -200,8 +200,8 @@ def differences(expected: Any, found: Any, where: str) -> Iterator[str]:
         case list() if isinstance(found, list):
             if len(expected) != len(found):
                 yield f"{where} is {found!r}, not {expected!r}"
-            for index, (one, other) in enumerate(zip(expected, found, strict=False)):
-                yield from differences(one, other, f"{where}[{index}]")
+            for index, (item, other) in enumerate(zip(expected, found, strict=False)):
+                yield from differences(item, other, f"{where}[{index}]")
         case _:
             shown = found if isinstance(found, bool | int | float | str | list | dict | None) else str(found)
             if type(expected) is not type(shown) or expected != shown:

@@ -1,6 +1,6 @@
 """Every key of the table, every row of the specification's other tables, every ruling: one file of cases each.
 
-The files lie beside this module, and :mod:`tests.keys.cases` tells how they are written.
+The files lie beside this module, and :mod:`tests.keys.cases` shows how they are written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KEY_FILES = [file for file in FILES if file.path.parent.name not in ("values", "
 
 
 def name_of(file: CaseFile, case: Case) -> str:
-    return f"{file.id}: {case.says}" if len(file.cases) > 1 else file.id
+    return f"{file.id}: {case.title}" if len(file.cases) > 1 else file.id
 
 
 def marks_of(case: Case) -> list[pytest.MarkDecorator]:
@@ -63,7 +63,7 @@ def files_with(*handlings: Handling) -> list[Any]:
 
 @pytest.mark.parametrize("case", EVERY_CASE)
 def test_case(case: Case, project: Project) -> None:
-    """What a case says of a definition is what comes of it."""
+    """What a case says of a definition is the result."""
     folder = project({})
 
     reading = case.read(folder)
@@ -124,9 +124,9 @@ def test_a_warned_key_is_warned_once(file: CaseFile) -> None:
     """A key that is warned is named in one warning; or in one note that is summed up for all, where nothing is lost."""
     key = re.escape(ROW_OF[file.id].key)
     for case in file.cases:
-        said = [*case.data["messages"], *case.data.get("notes", [])]
-        warned = [m for m in said if re.search(rf" warning: .*[ .]?{key} is not supported and has no effect", m)]
-        noted = [m for m in said if re.search(rf" note: .*[ .]?{key} has no effect here, .* \[redundant-key\]$", m)]
+        output = [*case.data["messages"], *case.data.get("notes", [])]
+        warned = [m for m in output if re.search(rf" warning: .*[ .]?{key} is not supported and has no effect", m)]
+        noted = [m for m in output if re.search(rf" note: .*[ .]?{key} has no effect here, .* \[redundant-key\]$", m)]
         assert len(warned) + len(noted) == 1
 
 
@@ -175,7 +175,7 @@ def test_files_are_well_formed() -> None:
     ],
 )
 def test_a_difference_is_seen(expected: Any, found: Any) -> None:
-    """The comparison of the case files could lie: it tells each kind of difference."""
+    """The comparison of the case files could lie: it shows each kind of difference."""
     assert list(differences(expected, found, ""))
 
 

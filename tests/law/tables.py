@@ -101,9 +101,9 @@ _SAID = {"supported": SUPPORTED, "extension": EXTENSIONS, USED: FIELDS, "warned"
 KEYS: dict[Key, frozenset[str]] = {
     key: frozenset(word for word, keys in _SAID.items() if key in keys) for key in frozenset().union(*_SAID.values())
 }
-"""Every key, with all that is said of it."""
+"""Every key, with all that is reported about it."""
 
-#: What is said twice and differently, and who decides.
+#: The message twice and differently, and who decides.
 CONTRADICTIONS: dict[Key, str] = {
     ("volumes.*", "driver_opts"): "its size and class are fields: the rulings read these and warn of the others",
     (SERVICE, "scale"): "Compose's own key, and an extension as the alias of deploy.replicas: both are used",

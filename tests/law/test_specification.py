@@ -78,21 +78,21 @@ def _first_word(handling: str) -> str:
 
 def test_the_tables_are_read_whole() -> None:
     """The reader could lie: it finds as many keys as there are, by hand, in the longest rows."""
-    words = words_of_the_specification()
+    args = words_of_the_specification()
 
     assert len(_said("warned")) == 56
     assert len(_said("ignored")) == 11
-    assert {"warned"} == words["", "secrets"]
-    assert {tables.USED} == words["services.*.deploy.resources.limits", "memory"]
+    assert {"warned"} == args["", "secrets"]
+    assert {tables.USED} == args["services.*.deploy.resources.limits", "memory"]
 
 
 def _said(word: str) -> list[tables.Key]:
-    return [key for key, said in words_of_the_specification().items() if key[0] == tables.SERVICE and word in said]
+    return [key for key, output in words_of_the_specification().items() if key[0] == tables.SERVICE and word in output]
 
 
-def test_every_key_is_held_as_the_specification_says() -> None:
+def test_every_key_is_held_as_in_the_specification() -> None:
     """The keys of our tables are the specification's, with all that it says of each."""
-    assert {key: set(said) for key, said in tables.KEYS.items()} == words_of_the_specification()
+    assert {key: set(output) for key, output in tables.KEYS.items()} == words_of_the_specification()
 
 
 def test_the_blocks_that_are_warned_with_each_field() -> None:
@@ -176,10 +176,10 @@ def test_the_words_of_keys() -> None:
 
 def test_where_variables_are_taken_from() -> None:
     """The order of the sources of a variable."""
-    said = listed("Environment variables and substitution", 4)
+    output = listed("Environment variables and substitution", 4)
 
-    assert [said.index(plain_or_code) for plain_or_code in map(_as_written, tables.PRECEDENCE)] == sorted(
-        said.index(_as_written(source)) for source in tables.PRECEDENCE
+    assert [output.index(plain_or_code) for plain_or_code in map(_as_written, tables.PRECEDENCE)] == sorted(
+        output.index(_as_written(source)) for source in tables.PRECEDENCE
     )
 
 

@@ -27,13 +27,13 @@ KINDS = {
 }
 
 
-def test_every_key_of_the_specification_has_a_row_as_it_says() -> None:
+def test_every_key_of_the_specification_has_a_row() -> None:
     """Each key that the specification names has a row, with its handling and from there."""
     rows = {(row.section, row.key): WORDS[row.handling] for row in SPECIFIED}
-    expected = {key: said for key, said in tables.KEYS.items() if key not in tables.CONTRADICTIONS}
+    expected = {key: output for key, output in tables.KEYS.items() if key not in tables.CONTRADICTIONS}
 
     assert sorted(expected) == sorted(key for key in rows if key not in tables.CONTRADICTIONS)
-    assert not [(key, said, rows[key]) for key, said in expected.items() if not said <= rows[key]]
+    assert not [(key, output, rows[key]) for key, output in expected.items() if not output <= rows[key]]
 
 
 @pytest.mark.parametrize("key", tables.CONTRADICTIONS, ids=".".join)
@@ -41,7 +41,7 @@ def test_a_contradiction_is_still_one(key: tables.Key) -> None:
     """What is listed as a contradiction is one, and the key is used."""
     row = next(row for row in ROWS if (row.section, row.key) == key)
 
-    assert not any(tables.KEYS[key] <= said for said in WORDS.values())
+    assert not any(tables.KEYS[key] <= output for output in WORDS.values())
     assert row.handling.is_used
 
 

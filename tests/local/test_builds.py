@@ -34,7 +34,7 @@ from tests.local.test_cluster import processes_of, wait
 
 _FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 50
 PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
-#: A wire to a network namespace that stands for all that is outside: this machine's end of it, and the other.
+#: A wire to a network namespace that is for all that is outside: this machine's end of it, and the other.
 WIRE, NEAR, FAR = f"out{_FIRST}", "198.18.200.1", "198.18.200.2"
 ABSTRACT = f"composeplat-{_FIRST}"
 
@@ -77,10 +77,12 @@ class Builds:
 
     def reached(self, *addresses: str) -> list[str]:
         """Those of some addresses that a step has an answer from, whatever it is."""
-        asking = "; ".join(f"timeout 5 wget -O /dev/null http://{one}/ 2>&1 | sed 's|^|{one}: |'" for one in addresses)
+        asking = "; ".join(
+            f"timeout 5 wget -O /dev/null http://{address}/ 2>&1 | sed 's|^|{address}: |'" for address in addresses
+        )
         printed = self.build(f"FROM busybox:1.37\nRUN {asking}\n")
-        heard = [line for line in printed.splitlines() if "saved" in line or "server returned error" in line]
-        return [one for one in addresses if any(f" {one}: " in line for line in heard)]
+        received = [line for line in printed.splitlines() if "saved" in line or "server returned error" in line]
+        return [address for address in addresses if any(f" {address}: " in line for line in received)]
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +97,8 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
         cluster.delete()
 
 
-def run(*words: str) -> None:
-    subprocess.run(words, check=True)
+def run(*args: str) -> None:
+    subprocess.run(args, check=True)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +110,8 @@ def outside(builds: Builds) -> Iterator[str]:
         run("ip", "link", "add", WIRE, "type", "veth", "peer", "name", "far", "netns", WIRE)
         run("ip", "address", "add", f"{NEAR}/24", "dev", WIRE)
         run("ip", "link", "set", WIRE, "up")
-        for words in (("address", "add", f"{FAR}/24", "dev", "far"), ("link", "set", "far", "up")):
-            run("ip", "-n", WIRE, *words)
+        for args in (("address", "add", f"{FAR}/24", "dev", "far"), ("link", "set", "far", "up")):
+            run("ip", "-n", WIRE, *args)
         command = ["ip", "netns", "exec", WIRE, sys.executable, "-m", "http.server", "8080", "--directory", "/proc/tty"]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             wait(lambda: is_listening(f"tcp:{FAR}:8080"))
@@ -202,9 +204,9 @@ def test_steps_are_nobody_of_this_machine(builds: Builds) -> None:
 
     printed = builds.build(EVERYTHING, "--secret", f"id=word,src={builds.folder / 'word'}", "--push", "--tag", tag)
 
-    told = [line.partition(" ")[2].partition(" ")[2] for line in printed.splitlines()]
-    assert {"notes: 1", "secret: 4", "who: someone, someone 1234:55, 777:888, 0"} <= set(told)
-    assert f"map: 0 {BUILD_USER} 65536" in told
+    output = [line.partition(" ")[2].partition(" ")[2] for line in printed.splitlines()]
+    assert {"notes: 1", "secret: 4", "who: someone, someone 1234:55, 777:888, 0"} <= set(output)
+    assert f"map: 0 {BUILD_USER} 65536" in output
     again = builds.build(f"FROM {tag}\nRUN echo pulled: $(stat -c '%u:%g' /who /file)\n")
     assert "pulled: 1234:55 777:888" in again
 
@@ -258,8 +260,8 @@ def test_a_killed_builder_takes_its_steps_along(builds: Builds) -> None:
     assert running(builds, "sleep") == []
 
 
-def test_the_way_out_comes_back(builds: Builds, outside: str) -> None:
-    """What leads the steps out is started again when it ends, and builds go on."""
+def test_the_uplink_comes_back(builds: Builds, outside: str) -> None:
+    """What leads the steps out is started again when it ends, and builds continue."""
     (egress,) = running(builds, "slirp4netns")
     os.kill(egress.pid, signal.SIGKILL)
 
@@ -280,7 +282,7 @@ def test_the_machines_network_when_asked(builds: Builds, outside: str, port: int
     assert "network.host" in (asked.layout.build_run / "buildkitd.toml").read_text()
 
 
-def test_without_a_way_out(
+def test_without_an_uplink(
     builds: Builds, outside: str, port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where slirp4netns can't be had, the start says so with the fix, and steps reach nothing at all."""

@@ -111,10 +111,10 @@ def prepare(api: Api) -> None:
     wait(lambda: api.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
 
 
-def kubectl(cluster: LocalCluster, *words: str) -> str:
+def kubectl(cluster: LocalCluster, *args: str) -> str:
     kube = Toolchain(os.environ).need(KUBE).path
     done = subprocess.run(
-        [kube, "kubectl", f"--kubeconfig={cluster.layout.kubeconfig}", "-n", NAMESPACE, *words],
+        [kube, "kubectl", f"--kubeconfig={cluster.layout.kubeconfig}", "-n", NAMESPACE, *args],
         capture_output=True,
         text=True,
         check=False,
@@ -147,11 +147,11 @@ def processes_of(cluster: LocalCluster) -> list[str]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace")
+                args = (entry / "cmdline").read_bytes().decode(errors="replace")
             except OSError:
                 continue
-            if any(name in words for name in names):
-                found.append(words.replace("\0", " ")[:200])
+            if any(name in args for name in names):
+                found.append(args.replace("\0", " ")[:200])
     return found
 
 
@@ -256,10 +256,10 @@ def ask_registry(method: str, path: str, user: int = 0) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", PORTS["registry"], timeout=10)
         try:
             connection.request(method, f"/v2/library/busybox/{path}")
-            told = str(connection.getresponse().status)
+            output = str(connection.getresponse().status)
         except (OSError, http.client.HTTPException) as error:
-            told = type(error).__name__
-        os.write(writing, told.encode())
+            output = type(error).__name__
+        os.write(writing, output.encode())
         os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
@@ -270,7 +270,7 @@ def ask_registry(method: str, path: str, user: int = 0) -> str:
 def test_the_registry_is_its_owners(cluster: LocalCluster) -> None:
     """Other users of the machine can't push what pods then run as docker.io's, nor read; nobody deletes by the API.
 
-    The registry asks for no login, and used to answer whoever connected.
+    The registry asks for no login, and used to answer anyone who connected.
     """
     digest = push_busybox(("127.0.0.1", cluster.layout.host_ports.registry), os.environ)
 
@@ -305,7 +305,7 @@ def test_port_forward(cluster: LocalCluster) -> None:
 
 
 def test_every_part_comes_back(cluster: LocalCluster) -> None:
-    """Each part is killed once; each is started again, and pods go on running."""
+    """Each part is killed once; each is started again, and pods continue running."""
     before = starts(cluster)
     for name in list(cluster.status().parts or {}):
         inner = (cluster.status().parts or {})[name]
@@ -456,14 +456,14 @@ def ask_etcd(simulated: LocalCluster, *, tls: bool = True, certificate: str = ""
 
 
 def test_etcd_answers_the_api_server_alone(simulated: LocalCluster) -> None:
-    """Without the API server's certificate nobody is told what the cluster holds, Secrets above all.
+    """Without the API server's certificate nobody is reported what the cluster holds, Secrets above all.
 
-    It used to be told to whoever asked on loopback, in plain HTTP.
+    It used to be asked to anyone who asked on loopback, in plain HTTP.
     """
     assert ask_etcd(simulated, certificate="api-to-etcd") == 200
-    for words in ({"tls": False}, {}, {"certificate": "api-to-kubelet"}):
+    for args in ({"tls": False}, {}, {"certificate": "api-to-kubelet"}):
         with contextlib.suppress(OSError, http.client.HTTPException):
-            assert ask_etcd(simulated, **words) == 400
+            assert ask_etcd(simulated, **args) == 400
 
 
 def test_a_simulation_is_closed_to_others(simulated: LocalCluster) -> None:

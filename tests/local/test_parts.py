@@ -28,29 +28,29 @@ LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
 
 def part(name: str) -> Part:
-    return next(one for one in make_parts(LAYOUT, PROGRAMS) if one.name == name)
+    return next(part for part in make_parts(LAYOUT, PROGRAMS) if part.name == name)
 
 
 def test_parts_start_after_what_they_need() -> None:
     """Each part comes after the parts it needs."""
     seen: set[str] = set()
-    for one in make_parts(LAYOUT, PROGRAMS):
-        assert set(one.needs) <= seen, one.name
-        seen.add(one.name)
+    for part in make_parts(LAYOUT, PROGRAMS):
+        assert set(part.needs) <= seen, part.name
+        seen.add(part.name)
 
 
-def test_only_the_door_listens_on_the_machine() -> None:
+def test_only_the_front_process_listens_on_the_machine() -> None:
     """What has the machine's network listens on loopback or a socket alone."""
-    outside = [one for one in make_parts(LAYOUT, PROGRAMS) if one.place == OUTSIDE_NETWORK]
+    outside = [item for item in make_parts(LAYOUT, PROGRAMS) if item.place == OUTSIDE_NETWORK]
 
-    assert [one.name for one in outside] == ["ports-outside", "buildkitd"]
+    assert [item.name for item in outside] == ["ports-outside", "buildkitd"]
     assert list(part("ports-outside").args[2::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip
 
 
-def test_every_door_leads_through_its_socket() -> None:
-    """What the door takes outside comes out inside, at the port of the same name."""
+def test_every_port_has_its_socket() -> None:
+    """What the entry point takes outside comes out inside, at the port of the same name."""
     inside = dict(zip(part("ports-inside").args[2::2], part("ports-inside").args[3::2], strict=True))
     outside = part("ports-outside").args
 
@@ -82,7 +82,7 @@ def test_the_network_of_builds(
     """Steps have this machine's network only where it was asked for, and then a Compose file may name it too."""
     layout = replace(LAYOUT, build_network=build_network)
     programs = replace(PROGRAMS, slirp4netns=slirp4netns)
-    (args,) = (one.args for one in make_parts(layout, programs) if one.name == "buildkitd")
+    (args,) = (part.args for part in make_parts(layout, programs) if part.name == "buildkitd")
     config = tomllib.loads(make_files(layout, programs, "T")[layout.build_run / "buildkitd.toml"])
 
     assert args[1:5] == ("builder", "/run/composeplat-build", "1800000000", network)
@@ -121,7 +121,7 @@ def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: py
 
 
 def test_why_builds_have_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing device and a missing program are told apart, each with its fix."""
+    """A missing device and a missing program are distinguished, each with its fix."""
     device = tmp_path / "tun"
     monkeypatch.setattr("composeplat.local.builder._TUN", str(device))
 
@@ -311,18 +311,18 @@ def targets(found: list[dict[str, str]]) -> list[tuple[str, str]]:
 
 def test_longer_paths_come_first() -> None:
     """A route leads to the service's address, the longest path first."""
-    one = ingress(("/", "web", 80), ("/api", "api", 80))
+    item = ingress(("/", "web", 80), ("/api", "api", 80))
     services = [service("web", "198.19.0.5"), service("api", "None")]
     slices = [endpoints("web", ready=True), endpoints("api", ready=True)]
 
-    assert targets(routes([one], services, slices)) == [("/api", "198.18.0.7:8080"), ("/", "198.19.0.5:80")]
+    assert targets(routes([item], services, slices)) == [("/api", "198.18.0.7:8080"), ("/", "198.19.0.5:80")]
 
 
 def test_a_route_to_nothing_has_no_target() -> None:
     """Where no pod is ready, no port fits or no service is there, the route says so."""
-    one = ingress(("/", "web", 80), ("/b", "web", 81), ("/c", "none", 80))
+    item = ingress(("/", "web", 80), ("/b", "web", 81), ("/c", "none", 80))
 
-    found = routes([one], [service("web", "198.19.0.5")], [endpoints("web", ready=False)])
+    found = routes([item], [service("web", "198.19.0.5")], [endpoints("web", ready=False)])
     assert targets(found) == [("/b", ""), ("/c", ""), ("/", "")]
 
 
@@ -331,7 +331,7 @@ def test_others_ingresses_are_left_alone() -> None:
     assert routes([ingress(("/", "web", 80), ingressClassName="nginx")], [], []) == []
 
 
-def test_a_static_program_is_told_from_one_that_is_not() -> None:
+def test_a_static_program_is_reported_from_one_that_is_not() -> None:
     """A program that asks for an interpreter needs libraries, and makes no base image."""
     assert not is_static(Path("/bin/ls").resolve().read_bytes())
     assert not is_static(b"#!/bin/sh\n")

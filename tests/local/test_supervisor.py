@@ -25,7 +25,7 @@ def test_logs_are_kept_small(tmp_path: Path) -> None:
         try:
             logs = [tmp_path / f"{name}.log" for name in ("new", "small", "large")]
             deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and not all(log.exists() and says(log) for log in logs):
+            while time.monotonic() < deadline and not all(log.exists() and title(log) for log in logs):
                 time.sleep(0.05)
         finally:
             supervisor.terminate()
@@ -36,7 +36,7 @@ def test_logs_are_kept_small(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def says(log: Path) -> bool:
+def title(log: Path) -> bool:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - 5))
         return stream.read() == b"said\n"

@@ -1,6 +1,6 @@
 """``python -m tests.mutants``: change the product's code, one token at a time, and say which changes no test notices.
 
-Only code counts that tests run which need no cluster; of the rest it is said how much there is.
+Only code counts that tests run which need no cluster; of the rest it is reported how much there is.
 Ends with status 1 where fewer are noticed than should be.
 """
 
@@ -29,7 +29,7 @@ _PATIENCE = 3.0
 
 def main() -> None:
     options = _options()
-    # The tests run in processes of their own, which are to end with this one however it is told to.
+    # The tests run in processes of their own, which are to end with this one however it is asked to.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Copy(Path(folder))
@@ -54,7 +54,7 @@ def _options() -> argparse.Namespace:
 
 
 def _coverage(copy: Copy, *, keep: bool) -> Coverage:
-    """The map of tests and lines, made anew where the project is another."""
+    """The map of tests and lines, recreated where the project is another."""
     path, key, current = KEPT / "map.json", KEPT / "key", copy.key
     if not path.exists() or not (keep or (key.exists() and key.read_text() == current)):
         print("mutants: running the tests once, to see which lines each of them runs", flush=True)

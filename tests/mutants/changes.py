@@ -1,8 +1,8 @@
 """Which changes of one token a module allows.
 
-Owns what is changed into what, and what is left alone since no run could tell: annotations, decorators, asserts, and
+Owns what is changed into what, and what is left alone since no run could show: annotations, decorators, asserts, and
 what only a type checker sees.
-Texts are not changed, and neither is what stands in an f-string: until Python 3.12 its parts have no true place.
+Texts are not changed, and neither is what is in an f-string: until Python 3.12 its parts have no true place.
 """
 
 from __future__ import annotations
@@ -64,11 +64,15 @@ class _Finder(ast.NodeVisitor):
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))
         self._tokens = [
-            _Token(self._starts[one.start[0] - 1] + one.start[1], self._starts[one.end[0] - 1] + one.end[1], one.string)
-            for one in tokenize.generate_tokens(io.StringIO(text).readline)
-            if one.string.strip()
+            _Token(
+                self._starts[token.start[0] - 1] + token.start[1],
+                self._starts[token.end[0] - 1] + token.end[1],
+                token.string,
+            )
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.string.strip()
         ]
-        self._token_starts = [one.start for one in self._tokens]
+        self._token_starts = [token.start for token in self._tokens]
         self._span = (1, 1)
         self._functions = 0
 

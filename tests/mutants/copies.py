@@ -73,10 +73,10 @@ class Copy:
         notes, start = self._folder / "notes", self.root / "sitecustomize.py"
         notes.mkdir(exist_ok=True)
         start.write_text(_START.format(root=str(self.root), notes=str(notes)))
-        words = [f"--ignore={name}" for name in _LEFT_OUT]
+        args = [f"--ignore={name}" for name in _LEFT_OUT]
         try:
             self._pytest(
-                "-p", "tests.mutants.mapping", "-m", "not endurance and not cluster", "--timeout=600", *words,
+                "-p", "tests.mutants.mapping", "-m", "not endurance and not cluster", "--timeout=600", *args,
                 limit=3 * 3600, MUTANTS_MAP=str(path), MUTANTS_NOTES=str(notes),
             )  # fmt: skip
         finally:
@@ -87,8 +87,8 @@ class Copy:
         chosen = self._folder / "chosen"
         chosen.write_text("".join(f"{name}\n" for name in tests))
         files = dict.fromkeys(name.partition("::")[0] for name in tests)
-        words = ["-x", f"--timeout={longest:.0f}", "-p", "tests.mutants.chosen", *files]
-        return self._pytest(*words, limit=limit, MUTANTS_CHOSEN=str(chosen), PYTHONDONTWRITEBYTECODE="1") != 0
+        args = ["-x", f"--timeout={longest:.0f}", "-p", "tests.mutants.chosen", *files]
+        return self._pytest(*args, limit=limit, MUTANTS_CHOSEN=str(chosen), PYTHONDONTWRITEBYTECODE="1") != 0
 
     @contextmanager
     def changed(self, name: str, change: Change) -> Iterator[None]:
@@ -100,12 +100,12 @@ class Copy:
         finally:
             path.write_text(before)
 
-    def _pytest(self, *words: str, limit: float, **variables: str) -> int | None:
+    def _pytest(self, *args: str, limit: float, **variables: str) -> int | None:
         """Run pytest; gives its status, and nothing where it had to be ended."""
         environment = {**os.environ, "PYTHONPATH": str(self.root), **variables}
         with (self._folder / "output").open("wb") as output:
             process = subprocess.Popen(
-                [*self._enclosing, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
+                [*self._enclosing, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args],
                 cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 start_new_session=True,
             )  # fmt: skip

@@ -77,11 +77,11 @@ class Coverage:
 @cache
 def own_tests(name: str) -> tuple[str, ...]:
     """Where the tests of a module stand: in the files that name it."""
-    words = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    folder, _, module = words.rpartition(".")
-    named = re.compile(rf"{re.escape(words)}\b|from {re.escape(folder)} import [^\n]*\b{module}\b")
+    args = name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    folder, _, module = args.rpartition(".")
+    named = re.compile(rf"{re.escape(args)}\b|from {re.escape(folder)} import [^\n]*\b{module}\b")
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return tuple(f"{one.relative_to(ROOT).as_posix()}::" for one in files if named.search(one.read_text()))
+    return tuple(f"{file.relative_to(ROOT).as_posix()}::" for file in files if named.search(file.read_text()))
 
 
 def _indices(bits: int) -> list[int]:

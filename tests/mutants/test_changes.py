@@ -55,7 +55,7 @@ def test_what_is_changed(text: str, expected: list[str]) -> None:
     ],
 )
 def test_what_is_left_alone(text: str) -> None:
-    """What no run could tell is not changed."""
+    """What no run could show is not changed."""
     assert made(text) == []
 
 
@@ -63,8 +63,12 @@ def test_a_change_knows_its_statement() -> None:
     """A test that runs any line of a statement is asked about it; a body is a statement of its own."""
     text = "def f():\n    if (\n        a\n        and b\n    ):\n        return (\n            1\n        )\n"
 
-    assert [(one.line, one.first, one.last) for one in find_changes(text)] == [(4, 2, 5), (6, 6, 8), (7, 6, 8)]
-    assert [one.imported for one in find_changes("a = 1\ndef f(b=1):\n    return b")] == [True, True, False]
+    assert [(change.line, change.first, change.last) for change in find_changes(text)] == [
+        (4, 2, 5),
+        (6, 6, 8),
+        (7, 6, 8),
+    ]
+    assert [change.imported for change in find_changes("a = 1\ndef f(b=1):\n    return b")] == [True, True, False]
 
 
 def test_every_change_of_the_product_is_python() -> None:

@@ -1,4 +1,4 @@
-"""Runs Python programs for the engine, where the makers' own ``pulumi-language-python`` is not to be had.
+"""Runs Python programs for the engine, where the upstreams' own ``pulumi-language-python`` is not to be had.
 
 The engine starts the program of that name on PATH, reads a port from its first line, and asks it to run a program.
 Only tests use this; with the official command line Pulumi brings its own.

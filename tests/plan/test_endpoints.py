@@ -26,7 +26,7 @@ def test_as_many_places_as_an_http_route_holds(project: Project) -> None:
 
 
 def test_more_places_than_an_http_route_holds(project: Project) -> None:
-    """Routes to one port more are an error, with a way out."""
+    """Routes to one port more are an error, with a fix."""
     reading = project(routes(MOST_RULES + 1)).read(gateway="edge")
 
     assert reading.messages == [
@@ -82,7 +82,7 @@ endpoints:
     ],
 )
 def test_ports_from_variables(project: Project, port: str, text: str, code: str) -> None:
-    """A message about a port that came from a variable does not tell which one it is."""
+    """A message about a port that came from a variable does not show which one it is."""
     reading = project(f"services: {{web: {{image: nginx, {text}}}}}", PORT=port).read()
 
     assert code in reading.codes
@@ -110,7 +110,7 @@ def test_a_route_to_a_port_from_a_variable(project: Project) -> None:
         pytest.param("[8000-8020]", f"it has {', '.join(map(str, range(8000, 8008)))} …", id="many"),
     ],
 )
-def test_an_unknown_port_tells_those_there_are(project: Project, ports: str, has: str) -> None:
+def test_an_unknown_port_lists_the_ports(project: Project, ports: str, has: str) -> None:
     """A route to a port that its service does not have names the service, the port, and the ports that would do."""
     text = f"services: {{web: {{image: nginx, expose: {ports}}}}}\nendpoints: [{{path: /, service: web, port: 81}}]"
 
@@ -121,7 +121,7 @@ def test_an_unknown_port_tells_those_there_are(project: Project, ports: str, has
 
 
 def test_a_way_in_without_https(project: Project) -> None:
-    """A port that no HTTPS route can carry has a way out: the command that makes a Service of type LoadBalancer."""
+    """A port that no HTTPS route can carry has a fix: the command that makes a Service of type LoadBalancer."""
     report = project("services: {my_dns: {image: coredns, ports: ['53:53/udp', '53:53']}}").read().loaded.report
     hints = [d.hint for d in report.sorted() if d.code in ("sensitive-port", "non-http-port")]
 
@@ -141,8 +141,8 @@ def test_a_way_in_without_https(project: Project) -> None:
         pytest.param(".".join(4 * ["secret" * 10]), "invalid-name", id="refused"),
     ],
 )
-def test_hosts_are_not_told(project: Project, domain: str, code: str) -> None:
-    """A message about a host does not tell the domain."""
+def test_hosts_are_not_reported(project: Project, domain: str, code: str) -> None:
+    """A message about a host does not show the domain."""
     endpoint = f"{'a' * 60}: [{{path: /, service: web, port: 80}}]"
     text = f"services: {{web: {{image: nginx, expose: [80]}}}}\nendpoints: {{{endpoint}}}"
 
@@ -162,7 +162,7 @@ def test_many_paths_to_one_port(project: Project) -> None:
     assert [len(rule["matches"]) for rule in route["spec"]["rules"]] == [64, 1]
 
 
-def test_what_follows_from_a_bad_port_is_not_told(project: Project) -> None:
+def test_what_follows_from_a_bad_port_is_not_reported(project: Project) -> None:
     """Where a port can't be read, neither 'public' nor a route is blamed for the port that is missing."""
     text = "services: {web: {image: a, ports: [70000], public: true}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 
@@ -170,7 +170,7 @@ def test_what_follows_from_a_bad_port_is_not_told(project: Project) -> None:
 
 
 def test_an_error_elsewhere_hides_no_route(project: Project) -> None:
-    """An error of the service that is none of its ports does not keep a wrong route from being told."""
+    """An error of the service that is none of its ports does not keep a wrong route from being reported."""
     text = "services: {web: {image: nginx, scale: two}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 
     assert project(text).read().codes == ["invalid-value", "undefined-port"]

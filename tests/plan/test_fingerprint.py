@@ -1,4 +1,4 @@
-"""What rolls pods when variables or files change does not tell what they are."""
+"""What rolls pods when variables or files change does not show what they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def found_in(project: Project, text: str = WEAK, **more: str) -> Fingerprint:
 def test_a_weak_value_can_t_be_tried(project: Project) -> None:
     """What is on the pods hangs on a salt that they don't have.
 
-    It was the plain hash of the environment: whoever might read pods found a PIN by trying all.
+    It was the plain hash of the environment: anyone who might read pods found a PIN by trying all.
     """
     found = found_in(project)
 

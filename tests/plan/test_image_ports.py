@@ -1,4 +1,4 @@
-"""Which cluster services list the ports of an image, and what comes of that."""
+"""Which cluster services list the ports of an image, and the result of that."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_whose(service: str, expected: BuiltImage | str, project: Project) -> No
     plan = project({"compose.yaml": text, "Dockerfile": "FROM x\n"}).read(registry="r.example.com").plan
     assert plan is not None
 
-    (found,) = [one.ports_of for one in plan.objects if str(one.key) == "service/web"]
+    (found,) = [desired.ports_of for desired in plan.objects if str(desired.key) == "service/web"]
     assert found == expected
-    assert [str(one.key) for one in plan.objects if one.ports_of and one.kind != "Service"] == []
+    assert [str(desired.key) for desired in plan.objects if desired.ports_of and desired.kind != "Service"] == []
 
 
 def test_they_are_listed() -> None:
-    """The name goes on leading to the pods themselves, with the ports under it."""
+    """The name continues leading to the pods themselves, with the ports under it."""
     assert add_image_ports({"clusterIP": "None", "selector": {}}, ((53, "udp"), (80, "tcp"))) == {
         "clusterIP": "None",
         "selector": {},

@@ -1,4 +1,4 @@
-"""What Kubernetes would refuse by size is an error here, and what becomes of host content is told."""
+"""What Kubernetes would refuse by size is an error here, and what happens to host content is reported."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
 
 
 def test_a_large_env_file_that_many_share(project: Project) -> None:
-    """Variables that would be written out for very many services are an error, told once."""
+    """Variables that would be written out for very many services are an error, reported once."""
     services = "".join(f"  s{number}: {{image: a, env_file: big.env}}\n" for number in range(40))
     text = f"services:\n{services}"
 

@@ -41,11 +41,11 @@ def test_what_belongs_to_them(plan: Plan) -> None:
     """A part has the volumes, endpoints, images and conditions of its services, and no others."""
     part = plan.limited_to(["api"])
 
-    assert [one.name for one in part.services] == ["db", "api"]
-    assert [one.name for one in part.volumes] == ["data"]
+    assert [service.name for service in part.services] == ["db", "api"]
+    assert [volume.name for volume in part.volumes] == ["data"]
     assert part.endpoints == ()
-    assert [one.service for one in part.images] == ["api"]
-    assert [(one.service, one.dependency) for one in part.edges] == [("api", "db")]
+    assert [image.service for image in part.images] == ["api"]
+    assert [(edge.service, edge.dependency) for edge in part.edges] == [("api", "db")]
 
 
 def test_endpoints_that_lead_to_them(plan: Plan) -> None:
@@ -63,7 +63,7 @@ def test_an_unknown_service(plan: Plan) -> None:
 
 
 def test_a_compose_file_for_a_service(plan: Plan) -> None:
-    """A Compose file that was named without its option is told how to be."""
+    """A Compose file that was named without its option is reported how to be."""
     with pytest.raises(ComposeplatError, match=r"there is no service 'web\.yml'") as caught:
         plan.select_services(["web.yml"])
     assert caught.value.hint == ("use an option for a Compose file: --file web.yml; services are: api, db, other, web")
@@ -75,13 +75,13 @@ def test_for_a_build_alone(plan: Plan) -> None:
 
     assert part.images == plan.images
     assert part.objects == ()
-    assert [one.name for one in part.services] == [one.name for one in plan.services]
-    assert [one.urls for one in part.endpoints] == [one.urls for one in plan.endpoints]
+    assert [service.name for service in part.services] == [service.name for service in plan.services]
+    assert [endpoint.urls for endpoint in part.endpoints] == [endpoint.urls for endpoint in plan.endpoints]
 
 
 def test_users_of_a_volume(plan: Plan) -> None:
     """The users of a volume are the services that mount it."""
-    assert [one.name for one in plan.users_of("data")] == ["db"]
+    assert [item.name for item in plan.users_of("data")] == ["db"]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_users_of_a_volume(plan: Plan) -> None:
 )
 def test_the_port_behind_an_address(plan: Plan, number: int, expected: int) -> None:
     """A port of a service's address leads to one of its container."""
-    (web,) = (one for one in plan.services if one.name == "web")
+    (web,) = (service for service in plan.services if service.name == "web")
 
     assert web.container_port(number) == expected

@@ -21,7 +21,7 @@ def objects(project: Project, text: str = TEXT, **asked: Any) -> dict[str, dict[
     made = project({"compose.yaml": text, "docker/config.json": CONFIG, "app/Dockerfile": "FROM scratch"})
     plan = project({}, DOCKER_CONFIG=str(made.path / "docker")).read(**asked).plan
     assert plan is not None
-    return {f"{one.kind}/{one.name}": one.manifest for one in plan.objects}
+    return {f"{desired.kind}/{desired.name}": desired.manifest for desired in plan.objects}
 
 
 def test_made_for_whom_it_is_needed(project: Project) -> None:
@@ -32,7 +32,9 @@ def test_made_for_whom_it_is_needed(project: Project) -> None:
     assert secret["type"] == "kubernetes.io/dockerconfigjson"
     login = json.loads(base64.b64decode(secret["data"][".dockerconfigjson"]))["auths"]["r.example.com"]
     assert (login["username"], login["password"]) == ("ann", "s3cret")
-    pods = {name: one["spec"]["template"]["spec"] for name, one in made.items() if name.startswith("Deployment/")}
+    pods = {
+        name: manifest["spec"]["template"]["spec"] for name, manifest in made.items() if name.startswith("Deployment/")
+    }
     assert pods["Deployment/web"]["imagePullSecrets"] == [{"name": "web-pull"}]
     assert "imagePullSecrets" not in pods["Deployment/db"]
     assert "Secret/db-pull" not in made

@@ -18,8 +18,8 @@ REFUSED = "which a namespace with pod security 'restricted' refuses"
 UNKNOWN = "names no user, and that of its image is not known: its pods don't start if that is root [unknown-user]"
 
 
-def said(project: Project, text: str, users: Mapping[str, str] | None = None) -> list[str]:
-    """What is said of a definition where the users of images are known."""
+def messages_of(project: Project, text: str, users: Mapping[str, str] | None = None) -> list[str]:
+    """The message about a definition where the users of images are known."""
     loaded = project(text).read(pod_security="restricted").loaded
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: users or {})
     return lines(loaded.report.at_least(Severity.WARNING))
@@ -62,9 +62,9 @@ def test_nothing_of_it_unasked(project: Project) -> None:
         ),
     ],
 )
-def test_what_it_refuses_is_told_at_its_place(service: str, expected: str, project: Project) -> None:
+def test_what_it_refuses_is_reported_at_its_place(service: str, expected: str, project: Project) -> None:
     """Who can't be so is named, with the line, before anything changes."""
-    assert said(project, f"services: {{web: {{image: x, {service}}}}}") == [expected]
+    assert messages_of(project, f"services: {{web: {{image: x, {service}}}}}") == [expected]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_what_it_refuses_is_told_at_its_place(service: str, expected: str, proje
 )
 def test_the_image_s_own_user(users: dict[str, str], expected: list[str], project: Project) -> None:
     """Where the service names none, the image's counts; an unknown one is warned of."""
-    assert said(project, "services: {web: {image: x}}", users) == expected
+    assert messages_of(project, "services: {web: {image: x}}", users) == expected
 
 
 def test_an_image_that_is_built_is_not_known_yet(project: Project) -> None:
     """What has the name in a registry may be another one."""
     text = "services: {web: {image: x, build: .}}"
 
-    assert said(project, text, {"x": "5"}) == [f"compose.yaml:1:12: warning: services.web {UNKNOWN}"]
+    assert messages_of(project, text, {"x": "5"}) == [f"compose.yaml:1:12: warning: services.web {UNKNOWN}"]
 
 
 def test_users_are_read_from_registries(tmp_path: Path) -> None:

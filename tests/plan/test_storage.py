@@ -225,14 +225,14 @@ def test_nothing_to_roll(project: Project) -> None:
 
 def test_a_changed_variable_rolls(project: Project) -> None:
     """The hash changes with a variable's name and value, and not with their order."""
-    one, other, value, name = (
+    first, other, value, name = (
         digest(project(f"services: {{web: {{image: x, environment: {{{text}}}}}}}").read())
         for text in ("A: '1', B: '2'", "B: '2', A: '1'", "A: '1', B: '3'", "A: '1', C: '2'")
     )
 
-    assert one is not None
-    assert one == other
-    assert len({one, value, name}) == 3
+    assert first is not None
+    assert first == other
+    assert len({first, value, name}) == 3
 
 
 def test_a_changed_file_rolls(project: Project) -> None:
@@ -250,7 +250,7 @@ def test_a_changed_file_rolls(project: Project) -> None:
 
 
 def test_the_hash_does_not_show_a_value(project: Project) -> None:
-    """A variable's value stands in its Secret alone."""
+    """A variable's value is in its Secret alone."""
     reading = project("services: {web: {image: x, environment: {TOKEN: hunter2}}}").read()
 
     assert "hunter2" not in str(reading.object("Deployment", "web"))

@@ -43,18 +43,18 @@ def one_of(*values: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(values)
 
 
-words = st.text(st.sampled_from("ab$(){}:-=/.,'\"\\ é日0189#"), max_size=12)
-pairs = st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,6}\Z"), words, max_size=3)
+args = st.text(st.sampled_from("ab$(){}:-=/.,'\"\\ é日0189#"), max_size=12)
+pairs = st.dictionaries(st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,6}\Z"), args, max_size=3)
 scalars = one_of(
     "1.50", "+5", "1e3", "0x1f", "True", "yes", "~", "null", "007", "-0", "0.00001", "1_000", "12:30:45", "a b"
 )
 
-#: Services without a mistake in them, texts as they would stand in a file.
+#: Services without a mistake in them, texts as they would be in a file.
 sound_services = st.fixed_dictionaries(
     {"image": one_of("nginx", "nginx:1.27", "registry.example.com/a/b:c")},
     optional={
-        "command": st.one_of(st.lists(words, min_size=1, max_size=3), one_of("a 'b c'", "echo hi")),
-        "entrypoint": st.lists(words, min_size=1, max_size=3),
+        "command": st.one_of(st.lists(args, min_size=1, max_size=3), one_of("a 'b c'", "echo hi")),
+        "entrypoint": st.lists(args, min_size=1, max_size=3),
         "environment": st.one_of(pairs, pairs.map(lambda found: [f"{name}={value}" for name, value in found.items()])),
         "env_file": one_of(
             "vars.env", ["vars.env"], [{"path": "vars.env", "required": True}], [{"path": "none", "required": False}]
@@ -100,11 +100,11 @@ sound_services = st.fixed_dictionaries(
         "cpus": one_of(0.5, "1.25", 2),
         "stop_grace_period": one_of("1m", 5, "90s"),
         "user": one_of("1000:1000", 1000, "root"),
-        "working_dir": words,
+        "working_dir": args,
         "cap_add": one_of(["ALL"], ["NET_ADMIN", "CAP_SYS_TIME"]),
         "x-node-selector": one_of({"disk": "ssd"}),
         "public": st.booleans(),
-        "container_name": words,
+        "container_name": args,
     },
 )
 built_services = st.fixed_dictionaries(
@@ -129,7 +129,7 @@ sound_definitions = st.fixed_dictionaries(
             {"data": {"size": "1g", "labels": {"a": "1.50"}}},
         ),
     },
-    optional={"name": one_of("demo", "My Shop"), "x-any": words},
+    optional={"name": one_of("demo", "My Shop"), "x-any": args},
 )
 
 

@@ -68,7 +68,7 @@ PIECES = st.lists(
 @pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
 @given(text=st.one_of(texts, PIECES))
 def test_a_value_or_what_is_wanted(parse: Callable[[str], Any], text: str) -> None:
-    """Any text gives a value, or the one error, which tells what is wanted and not what was found."""
+    """Any text gives a value, or the one error, which shows what is wanted and not what was found."""
     wanted = "must be"
     try:
         parse(text)
@@ -107,25 +107,25 @@ amounts = st.decimals(min_value=0, max_value=10**6, places=3)
 
 
 @given(amounts, amounts, st.sampled_from(("k", "m", "g", "Ki", "Mi", "Gi")))
-def test_more_is_more_bytes(one: Decimal, other: Decimal, unit: str) -> None:
+def test_more_is_more_bytes(decimal: Decimal, other: Decimal, unit: str) -> None:
     """Of two sizes of a unit the larger number has no fewer bytes."""
-    less, more = sorted((one, other))
+    less, more = sorted((decimal, other))
 
     assert parse_size(f"{less}{unit}") <= parse_size(f"{more}{unit}")
 
 
 @given(amounts, amounts, st.sampled_from(("", "m")))
-def test_more_is_more_cpus(one: Decimal, other: Decimal, unit: str) -> None:
+def test_more_is_more_cpus(decimal: Decimal, other: Decimal, unit: str) -> None:
     """The same for cpus."""
-    less, more = sorted((one, other))
+    less, more = sorted((decimal, other))
 
     assert parse_cpus(f"{less}{unit}") <= parse_cpus(f"{more}{unit}")
 
 
 @given(amounts, amounts, st.sampled_from(("ms", "s", "m")))
-def test_longer_is_more_seconds(one: Decimal, other: Decimal, unit: str) -> None:
+def test_longer_is_more_seconds(decimal: Decimal, other: Decimal, unit: str) -> None:
     """The same for durations, and for the whole seconds they become."""
-    less, more = (parse_duration(f"{amount}{unit}") for amount in sorted((one, other)))
+    less, more = (parse_duration(f"{amount}{unit}") for amount in sorted((decimal, other)))
 
     assert less <= more
     assert whole_seconds(less, lowest=0) <= whole_seconds(more, lowest=0)
@@ -196,11 +196,11 @@ def test_targets_stay_below_the_root(parts: list[str]) -> None:
 
 
 @given(st.lists(texts, max_size=5))
-def test_words_come_back(words: list[str]) -> None:
+def test_words_come_back(args: list[str]) -> None:
     """Words that are quoted as a shell wants them are split as they were."""
-    quoted = " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in words)
+    quoted = " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in args)
 
-    assert tuple(words) == split_command(quoted)
+    assert tuple(args) == split_command(quoted)
 
 
 ids = st.integers(min_value=0, max_value=2**31 - 1)

@@ -95,7 +95,7 @@ def test_any_tree_over_any_other(base: Any, over: Any) -> None:
 
 @given(definitions, definitions)
 def test_what_comes_later_is_there(base: dict[str, Any], over: dict[str, Any]) -> None:
-    """Every top-level key of both is in what comes of them, and in the order of the first."""
+    """Every top-level key of both is in the result of them, and in the order of the first."""
     merged = to_plain(apply_tags(merge(node(base), node(over), Report())))
 
     assert list(merged) == [*base, *(key for key in over if key not in base)]

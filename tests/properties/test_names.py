@@ -80,7 +80,7 @@ def test_slugs_stay_apart(several: set[str]) -> None:
     slugs = {slug(path, limit=50) for path in several}
 
     assert len(several) == len(slugs)
-    assert all(is_dns_label(one) and len(one) <= 50 for one in slugs)
+    assert all(is_dns_label(item) and len(item) <= 50 for item in slugs)
 
 
 @given(st.sets(st.one_of(paths, texts.filter(bool), st.text(".a", min_size=1)), max_size=8))

@@ -11,7 +11,7 @@ from composeplat.compose.dotenv import read_env
 from composeplat.compose.template import BadTemplate, Outcome, Part, evaluate, parse_template
 from composeplat.diagnostics import Report, Source
 from composeplat.plan.desired import escape
-from tests.properties.trees import texts, words
+from tests.properties.trees import args, texts
 
 templates = st.lists(
     st.sampled_from(
@@ -38,7 +38,7 @@ def expanded(word: str, variables: dict[str, str]) -> str:
     return made
 
 
-@given(st.one_of(words, st.text(st.sampled_from("$(A)"), max_size=12), texts))
+@given(st.one_of(args, st.text(st.sampled_from("$(A)"), max_size=12), texts))
 @example("$$(A)")
 @example("$$$(A)")
 @example("$(A")
@@ -72,7 +72,7 @@ def test_a_text_without_a_dollar_stays(text: str) -> None:
     assert text == evaluate(parse_template(text), VALUES.get, Outcome())
 
 
-@given(st.one_of(templates, words, texts))
+@given(st.one_of(templates, args, texts))
 def test_doubled_dollars_come_back(text: str) -> None:
     """A text whose dollar signs are doubled comes to the text, and needs no variable."""
     outcome = Outcome()
@@ -83,7 +83,7 @@ def test_doubled_dollars_come_back(text: str) -> None:
 
 @given(texts)
 def test_values_are_not_read_again(value: str) -> None:
-    """What a variable holds stands there as it is, whatever it looks like."""
+    """What a variable holds is there as it is, whatever it looks like."""
     for template in ("$A", "${A}", "${A-x}", "${B:-$A}", "${B:-${A}}", "${C+${A}}"):
         assert value == evaluate(parse_template(template), {"A": value, "C": "c"}.get, Outcome())
 

@@ -39,7 +39,7 @@ def test_traps(around: Any, text: str) -> None:
 
 @given(trees)
 def test_round_trip(tree: Any) -> None:
-    """Any tree comes back, whoever reads it."""
+    """Any tree comes back, anyone who reads it."""
     written = to_yaml(tree)
 
     assert tree == yaml.safe_load(written)

@@ -21,7 +21,7 @@ TRAPS = (
 
 texts = st.one_of(st.sampled_from(TRAPS), st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 lines = st.lists(texts, max_size=5).map("\n".join)
-words = st.text(st.sampled_from("ab$(){}:-=/.,'\"\\ \n\té日0189"), max_size=12)
+args = st.text(st.sampled_from("ab$(){}:-=/.,'\"\\ \n\té日0189"), max_size=12)
 
 _scalars = st.one_of(
     st.none(),

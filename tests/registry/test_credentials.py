@@ -185,7 +185,7 @@ def test_a_password_is_not_shown() -> None:
 
 
 def test_what_is_shown_of_logins(tmp_path: Path) -> None:
-    """A login shows no password, and a request no login: either may stand in a traceback."""
+    """A login shows no password, and a request no login: either may be in a traceback."""
     found = login("ann", "s3cret")
 
     assert "s3cret" not in repr(found)

@@ -265,7 +265,7 @@ def test_side_by_side(registry: Registry, tmp_path: Path) -> None:
 
     asked = [exposed.request(f"{registry.host}/{name}") for name in names]
 
-    assert [one.result() for one in asked] == [((80, "tcp"),)] * 5
+    assert [item.result() for item in asked] == [((80, "tcp"),)] * 5
 
 
 def test_what_was_pushed_is_known(registry: Registry, tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, write: Callable[
 
 
 def test_create_private(tmp_path: Path) -> None:
-    """A file is created once; the second writer is told, the first text stays, and nothing stays beside it."""
+    """A file is created once; the second writer is reported, the first text stays, and nothing stays beside it."""
     path = tmp_path / "a"
 
     assert create_private(path, "first")

@@ -54,7 +54,7 @@ def test_poll() -> None:
 
 
 def test_poll_until_the_deadline_passes() -> None:
-    """When the deadline passes the last answer tells so, however long the interval is."""
+    """When the deadline passes the last answer shows so, however long the interval is."""
     began = time.monotonic()
 
     assert poll(lambda: False, Deadline(0.1), interval_s=60.0) is False
@@ -95,7 +95,7 @@ def test_poll_with_a_deadline_that_is_restarted() -> None:
 
 
 def test_poll_async() -> None:
-    """On an event loop others go on during the pauses; the answers are those of a thread's poll."""
+    """On an event loop others continue during the pauses; the answers are those of a thread's poll."""
     seen: list[str] = []
 
     async def check() -> bool:

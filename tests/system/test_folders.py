@@ -50,7 +50,7 @@ def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder({}).is_relative_to("/process")
 
 
-def test_nothing_is_loaded_where_variables_say_it() -> None:
+def test_nothing_is_loaded_where_variables_set_it() -> None:
     """Where variables say it all, the library is not loaded: it takes longer than the rest."""
     script = (
         "import sys\nfrom composeplat.system.folders import cache_folder, data_folder\n"

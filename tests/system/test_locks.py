@@ -38,23 +38,23 @@ def holder(path: Path, take: str = USE) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_killed_holder_lets_the_next_one_in(tmp_path: Path) -> None:
-    """Whoever waits is told once, and has the lock when the kernel takes it from a holder that was killed."""
+    """Anyone who waits is reported once, and has the lock when the kernel takes it from a holder that was killed."""
     path = tmp_path / "deep" / "lock"
     path.parent.mkdir()
-    said: list[str] = []
+    output: list[str] = []
 
     with holder(path) as other:
 
         def on_wait() -> None:
-            said.append("waiting")
+            output.append("waiting")
             other.kill()
 
         with hold_lock(path, on_wait):
-            assert said == ["waiting"]
+            assert output == ["waiting"]
 
 
 def test_a_free_lock_is_had_at_once(tmp_path: Path) -> None:
-    """Nobody is told to wait for a lock that is free, be it for the first time or again after a failure."""
+    """Nobody is asked to wait for a lock that is free, be it for the first time or again after a failure."""
 
     def fail() -> None:
         with hold_lock(tmp_path / "deep" / "lock", lambda: pytest.fail("waited")):

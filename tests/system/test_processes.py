@@ -50,7 +50,7 @@ def test_a_process_that_ends(sleeper: subprocess.Popen[bytes]) -> None:
     assert (noted.is_running, noted.has_ended) == (False, True)
 
 
-def test_a_number_given_anew(sleeper: subprocess.Popen[bytes]) -> None:
+def test_a_number_reused(sleeper: subprocess.Popen[bytes]) -> None:
     """A process that began at another time is another, whatever its number."""
     noted = replace(ProcessId.from_pid(sleeper.pid), started="1")
 
@@ -90,13 +90,13 @@ def test_the_same_number_elsewhere() -> None:
     ids=["now", "before", "unknown", "another-machine"],
 )
 def test_before_a_reboot(other: dict[str, str], *, expected: bool) -> None:
-    """This machine has started anew since, where its boot has another id now."""
+    """This machine has started again since, where its boot has another id now."""
     noted = replace(ProcessId.from_pid(os.getpid()), **other)  # type: ignore[arg-type]
 
     assert noted.was_before_reboot is expected
 
 
-def test_a_machine_that_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system has no ids, no process is proven to run or to have ended."""
     monkeypatch.setattr(processes, "_BOOT_ID_FILE", Path("/nowhere"))
     noted = ProcessId.from_pid(os.getpid())
@@ -168,7 +168,7 @@ def started() -> Iterator[Start]:
 
 @pytest.mark.parametrize(("script", "has_ended"), [(POLITE, True), (STUBBORN, False)], ids=["ends", "stays"])
 def test_terminate(started: Start, script: str, *, has_ended: bool) -> None:
-    """A process is asked to end, and it is told whether it did so in time; a kill ends it in any case."""
+    """A process is asked to end, and it is reported whether it did so in time; a kill ends it in any case."""
     process = started(sys.executable, "-IS", "-c", script)
     noted = ProcessId.from_pid(process.pid)
 

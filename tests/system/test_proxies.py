@@ -42,19 +42,19 @@ def test_proxy(url: str, address: str, authorization: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "output"),
     [
         ("socks5://proxy:1080", "HTTPS_PROXY names a proxy of the kind 'socks5', which is not supported"),
         ("http://:3128", "HTTPS_PROXY must be the URL of a proxy"),
         ("http://me:secret@proxy:many", "HTTPS_PROXY must be the URL of a proxy"),
     ],
 )
-def test_what_is_no_proxy(url: str, said: str) -> None:
-    """A URL that names no proxy is told by where it comes from; it may hold a password, so it is not quoted."""
+def test_what_is_no_proxy(url: str, output: str) -> None:
+    """A URL that names no proxy is reported by where it comes from; it may hold a password, so it is not quoted."""
     with pytest.raises(MissingPiece) as caught:
         parse_proxy(url, "HTTPS_PROXY")
 
-    assert said == str(caught.value)
+    assert output == str(caught.value)
     assert "secret" not in f"{caught.value} {caught.value.hint}"
 
 
@@ -175,14 +175,14 @@ class Tunnel:
                 _pump(client, server)
 
 
-def _pump(one: socket.socket, other: socket.socket) -> None:
+def _pump(item: socket.socket, other: socket.socket) -> None:
     while True:
-        ready, _, _ = select.select([one, other], [], [])
+        ready, _, _ = select.select([item, other], [], [])
         for end in ready:
             content = end.recv(65536)
             if not content:
                 return
-            (other if end is one else one).sendall(content)
+            (other if end is item else item).sendall(content)
 
 
 @pytest.fixture
@@ -248,14 +248,14 @@ def test_api_behind_a_proxy(tmp_path: Path, keys: Path, behind: Server, tunnel: 
 
 
 def test_a_proxy_that_wants_a_login(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel) -> None:
-    """A proxy that refuses is told with its address and what to do, and never with a password."""
+    """A proxy that refuses is reported with its address and what to do, and never with a password."""
     tunnel.wanted = "Basic bWU6c2VjcmV0"
     url = f"http://me:wrong-secret@127.0.0.1:{tunnel.port}"
     with api_behind(tmp_path, keys, behind, {"HTTPS_PROXY": url}) as api, pytest.raises(ApiError) as caught:
         api.items("/pods")
 
-    said = f"can't be reached through the proxy http://127.0.0.1:{tunnel.port}: tunnel connection failed: 407 proxy"
-    assert said in str(caught.value)
+    output = f"can't be reached through the proxy http://127.0.0.1:{tunnel.port}: tunnel connection failed: 407 proxy"
+    assert output in str(caught.value)
     assert caught.value.hint == "put user and password into the proxy's URL: http://user:password@host:port"
     assert "secret" not in f"{caught.value} {caught.value.hint}"
 

@@ -22,7 +22,7 @@ def test_folder_is_the_users() -> None:
 
 
 def test_other_pins_are_another_place(tmp_path: Path) -> None:
-    """A program built from other pins, or with other flags, does not stand in for this one."""
+    """A program built from other pins, or with other flags, does not be in for this one."""
     cache = Cache(tmp_path)
 
     assert cache.program_path(FRONTDOOR) != cache.program_path(replace(FRONTDOOR, cgo=True))
@@ -71,23 +71,23 @@ def test_leftovers_of_a_killed_build_go(tmp_path: Path) -> None:
 
 
 def test_two_setups_take_turns(tmp_path: Path) -> None:
-    """A second holder waits, and is told so, until the first has ended, however it ends."""
+    """A second holder waits, and is reported so, until the first has ended, however it ends."""
     program = (
         "import sys, time; from pathlib import Path; from composeplat.toolchain.cache import Cache\n"
         "with Cache(Path(sys.argv[1])).lock('x', lambda: None):\n"
         "    print('held', flush=True); time.sleep(60)\n"
     )
-    told: list[str] = []
+    output: list[str] = []
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
 
         def waiting() -> None:
-            told.append("waiting")
+            output.append("waiting")
             holder.kill()
 
         with Cache(tmp_path).lock("x", waiting):
-            assert told == ["waiting"]
+            assert output == ["waiting"]
 
 
 def test_durations_are_remembered(tmp_path: Path) -> None:

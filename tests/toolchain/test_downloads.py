@@ -47,7 +47,7 @@ HEAD = "# Pins.\n"
 
 @dataclass
 class Maker:
-    """A maker's server on loopback: its folder, its release_url, what was asked of it, and the pins of its releases."""
+    """A server of releases on loopback: its folder and URL, its requests, and the pins of its releases."""
 
     folder: Path
     base: str
@@ -55,7 +55,7 @@ class Maker:
     pins: Path
 
     def tool(self, name: str, content: bytes | None = PROGRAM, *, pinned: bytes | None = None) -> Tool:
-        """A program whose release is this, and whose checksum is pinned where that is said of a content."""
+        """A program whose release is this, and whose checksum is pinned where that is reported about a content."""
         if content is not None:
             (self.folder / name).write_bytes(content)
         if pinned is not None:
@@ -65,7 +65,7 @@ class Maker:
 
 
 @pytest.fixture
-def maker(tmp_path: Path) -> Iterator[Maker]:
+def upstream(tmp_path: Path) -> Iterator[Maker]:
     folder = tmp_path / "releases"
     folder.mkdir()
     (tmp_path / "checksums.txt").write_text(HEAD)
@@ -101,9 +101,9 @@ def archive(*names: str) -> bytes:
     return stream.getvalue()
 
 
-def test_a_program_by_itself(tmp_path: Path, maker: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_by_itself(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
     """A release that is the program is put in place, said once, and found in the cache the next time."""
-    tool = maker.tool("frontdoor-0.1.0", pinned=PROGRAM)
+    tool = upstream.tool("frontdoor-0.1.0", pinned=PROGRAM)
 
     first = Toolchain(environment(tmp_path)).need(tool)
     second = Toolchain(environment(tmp_path)).need(tool)
@@ -114,10 +114,10 @@ def test_a_program_by_itself(tmp_path: Path, maker: Maker, capsys: pytest.Captur
     assert "downloading frontdoor 0.1.0" in capsys.readouterr().err
 
 
-def test_a_program_in_an_archive(tmp_path: Path, maker: Maker) -> None:
+def test_a_program_in_an_archive(tmp_path: Path, upstream: Maker) -> None:
     """Of an archive the program alone is taken, whatever names it holds."""
     content = archive("../../outside", "frontdoor/", "frontdoor/other", "bin/frontdoor", "bin/last")
-    tool = maker.tool("it.tar.gz", content, pinned=content)
+    tool = upstream.tool("it.tar.gz", content, pinned=content)
 
     found = Toolchain(environment(tmp_path)).need(tool)
 
@@ -127,28 +127,28 @@ def test_a_program_in_an_archive(tmp_path: Path, maker: Maker) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-def test_a_wrong_checksum(tmp_path: Path, maker: Maker, capsys: pytest.CaptureFixture[str]) -> None:
-    """A release with another checksum is never run: the program is built, and both checksums are said."""
+def test_a_wrong_checksum(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+    """A release with another checksum is never run: the program is built, and both checksums are reported."""
     trap = b"#!/bin/sh\ntouch " + str(tmp_path / "was-run").encode() + b"\n"
-    tool = maker.tool("it", trap, pinned=PROGRAM)
+    tool = upstream.tool("it", trap, pinned=PROGRAM)
 
     found = Toolchain(environment(tmp_path)).need(tool)
 
     assert found.origin == BUILT
     assert not (tmp_path / "was-run").exists()
-    wrong, right = (hashlib.sha256(one).hexdigest()[:12] for one in (trap, PROGRAM))
+    wrong, right = (hashlib.sha256(item).hexdigest()[:12] for item in (trap, PROGRAM))
     assert (
-        f"frontdoor 0.1.0 does not have the pinned checksum: {maker.base}/it is {wrong}…, not {right}…;"
+        f"frontdoor 0.1.0 does not have the pinned checksum: {upstream.base}/it is {wrong}…, not {right}…;"
         " it is built instead\n"
     ) in capsys.readouterr().err
 
 
-def test_no_checksum(maker: Maker) -> None:
+def test_no_checksum(upstream: Maker) -> None:
     """A release without a pinned checksum is not asked for at all; one of another name does not count."""
-    maker.tool("other", pinned=PROGRAM)
+    upstream.tool("other", pinned=PROGRAM)
 
-    assert not can_download(maker.tool("it"), {})
-    assert maker.asked == []
+    assert not can_download(upstream.tool("it"), {})
+    assert upstream.asked == []
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,22 @@ def test_no_checksum(maker: Maker) -> None:
         pytest.param("it.tar.gz", archive("x"), "has no program 'frontdoor': {base}/it.tar.gz", id="another-program"),
     ],
 )
-def test_what_can_not_be_used(tmp_path: Path, maker: Maker, name: str, content: bytes | None, reason: str) -> None:
-    """A release that is pinned and can't be used is told with its reason, and leaves nothing."""
-    tool = maker.tool(name, content, pinned=content or b"")
+def test_what_can_not_be_used(tmp_path: Path, upstream: Maker, name: str, content: bytes | None, reason: str) -> None:
+    """A release that is pinned and can't be used is reported with its reason, and leaves nothing."""
+    tool = upstream.tool(name, content, pinned=content or b"")
     folder = tmp_path / "place"
     folder.mkdir()
 
     with pytest.raises(BadDownload) as caught:
         download(tool, folder, {})
 
-    assert str(caught.value).startswith(reason.format(base=maker.base))
+    assert str(caught.value).startswith(reason.format(base=upstream.base))
     assert list(folder.iterdir()) == []
 
 
-def test_makers_out_of_reach_or_not_wanted(maker: Maker) -> None:
-    """A maker that does not answer is passed over, and so is every maker where downloads are off."""
-    tool = maker.tool("it", pinned=PROGRAM)
+def test_upstreams_out_of_reach_or_not_wanted(upstream: Maker) -> None:
+    """An upstream that does not answer is not read, and so is every upstream where downloads are off."""
+    tool = upstream.tool("it", pinned=PROGRAM)
 
     assert can_download(tool, {})
     assert not can_download(tool, {"COMPOSEPLAT_DOWNLOADS": "off"})
@@ -201,11 +201,11 @@ def test_addresses_of_other_machines() -> None:
 def test_pins_are_of_the_pinned_versions() -> None:
     """No checksum is left of a version that is not used any more, and each is a SHA-256."""
     pins = read_checksums(CHECKSUMS)
-    known = {archive_name(release_url(one, system, machine)) for one in TOOLS for system in ("linux", "darwin")
+    known = {archive_name(release_url(tool, system, machine)) for tool in TOOLS for system in ("linux", "darwin")
              for machine in ("amd64", "arm64")}  # fmt: skip
 
     assert pins.keys() <= known
-    assert all(len(bytes.fromhex(one)) == 32 for one in pins.values())
+    assert all(len(bytes.fromhex(pin)) == 32 for pin in pins.values())
 
 
 # through a proxy ------------------------------------------------------------------------------------------------------
@@ -275,20 +275,20 @@ def proxied(tmp_path: Path, name: str, url: str) -> dict[str, str]:
     return {**clean, name: url}
 
 
-def released(maker: Maker) -> Tool:
-    """A pinned release whose address leads to the maker through a proxy alone."""
-    tool = maker.tool("it", pinned=PROGRAM)
+def released(upstream: Maker) -> Tool:
+    """A pinned release whose address leads to the upstream through a proxy alone."""
+    tool = upstream.tool("it", pinned=PROGRAM)
     return replace(tool, download=tool.download.replace("127.0.0.1", BEHIND))
 
 
 @pytest.mark.parametrize("login", ["", "me:secret@"])
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
 def test_a_download_through_a_proxy(
-    tmp_path: Path, maker: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch, login: str, name: str
+    tmp_path: Path, upstream: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch, login: str, name: str
 ) -> None:
     """The proxy that the environment names is asked, with the login of its URL; the process's own does not count."""
     proxy.wanted = [LOGIN] if login else []
-    tool, named = released(maker), proxied(tmp_path, name, f"http://{login}{proxy.address}")
+    tool, named = released(upstream), proxied(tmp_path, name, f"http://{login}{proxy.address}")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
@@ -299,15 +299,15 @@ def test_a_download_through_a_proxy(
     server = tool.download.removesuffix("/it")
     assert proxy.asked == [f"HEAD {server}/", f"GET {server}/it"]
     assert proxy.hosts == [server.removeprefix("http://")] * 2
-    assert maker.asked == ["/", "/it"]
+    assert upstream.asked == ["/", "/it"]
 
 
 def test_what_is_downloaded_past_a_proxy(
-    tmp_path: Path, maker: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, upstream: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address that ``NO_PROXY`` lists is asked directly, and so is this machine."""
     monkeypatch.setattr(socket, "getaddrinfo", resolving(BEHIND))
-    here, elsewhere = maker.tool("here", pinned=PROGRAM), released(maker)
+    here, elsewhere = upstream.tool("here", pinned=PROGRAM), released(upstream)
     around = {"HTTP_PROXY": f"http://{proxy.address}", "NO_PROXY": f"example.com,{BEHIND}"}
 
     for tool in (here, elsewhere):
@@ -315,7 +315,7 @@ def test_what_is_downloaded_past_a_proxy(
         download(tool, tmp_path, around)
 
     assert proxy.asked == []
-    assert maker.asked == ["/", "/here", "/", "/it"]
+    assert upstream.asked == ["/", "/here", "/", "/it"]
     assert can_download(elsewhere, {**around, "NO_PROXY": "example.com"})
     assert len(proxy.asked) == 1
 
@@ -326,15 +326,15 @@ def resolving(name: str) -> Callable[..., object]:
     return lambda host, *rest, **more: find("127.0.0.1" if host == name else host, *rest, **more)
 
 
-def test_a_redirect_goes_past_a_proxy(maker: Maker, proxy: HttpProxy, tmp_path: Path) -> None:
-    """Where a maker sends us on, the proxy is chosen anew, by the address that leads to: this machine needs none."""
-    tool = released(maker)
-    proxy.sends_on_to = f"{maker.base}/it"
+def test_a_redirect_goes_past_a_proxy(upstream: Maker, proxy: HttpProxy, tmp_path: Path) -> None:
+    """After a redirect the proxy is chosen again, by the new address: this machine needs none."""
+    tool = released(upstream)
+    proxy.sends_on_to = f"{upstream.base}/it"
 
     download(tool, tmp_path, {"HTTP_PROXY": proxy.address})
 
     assert proxy.asked == [f"GET {tool.download}"]
-    assert maker.asked == ["/it"]
+    assert upstream.asked == ["/it"]
 
 
 @pytest.mark.parametrize(
@@ -345,25 +345,25 @@ def test_a_redirect_goes_past_a_proxy(maker: Maker, proxy: HttpProxy, tmp_path: 
     ],
 )
 def test_a_proxy_that_wants_a_login(
-    tmp_path: Path, maker: Maker, proxy: HttpProxy, capsys: pytest.CaptureFixture[str], login: str, wants: str
+    tmp_path: Path, upstream: Maker, proxy: HttpProxy, capsys: pytest.CaptureFixture[str], login: str, wants: str
 ) -> None:
-    """A proxy that answers 407 is told with what to do, never with a password; then the program is built."""
+    """A proxy that answers 407 is reported with what to do, never with a password; then the program is built."""
     proxy.wanted = [LOGIN]
-    tool = released(maker)
+    tool = released(upstream)
 
     found = Toolchain(proxied(tmp_path, "HTTP_PROXY", f"http://{login}{proxy.address}")).need(tool)
 
     assert found.origin == BUILT
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     assert (
         f"frontdoor 0.1.0 can't be downloaded from {tool.download}: the proxy http://{proxy.address} {wants}: {WANTS};"
         " it is built instead\n"
-    ) in said
-    assert "secret" not in said
+    ) in output
+    assert "secret" not in output
 
 
 def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For HTTPS a proxy makes a tunnel: it gets the login, and where it wants one that is told too."""
+    """For HTTPS a proxy makes a tunnel: it gets the login, and where it wants one that is reported too."""
     monkeypatch.setenv("SSL_CERT_FILE", str(keys / "server.crt"))
     tunnel.wanted = LOGIN
     behind.answers = {"/it": Answer(PROGRAM)}
@@ -389,9 +389,9 @@ def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, mo
     assert not can_download(tool, {"HTTPS_PROXY": "http://127.0.0.1:9"})
 
 
-def test_a_proxy_of_another_kind(tmp_path: Path, maker: Maker, capsys: pytest.CaptureFixture[str]) -> None:
-    """A proxy that can't be used is told by the variable that names it, and the program is built."""
-    found = Toolchain(proxied(tmp_path, "HTTP_PROXY", "socks5://127.0.0.1:9")).need(released(maker))
+def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+    """A proxy that can't be used is reported by the variable that names it, and the program is built."""
+    found = Toolchain(proxied(tmp_path, "HTTP_PROXY", "socks5://127.0.0.1:9")).need(released(upstream))
 
     assert found.origin == BUILT
     assert (
@@ -403,41 +403,41 @@ def test_a_proxy_of_another_kind(tmp_path: Path, maker: Maker, capsys: pytest.Ca
 # pinning --------------------------------------------------------------------------------------------------------------
 
 
-def test_pinning(maker: Maker) -> None:
+def test_pinning(upstream: Maker) -> None:
     """Each release of each machine is pinned by what it is, below the lines that explain the file."""
     names = [f"buildx-{system}-{machine}" for system in ("darwin", "linux") for machine in ("amd64", "arm64")]
     for name in names:
-        (maker.folder / name).write_bytes(name.encode())
-    tool = replace(BUILDX, download=f"{maker.base}/buildx-{{system}}-{{machine}}")
+        (upstream.folder / name).write_bytes(name.encode())
+    tool = replace(BUILDX, download=f"{upstream.base}/buildx-{{system}}-{{machine}}")
 
-    assert pin([tool, FRONTDOOR], maker.pins, {}) == []
+    assert pin([tool, FRONTDOOR], upstream.pins, {}) == []
 
     lines = [f"{hashlib.sha256(name.encode()).hexdigest()}  {name}\n" for name in names]
-    assert maker.pins.read_text() == "".join([HEAD, *lines])
-    assert pinned_checksum(maker.pins, names[0]) == hashlib.sha256(names[0].encode()).hexdigest()
+    assert upstream.pins.read_text() == "".join([HEAD, *lines])
+    assert pinned_checksum(upstream.pins, names[0]) == hashlib.sha256(names[0].encode()).hexdigest()
 
 
-def test_a_release_that_was_replaced(maker: Maker) -> None:
-    """A release that has another checksum now than the pinned one is told, and nothing is pinned."""
-    tool = maker.tool("it", pinned=b"as it was")
-    before = maker.pins.read_text()
+def test_a_release_that_was_replaced(upstream: Maker) -> None:
+    """A release that has another checksum now than the pinned one is reported, and nothing is pinned."""
+    tool = upstream.tool("it", pinned=b"as it was")
+    before = upstream.pins.read_text()
 
-    (problem,) = pin([tool], maker.pins, {})
+    (problem,) = pin([tool], upstream.pins, {})
 
     assert problem.startswith("it is pinned with another checksum: ")
-    assert maker.pins.read_text() == before
+    assert upstream.pins.read_text() == before
 
 
-def test_a_release_that_is_not_there(maker: Maker) -> None:
+def test_a_release_that_is_not_there(upstream: Maker) -> None:
     """Where one release can't be had nothing is pinned."""
-    (problem,) = pin([maker.tool("none", None)], maker.pins, {})
+    (problem,) = pin([upstream.tool("none", None)], upstream.pins, {})
 
-    assert problem == f"frontdoor 0.1.0 can't be downloaded from {maker.base}/none: HTTP Error 404: File not found"
-    assert maker.pins.read_text() == HEAD
+    assert problem == f"frontdoor 0.1.0 can't be downloaded from {upstream.base}/none: HTTP Error 404: File not found"
+    assert upstream.pins.read_text() == HEAD
 
 
 def test_pinning_as_a_command() -> None:
-    """``make pins`` without a way to the makers says which could not be had, and changes nothing."""
+    """``make pins`` without a way to the upstreams says which could not be had, and changes nothing."""
     before = CHECKSUMS.read_text()
     nowhere = {**os.environ, "HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
 

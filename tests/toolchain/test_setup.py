@@ -1,4 +1,4 @@
-"""Programs are found on PATH, in the cache, or built; what is in the way is said in one sentence."""
+"""Programs are found on PATH, in the cache, or built; what is in the way is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fake(folder: Path, tool: Tool, output: str) -> str:
     ],
 )
 def test_on_path(tmp_path: Path, tool: Tool, output: str) -> None:
-    """A program on PATH is used where it is of the pinned version, and nothing is said of it."""
+    """A program on PATH is used where it is of the pinned version, and nothing is reported about it."""
     path = fake(tmp_path / "bin", tool, output)
     toolchain = Toolchain(environment(tmp_path, PATH=f"{path}:/usr/bin:/bin"))
     found = toolchain.find(tool)
@@ -78,8 +78,10 @@ def test_a_program_that_path_is_not_asked_for(tmp_path: Path) -> None:
     assert toolchain.passed_over(KUBE) == ""
 
 
-def test_what_is_passed_over_is_said_where_another_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a program is built although one of its name is on PATH, it is said why."""
+def test_what_is_passed_over_is_reported_where_another_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a program is built although one of its name is on PATH, it is reported why."""
     tool = replace(FRONTDOOR, version_args=("version",))
     path = fake(tmp_path / "bin", tool, "0.0.9")
 
@@ -96,11 +98,11 @@ def test_built_then_cached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
     assert toolchain.find(FRONTDOOR) is None
     first = toolchain.need(FRONTDOOR)
-    said = capsys.readouterr().err
+    output = capsys.readouterr().err
     second = Toolchain(environment(tmp_path)).need(FRONTDOOR)
 
     assert (first.origin, second.origin) == (BUILT, CACHED)
-    assert said.startswith("building frontdoor 0.1.0 …, usually")
+    assert output.startswith("building frontdoor 0.1.0 …, usually")
     assert capsys.readouterr().err == ""
     assert subprocess.run([second.path], capture_output=True, check=False).stderr.startswith(b"usage: frontdoor")
 
@@ -124,10 +126,10 @@ def test_two_at_once_build_once(tmp_path: Path) -> None:
 
     assert [run.returncode for run in runs] == [0, 0]
     assert ends[0][0] == ends[1][0]
-    assert sum("building frontdoor 0.1.0:" in said for _, said in ends) == 1
+    assert sum("building frontdoor 0.1.0:" in output for _, output in ends) == 1
 
 
-def test_a_killed_build_is_begun_anew(tmp_path: Path) -> None:
+def test_a_killed_build_is_restarted(tmp_path: Path) -> None:
     """After a setup was killed in the middle of a build, the next one needs no help."""
     program = (
         "import os, signal\n"
@@ -178,7 +180,7 @@ def test_no_go_and_no_network(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_cache(tmp_path: Path) -> None:
-    """A cache that can't be written to is named, with a way out."""
+    """A cache that can't be written to is named, with a fix."""
     (tmp_path / "cache").write_text("a file")
 
     with pytest.raises(MissingPiece, match=r"frontdoor 0\.1\.0 can't be put into .*cache: ") as caught:
@@ -214,12 +216,12 @@ def test_a_full_disk(tmp_path: Path) -> None:
     ],
 )
 def test_reasons(output: str, reason: str) -> None:
-    """The usual reasons of a failed build are told in words, with the line that says so."""
+    """The usual reasons of a failed build are reported as a message, with the line that says so."""
     assert f"{reason} ({output})" == golang.explain_failure(f"go: downloading x\n{output}\n")
 
 
 def test_report_names_every_program(tmp_path: Path) -> None:
-    """What is there and what is missing is told for each program, and Go."""
+    """What is there and what is missing is reported for each program, and Go."""
     rows = Toolchain(environment(tmp_path, PATH="/usr/bin:/bin")).report()
 
     assert {"pulumi": "missing", "kube": "missing", "go": "missing"}.items() <= {
