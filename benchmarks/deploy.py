@@ -225,7 +225,7 @@ def measure(ground: Ground, services: int, runs: int, upto: int) -> dict[str, di
 def _check(api: Api, tool: Tool, step: str, services: int) -> None:
     wanted = 0 if step == "destroy" else services
     deadline = time.monotonic() + _SETTLED_WITHIN
-    while (found := len(api.heads(kind_path("apps/v1", "Deployment", tool.namespace)))) != wanted:
+    while (found := len(api.object_metadata(kind_path("apps/v1", "Deployment", tool.namespace)))) != wanted:
         if step == "destroy" and time.monotonic() < deadline:
             # A tool that waits for nothing is through before the last object has gone.
             time.sleep(0.1)
@@ -248,7 +248,7 @@ def _until_calm(api: Api, tools: Sequence[Tool]) -> None:
     """Wait until every Deployment has its pods, and those without one have gone."""
     for tool in tools:
         while True:
-            wanted = len(api.heads(kind_path("apps/v1", "Deployment", tool.namespace)))
+            wanted = len(api.object_metadata(kind_path("apps/v1", "Deployment", tool.namespace)))
             pods = api.items(kind_path("v1", "Pod", tool.namespace))
             running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
             if len(pods) == len(running) == wanted:

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -137,6 +138,10 @@ class Up:
         found = until(lambda: [t for t, e in self.events if e["event"] == name and wanted.items() <= e.items()], 120)
         return float(found[0])
 
+    def times_of(self, line: str) -> list[float]:
+        """When a line was printed, each time."""
+        return [at for at, text in self.lines if text == line]
+
     def end(self) -> None:
         self.process.terminate()
         self.process.wait(30)
@@ -208,7 +213,7 @@ def saves(ground: Ground) -> list[float]:
         aside = ground.source / ".saved.tmp"
         aside.write_text(f"{text}\n")
         aside.replace(ground.source / "saved")
-        found = until(lambda text=text: [at for at, line in up.lines if line == text], 30)
+        found = until(partial(up.times_of, text), 30)
         times.append(float(found[0]) - began)
     up.end()
     return times

@@ -6,8 +6,8 @@ Everything shown has happened, on a real cluster:
 - ``up``: two panes of a terminal, the example ``develop``, which is deployed in the namespace ``demo``;
 - ``deploy``: the example ``shop``, which is not deployed there.
 
-It wants tmux, and a cluster that ``KUBECONFIG`` leads to.
-Variables such as ``PLATFORM_DOMAIN`` hold as anywhere.
+It needs tmux, ``platform`` on PATH, and a cluster that ``KUBECONFIG`` leads to and that has the image busybox:1.37.
+The settings are those of any command: ``PLATFORM_DOMAIN=apps.example.com`` gives the addresses of the pages.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pyte
@@ -146,11 +147,27 @@ def play_up(recorder: Recorder) -> None:
     recorder.take(1.5)
     recorder.other_pane()
     recorder.child.send("\x03")
-    recorder.until("stays under development")
+    recorder.until("is still under development")
     recorder.take(0.5)
     recorder.type("platform down web")
-    recorder.until("is as it was deployed again")
+    recorder.until("runs as it was deployed again")
     recorder.take(1.0)
+
+
+class Awaited:
+    """Stands in for a recorder, and notes which texts a session waits for."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def until(self, text: str, _seconds: float = 0) -> None:
+        self.texts.append(text)
+
+    def __getattr__(self, _: str) -> Any:
+        return self
+
+    def __call__(self, *_: object) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +175,7 @@ class Session:
     name: str
     example: str
     rows: int
-    play: Callable[[Recorder], None]
+    play: Callable[[Any], None]
 
     @property
     def title(self) -> str:
@@ -181,8 +198,15 @@ class Session:
     def drawn(self, output: Path) -> str:
         return draw(hasten(read_cast(output / f"{self.name}.cast")), self.rows, self.title)
 
-    def is_fresh(self, output: Path) -> bool:
-        return (output / f"{self.name}.svg").read_text(encoding="utf-8") == self.drawn(output)
+    def problems(self, output: Path) -> list[str]:
+        """Say what is wrong with a recording and its picture: they show what was, or not what is waited for now."""
+        drawn = (output / f"{self.name}.svg").read_text(encoding="utf-8") == self.drawn(output)
+        awaited, shown = Awaited(), "\n".join(screens(read_cast(output / f"{self.name}.cast"), self.rows))
+        self.play(awaited)
+        return [
+            *([] if drawn else [f"{self.name}.svg is not of {self.name}.cast: run docs/record.py"]),
+            *(f"{self.name}.cast never shows {text!r}: record it again" for text in awaited.texts if text not in shown),
+        ]
 
 
 SESSIONS = {
@@ -200,6 +224,17 @@ def write_cast(shown: Sequence[tuple[float, str]], rows: int, title: str, path: 
 def read_cast(path: Path) -> list[tuple[float, str]]:
     lines = path.read_text(encoding="utf-8").splitlines()[1:]
     return [(at, text) for at, _, text in map(json.loads, lines)]
+
+
+def screens(shown: Sequence[tuple[float, str]], rows: int) -> set[str]:
+    """Return all that was on the screen at some moment."""
+    screen = pyte.Screen(COLUMNS, rows)
+    stream = pyte.Stream(screen)
+    found = set()
+    for _, text in shown:
+        stream.feed(text)
+        found.add("\n".join(screen.display))
+    return found
 
 
 def hasten(shown: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
@@ -284,11 +319,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--output", metavar="DIR", default=str(ROOT / "docs"), help="where the recordings and pictures are"
     )
-    parser.add_argument("--check", action="store_true", help="only see that each picture there is of its recording")
+    parser.add_argument("--check", action="store_true", help="only see that the recordings are current")
     options = parser.parse_args(words)
     output = Path(options.output)
     if options.check:
-        return int(not all(session.is_fresh(output) for session in SESSIONS.values()))
+        problems = [problem for session in SESSIONS.values() for problem in session.problems(output)]
+        print(*problems, sep="\n", end="\n" if problems else "")
+        return int(bool(problems))
     if options.session:
         SESSIONS[options.session].record(output)
     for session in SESSIONS.values():

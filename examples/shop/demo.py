@@ -39,7 +39,7 @@ def demonstrate() -> int:
     try:
         cluster.start()
         with progress.step("pushing the base image busybox"):
-            push_busybox(("127.0.0.1", cluster.layout.doors.registry), os.environ)
+            push_busybox(("127.0.0.1", cluster.layout.host_ports.registry), os.environ)
     except ComposeplatError as error:
         progress.conclude(f"error: {error}\n  hint: {error.hint}" if error.hint else f"error: {error}")
         return int(error.exit_code)
@@ -78,7 +78,7 @@ def fetch(url: str, cluster: LocalCluster) -> tuple[int, str]:
     """Ask an address as a browser would: hosts below localhost are this machine, and the authority is the cluster's."""
     host, _, path = url.removeprefix("https://").partition("/")
     context = ssl.create_default_context(cafile=str(cluster.layout.keys / "ca.crt"))
-    plain = socket.create_connection(("127.0.0.1", cluster.layout.doors.https), timeout=10)
+    plain = socket.create_connection(("127.0.0.1", cluster.layout.host_ports.https), timeout=10)
     with context.wrap_socket(plain, server_hostname=host.partition(":")[0]) as secure:
         connection = http.client.HTTPConnection(host)
         connection.sock = secure
