@@ -303,6 +303,50 @@ ENTRY_ROOMS = ("cli", "components")
 """Only these read the process environment. ``toolchain.pin`` is a script of its own."""
 
 
+def _rows(page: str) -> set[str]:
+    """List the rooms and modules that have a row in the tables of the page."""
+    section = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"(?m)^\| (`[^|]*) \|", section)
+    return {name for cell in cells for name in re.findall(r"`([a-z_/]+)`", cell)}
+
+
+def _is_described(path: Path, rows: set[str]) -> bool:
+    """A module has a row, or a package within its room has one; one row is for all modules of commands."""
+    name = path.relative_to(ROOT / "composeplat").with_suffix("")
+    packages = [str(parent) for parent in name.parents if len(parent.parts) > 1]
+    is_command = name.parts[0] == "cli" and path.is_file() and "@app.command(" in path.read_text()
+    return is_command or not rows.isdisjoint([str(name), *packages])
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.stem != "__init__"], ids=lambda path: path.stem)
+def test_every_module_has_a_row(path: Path) -> None:
+    """docs/architecture.md describes each module, and each room."""
+    assert _is_described(path, _rows(PAGE))
+    assert _room(path).removesuffix(".py") in _rows(PAGE)
+
+
+def test_every_row_has_a_module() -> None:
+    """docs/architecture.md names no room or module that does not exist."""
+    package = ROOT / "composeplat"
+    missing = {name for name in _rows(PAGE) if not (package / name).is_dir() and not (package / f"{name}.py").is_file()}
+
+    assert len(_rows(PAGE)) > 100
+    assert missing == set()
+
+
+def test_a_missing_row_is_found() -> None:
+    """A module without a row, and a row without a module, are found."""
+    page = "\n## The rooms\n\n| `cli/app`, `gone` | x |\n\n## Words\n\n| `names` | x |\n"
+    room = ROOT / "composeplat" / "cli"
+
+    assert _rows(page) == {"cli/app", "gone"}
+    assert [_is_described(room / f"{name}.py", _rows(page)) for name in ("app", "errors", "deploy")] == [
+        True,
+        False,
+        True,
+    ]
+
+
 def _room(path: Path) -> str:
     return path.relative_to(ROOT / "composeplat").parts[0]
 

@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 
-from composeplat.codes import CODES
+from composeplat.codes import CODES, CauseCode
 from composeplat.local.supervisor import PartProcess
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
@@ -101,11 +101,13 @@ def test_events_of_the_link() -> None:
 
 def promised_names() -> str:
     codes = sorted(f"code {name}: {code.severity}" for name, code in CODES.items())
-    return "\n".join([*codes, *(line for path in SCHEMAS for line in fields(published(path.stem), path.stem))]) + "\n"
+    causes = sorted(f"cause {code}" for code in CauseCode)
+    names = (line for path in SCHEMAS for line in fields(published(path.stem), path.stem))
+    return "\n".join([*codes, *causes, *names]) + "\n"
 
 
 def test_names_are_a_promise(request: pytest.FixtureRequest) -> None:
-    """No diagnostic code and no field of the JSON output changes by accident."""
+    """No diagnostic code, cause of a failure or field of the JSON output changes by accident."""
     if request.config.getoption("--bless"):
         NAMES.write_text(promised_names())
 

@@ -15,7 +15,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit, printable
 from composeplat.local.packages import install_packages, missing_packages
-from composeplat.toolchain.setup import CACHED, Toolchain
+from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import CLUSTER_TOOLS, DEPLOY_TOOLS, DEVELOPMENT_TOOLS, SIMULATION_TOOLS, Tool
 
 app = App()
@@ -38,13 +38,13 @@ def run(*, check: bool, cluster: bool, install: bool, as_json: bool) -> Exit:
             if packages:
                 write_message(f"missing packages: {' '.join(packages)}\n")
         # Go is needed only to build what is missing.
-        missing = [row["name"] for row in rows if row["source"] == "missing" and row["name"] != "go"]
+        missing = [row["name"] for row in rows if row["source"] == Origin.MISSING and row["name"] != "go"]
         return Exit.MISSING if packages or missing else Exit.DONE
     if install:
         install_packages(os.environ)
     found = toolchain.need_all(tools)
     for program in found.values():
-        if program.origin == CACHED and (passed_over := toolchain.passed_over(program.tool)):
+        if program.origin is Origin.CACHE and (passed_over := toolchain.passed_over(program.tool)):
             progress.note(passed_over)
     progress.conclude(f"{len(found)} programs are ready")
     return Exit.DONE

@@ -1,8 +1,7 @@
-"""Make small images and push them to a registry, without any builder.
+"""Make small images and push them to a registry, without a builder.
 
-Owns the bytes of an image: layers as tar archives, a configuration, a manifest.
-The cluster's own images are made this way (the pod sandbox's), and base images for tests and examples.
-The same content gives the same digest.
+Owns the bytes of an image: layers as tar archives, a configuration, a manifest. The same content has the same digest.
+The cluster's own images are made this way, such as that of the pod sandbox, and base images for tests and examples.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from composeplat.diagnostics import ComposeplatError
+from composeplat.registry.image_reference import ImageReference
 from composeplat.toolchain.tools import architecture
 
 _CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -47,8 +47,8 @@ class Image:
 
 
 def push(image: Image, reference: str, registry: tuple[str, int]) -> str:
-    """Push an image as ``name:tag`` and give its digest."""
-    name, _, tag = reference.rpartition(":")
+    """Push an image as ``name:tag``, and return its digest."""
+    target = ImageReference.parse(f"{registry[0]}:{registry[1]}/{reference}")
     layer = _layer(image.files)
     packed = gzip.compress(layer, 6, mtime=0)
     config = json.dumps(_config(image, _digest(layer)), sort_keys=True).encode()
@@ -56,8 +56,8 @@ def push(image: Image, reference: str, registry: tuple[str, int]) -> str:
     connection = http.client.HTTPConnection(*registry, timeout=60)
     try:
         for blob in (packed, config):
-            _push_blob(connection, name, blob)
-        _call(connection, "PUT", f"/v2/{name}/manifests/{tag}", manifest, _MANIFEST)
+            _push_blob(connection, target.repository, blob)
+        _call(connection, "PUT", f"/v2/{target.repository}/manifests/{target.version}", manifest, _MANIFEST)
     except (OSError, http.client.HTTPException) as error:
         raise ComposeplatError(f"can't push {reference} to {registry[0]}:{registry[1]}: {error}") from error
     finally:

@@ -1,7 +1,6 @@
-"""The parts of the cluster: which programs run, with which arguments and files, where, and when each is ready.
+"""The parts of the cluster: their programs, arguments, files and networks, and when each is ready.
 
-Pure: a table made from the layout.
-The supervisor starts these parts in this order, and restarts those that end.
+Pure: a table made from the layout. The supervisor starts the parts in this order, and restarts those that end.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from composeplat.local.layout import (
     SERVICE_RANGE,
     Layout,
 )
-
-INSIDE, OUTSIDE_NETWORK = "inside", "outside network"
+from composeplat.local.supervisor import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +39,14 @@ class Part:
 
     name: str
     args: tuple[str, ...]
-    place: str = INSIDE
-    """Inside all namespaces, or with the machine's own network (to listen on its loopback, or to reach out)."""
+    network: Network = Network.CLUSTER
+    """With the host's network, a part can listen on its loopback, and reach other machines."""
     ready: str = ""
     """``unix:PATH`` or ``tcp:HOST:PORT`` that answers when the part is ready; none is ready at once."""
     environment: Mapping[str, str] | None = None
     needs: tuple[str, ...] = ()
     keeps_data: bool = False
-    """Whether it is given time to end; the others can be killed at any moment."""
+    """Such a part has time to end; the others can be killed at any time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="ports-outside",
             args=(programs.frontdoor, "pipe", *pipes_out),
-            place=OUTSIDE_NETWORK,
+            network=Network.HOST,
             needs=("ports-inside",),
         ),
         Part(
@@ -188,7 +186,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="buildkitd",
             args=builder_arguments(layout, programs.frontdoor, programs.slirp4netns),
-            place=OUTSIDE_NETWORK,
+            network=Network.HOST,
             environment=builder_environment(layout, programs.search_path),
             ready=f"unix:{layout.buildkit_socket}",
             keeps_data=True,

@@ -1,11 +1,10 @@
 """Process 1 of the cluster's namespaces: it starts the parts, restarts those that end, and ends them all with itself.
 
-Owns the running processes. Must not know what they are for: the plan file names their arguments.
+Owns the running processes. Must not know their purpose: the plan file has their arguments.
 
-It is started by ``unshare`` as the first process of a process namespace, so that when it ends the kernel ends every
-other process in it, pods included.
-The machine's own network stays within reach through a descriptor opened before: parts that must listen on the machine's
-loopback are started with it.
+``unshare`` starts it as the first process of a process namespace, so that the kernel ends every other process there,
+also those of pods, when it ends.
+It has a descriptor of the host's network, in which it starts the parts that listen on the host's loopback.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,13 @@ _STEADY_AFTER_S = 30.0
 _GRACE_S = 10.0
 _POLL_INTERVAL_S = 0.05
 _CHECK_INTERVAL_S = 0.2
+
+
+class Network(StrEnum):
+    """The network namespace that a part runs in."""
+
+    CLUSTER = "cluster"
+    HOST = "host"
 
 
 @dataclass(slots=True)
@@ -95,7 +102,7 @@ class Supervisor:
 
     def _start(self, part: PartProcess, now: float) -> None:
         args = list(part.spec["args"])
-        if part.spec.get("place") == "outside network" and self.plan.get("network_fd") is not None:
+        if part.spec.get("network") == Network.HOST and self.plan.get("network_fd") is not None:
             args = ["nsenter", f"--net=/proc/self/fd/{self.plan['network_fd']}", "--", *args]
         if os.getpid() != 1:
             # Without a process namespace nothing else ends a part when this process is killed.

@@ -1,4 +1,7 @@
-"""Find each program or make it: what ``platform setup`` does, and what other rooms ask before they start one."""
+"""Find each program, or download or build it: for ``platform setup``, and before a room starts a program.
+
+Owns the order of the sources: PATH, the cache, a download, a build.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from composeplat import progress
@@ -18,17 +22,25 @@ from composeplat.toolchain.golang import build, find_go, need_go
 from composeplat.toolchain.tools import TOOLS, Tool
 from composeplat.toolchain.versions import version_output
 
-ON_PATH, CACHED, DOWNLOADED, BUILT = "path", "cache", "downloaded", "built"
+
+class Origin(StrEnum):
+    """The source of a program, as ``setup --check`` prints it."""
+
+    PATH = "path"
+    CACHE = "cache"
+    DOWNLOADED = "downloaded"
+    BUILT = "built"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A program that is there."""
+    """A program on this machine."""
 
     tool: Tool
     path: Path
     version: str
-    origin: str
+    origin: Origin
 
 
 class Toolchain:
@@ -37,12 +49,12 @@ class Toolchain:
         self.cache = Cache(cache_folder(environment))
 
     def find(self, tool: Tool) -> Found | None:
-        """Look for a program without making anything."""
+        """Look for a program, without a download or a build."""
         on_path = self._on_path(tool)
         return on_path if on_path and on_path.version == tool.version else self._in_cache(tool)
 
     def passed_over(self, tool: Tool) -> str:
-        """Say which program on PATH is not used, as it is not of the pinned version; empty where there is none."""
+        """Return a message about a program on PATH that is not used, as its version differs; empty if there is none."""
         found = self._on_path(tool)
         if found is None or found.version == tool.version:
             return ""
@@ -50,7 +62,7 @@ class Toolchain:
         return f"also found {tool.name} {version} at {found.path}, not the pinned {tool.version}"
 
     def need(self, tool: Tool) -> Found:
-        """Find a program, or make it."""
+        """Find a program, or download or build it."""
         found = self.find(tool)
         if found:
             return found
@@ -60,18 +72,18 @@ class Toolchain:
             reason = (error.strerror or str(error)).lower()
             raise MissingPiece(
                 f"{tool.name} {tool.version} can't be put into {self.cache.folder}: {reason}",
-                "make room there, or name another folder with COMPOSEPLAT_CACHE",
+                "free space there, or name another folder with COMPOSEPLAT_CACHE",
             ) from error
 
     def need_all(self, tools: Iterable[Tool]) -> dict[str, Found]:
         return {tool.name: self.need(tool) for tool in tools}
 
     def _on_path(self, tool: Tool) -> Found | None:
-        """The program of that name on PATH, of whatever version."""
+        """Return the program of that name on PATH, of any version."""
         path = shutil.which(tool.name, path=self.environment.get("PATH")) if tool.version_args else None
         if path is None:
             return None
-        return Found(tool=tool, path=Path(path), version=self._version(Path(path), tool), origin=ON_PATH)
+        return Found(tool=tool, path=Path(path), version=self._version(Path(path), tool), origin=Origin.PATH)
 
     def _version(self, path: Path, tool: Tool) -> str:
         match = re.search(r"(\d+\.\d+\.\d+)", version_output(path, tool.version_args, self.environment))
@@ -80,17 +92,17 @@ class Toolchain:
     def _in_cache(self, tool: Tool) -> Found | None:
         if not self.cache.has(tool):
             return None
-        return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=CACHED)
+        return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=Origin.CACHE)
 
     def _make(self, tool: Tool) -> Found:
         name = f"{tool.name} {tool.version}"
-        origin = CACHED
-        with self.cache.lock(tool.name, lambda: progress.note(f"waiting for another setup, which is making {name}")):
+        origin = Origin.CACHE
+        with self.cache.lock(tool.name, lambda: progress.note(f"waiting for another setup, which installs {name}")):
             if not self.cache.has(tool):
                 if passed_over := self.passed_over(tool):
                     progress.note(passed_over)
-                origin = DOWNLOADED if self._download(tool, name) else BUILT
-                if origin == BUILT:
+                origin = Origin.DOWNLOADED if self._download(tool, name) else Origin.BUILT
+                if origin is Origin.BUILT:
                     self._build(tool, name)
         return Found(tool=tool, path=self.cache.program_path(tool), version=tool.version, origin=origin)
 
@@ -120,11 +132,12 @@ class Toolchain:
         self.cache.remember_duration(tool.name, time.monotonic() - started)
 
     def report(self, tools: Iterable[Tool] = TOOLS) -> list[dict[str, str]]:
-        """The version and origin of each program, or that it is missing: a row a program."""
+        """Return a row for each program, with its version and origin."""
         rows = [self._row(tool) for tool in tools]
         go = find_go(self.environment)
-        state = {"version": go.version, "source": ON_PATH, "path": str(go.path)} if go else {"source": "missing"}
-        return [*rows, {"name": "go", "version": "", "path": "", **state}]
+        if go is None:
+            return [*rows, {"name": "go", "version": "", "source": Origin.MISSING, "path": ""}]
+        return [*rows, {"name": "go", "version": go.version, "source": Origin.PATH, "path": str(go.path)}]
 
     def _row(self, tool: Tool) -> dict[str, str]:
         found = self.find(tool)
@@ -138,4 +151,4 @@ class Toolchain:
                 "path": str(found.path),
                 **more,
             }
-        return {"name": tool.name, "version": tool.version, "source": "missing", "path": "", **more}
+        return {"name": tool.name, "version": tool.version, "source": Origin.MISSING, "path": "", **more}

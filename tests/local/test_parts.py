@@ -18,7 +18,8 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
 from composeplat.local.layout import Layout, make_layout
-from composeplat.local.parts import OUTSIDE_NETWORK, Part, Programs, make_files, make_parts
+from composeplat.local.parts import Part, Programs, make_files, make_parts
+from composeplat.local.supervisor import Network
 
 PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
@@ -41,9 +42,9 @@ def test_parts_start_after_what_they_need() -> None:
 
 def test_only_the_front_process_listens_on_the_machine() -> None:
     """What has the machine's network listens on loopback or a socket alone."""
-    outside = [item for item in make_parts(LAYOUT, PROGRAMS) if item.place == OUTSIDE_NETWORK]
+    outside = [part for part in make_parts(LAYOUT, PROGRAMS) if part.network is Network.HOST]
 
-    assert [item.name for item in outside] == ["ports-outside", "buildkitd"]
+    assert [part.name for part in outside] == ["ports-outside", "buildkitd"]
     assert list(part("ports-outside").args[2::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip

@@ -33,7 +33,7 @@ from composeplat.toolchain.downloads import (
     release_url,
 )
 from composeplat.toolchain.pin import pin
-from composeplat.toolchain.setup import BUILT, CACHED, DOWNLOADED, Toolchain
+from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import BUILDX, CHECKSUMS, FRONTDOOR, PULUMI, TOOLS, Tool
 from tests.cluster.objects import Answer, Server
 from tests.system.test_proxies import Tunnel, behind, keys, tunnel
@@ -108,7 +108,7 @@ def test_a_program_by_itself(tmp_path: Path, upstream: Maker, capsys: pytest.Cap
     first = Toolchain(environment(tmp_path)).need(tool)
     second = Toolchain(environment(tmp_path)).need(tool)
 
-    assert (first.origin, second.origin) == (DOWNLOADED, CACHED)
+    assert (first.origin, second.origin) == (Origin.DOWNLOADED, Origin.CACHE)
     assert first.path.read_bytes() == PROGRAM
     assert os.access(first.path, os.X_OK)
     assert "downloading frontdoor 0.1.0" in capsys.readouterr().err
@@ -121,7 +121,7 @@ def test_a_program_in_an_archive(tmp_path: Path, upstream: Maker) -> None:
 
     found = Toolchain(environment(tmp_path)).need(tool)
 
-    assert found.origin == DOWNLOADED
+    assert found.origin == Origin.DOWNLOADED
     assert found.path.read_bytes() == PROGRAM
     assert [path.name for path in found.path.parent.iterdir()] == ["frontdoor"]
     assert not (tmp_path / "outside").exists()
@@ -134,7 +134,7 @@ def test_a_wrong_checksum(tmp_path: Path, upstream: Maker, capsys: pytest.Captur
 
     found = Toolchain(environment(tmp_path)).need(tool)
 
-    assert found.origin == BUILT
+    assert found.origin == Origin.BUILT
     assert not (tmp_path / "was-run").exists()
     wrong, right = (hashlib.sha256(item).hexdigest()[:12] for item in (trap, PROGRAM))
     assert (
@@ -295,7 +295,7 @@ def test_a_download_through_a_proxy(
 
     found = Toolchain(named).need(tool)
 
-    assert found.origin == DOWNLOADED
+    assert found.origin == Origin.DOWNLOADED
     server = tool.download.removesuffix("/it")
     assert proxy.asked == [f"HEAD {server}/", f"GET {server}/it"]
     assert proxy.hosts == [server.removeprefix("http://")] * 2
@@ -353,7 +353,7 @@ def test_a_proxy_that_wants_a_login(
 
     found = Toolchain(proxied(tmp_path, "HTTP_PROXY", f"http://{login}{proxy.address}")).need(tool)
 
-    assert found.origin == BUILT
+    assert found.origin == Origin.BUILT
     output = capsys.readouterr().err
     assert (
         f"frontdoor 0.1.0 can't be downloaded from {tool.download}: the proxy http://{proxy.address} {wants}: {WANTS};"
@@ -393,7 +393,7 @@ def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Maker, capsys: pytest
     """A proxy that can't be used is reported by the variable that names it, and the program is built."""
     found = Toolchain(proxied(tmp_path, "HTTP_PROXY", "socks5://127.0.0.1:9")).need(released(upstream))
 
-    assert found.origin == BUILT
+    assert found.origin == Origin.BUILT
     assert (
         ": the environment variable HTTP_PROXY names a proxy of the kind 'socks5', which is not supported:"
         " use an http:// proxy; it is built instead\n"

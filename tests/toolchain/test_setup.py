@@ -13,7 +13,7 @@ import pytest
 
 from composeplat.diagnostics import MissingPiece
 from composeplat.toolchain import golang
-from composeplat.toolchain.setup import BUILT, CACHED, ON_PATH, Toolchain
+from composeplat.toolchain.setup import Origin, Toolchain
 from composeplat.toolchain.tools import BUILDKITD, FRONTDOOR, KUBE, PULUMI, Tool
 from tests.conftest import ROOT
 
@@ -46,7 +46,7 @@ def test_on_path(tmp_path: Path, tool: Tool, output: str) -> None:
     found = toolchain.find(tool)
 
     assert found is not None
-    assert (found.origin, found.version, found.path) == (ON_PATH, tool.version, Path(path) / tool.name)
+    assert (found.origin, found.version, found.path) == (Origin.PATH, tool.version, Path(path) / tool.name)
     assert toolchain.passed_over(tool) == ""
 
 
@@ -87,7 +87,7 @@ def test_what_is_passed_over_is_reported_where_another_is_made(
 
     found = Toolchain(environment(tmp_path, PATH=f"{path}:{os.environ['PATH']}")).need(tool)
 
-    assert found.origin == BUILT
+    assert found.origin == Origin.BUILT
     expected = f"also found frontdoor 0.0.9 at {path}/frontdoor, not the pinned 0.1.0\n"
     assert capsys.readouterr().err.startswith(expected)
 
@@ -101,7 +101,7 @@ def test_built_then_cached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     output = capsys.readouterr().err
     second = Toolchain(environment(tmp_path)).need(FRONTDOOR)
 
-    assert (first.origin, second.origin) == (BUILT, CACHED)
+    assert (first.origin, second.origin) == (Origin.BUILT, Origin.CACHE)
     assert output.startswith("building frontdoor 0.1.0 …, usually")
     assert capsys.readouterr().err == ""
     assert subprocess.run([second.path], capture_output=True, check=False).stderr.startswith(b"usage: frontdoor")
