@@ -259,6 +259,11 @@ class Project:
     endpoints: tuple[Endpoint, ...] = ()
 
     @property
+    def read_only_volumes(self) -> frozenset[str]:
+        """The volumes that no pod can write to."""
+        return frozenset(name for name, volume in self.volumes.items() if volume.access_mode == "ReadOnlyMany")
+
+    @property
     def mounted_volumes(self) -> set[str]:
         """The named volumes that a service mounts: only these are created."""
         return {name for service in self.services.values() for name in service.named_volumes}

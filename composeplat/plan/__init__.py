@@ -101,6 +101,7 @@ def _plan_service(
         shared=shared,
         container_ports=container_ports(service),
         has_pull_secret=login is not None,
+        read_only_volumes=project.read_only_volumes,
     )
     objects = _plan_secrets(service, identity, storage, login)
     image_for_ports = image_with_ports(service, built, settings)

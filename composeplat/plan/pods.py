@@ -35,6 +35,7 @@ class PodInputs:
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]
     has_pull_secret: bool = False
+    read_only_volumes: frozenset[str] = frozenset()
 
 
 def environment_name(service: Service) -> str:
@@ -92,7 +93,8 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
-    fill = plan_fill(service, inputs.settings, inputs.image, _resources(service.resources))
+    resources = _resources(service.resources)
+    fill = plan_fill(service, inputs.settings, inputs.image, resources, inputs.read_only_volumes)
     if fill:
         spec["initContainers"] = fill
     volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if fill else [])]

@@ -8,7 +8,7 @@ milliseconds where there is nothing to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from composeplat.compose.model import ANONYMOUS, NAMED, Mount, Service
@@ -53,7 +53,6 @@ fill() {{
   exec 9>&-
 }}
 shape() {{
-  rm -f "$begun"
   [ "$(id -u):$(stat -c %u:%g "$2")" = 0:0:0 ] || return
   if [ -d "$1" ]; then chown "$(stat -c %u:%g "$1")" "$2"; chmod "$(stat -c %a "$1")" "$2"; fi
   if [ -z "$user" ] && [ "$(stat -c %u:%g:%a "$2")" = 0:0:755 ]; then chmod 1777 "$2"; fi
@@ -62,7 +61,9 @@ while [ $# -gt 0 ]; do
   begun=$2/.platform-filling
   if [ -e "$begun" ] || [ -z "$(content "$2")" ]; then
     rmdir "$2/lost+found" 2>/dev/null
-    if [ -d "$1" ] && [ -n "$(content "$1")" ]; then fill "$1" "$2"; else shape "$1" "$2"; fi
+    if [ -d "$1" ] && [ -n "$(content "$1")" ]; then fill "$1" "$2"
+    elif [ -e "$begun" ]; then flock 9 9<"$begun"
+    else shape "$1" "$2"; fi
   fi
   if [ -n "$user" ] && [ "$(id -u):$(stat -c %u "$2")" = 0:0 ]; then chown "$user${{group:+:$group}}" "$2"; fi
   shift 2
@@ -70,9 +71,15 @@ done
 """
 
 
-def plan_fill(service: Service, settings: Settings, image: BuiltImage | str, resources: Manifest) -> list[Manifest]:
-    """The init containers of a service; none where no volume of it may need anything."""
-    mounts = _filled_mounts(service)
+def plan_fill(
+    service: Service,
+    settings: Settings,
+    image: BuiltImage | str,
+    resources: Manifest,
+    read_only_volumes: Collection[str] = (),
+) -> list[Manifest]:
+    """Plan the init containers of a service; none if none of its volumes can need them."""
+    mounts = [mount for mount in _filled_mounts(service) if mount.source not in read_only_volumes]
     if not mounts:
         return []
     tools = {"name": TOOLS_VOLUME, "mountPath": _TOOLS}
@@ -99,30 +106,35 @@ def plan_fill(service: Service, settings: Settings, image: BuiltImage | str, res
 
 
 def _filled_mounts(service: Service) -> list[Mount]:
-    """The mounts of volumes that may be empty or not writable: with `nocopy`, root needs nothing of them."""
+    """Find the mounts of volumes that may be empty or not writable: with `nocopy`, root needs nothing of them."""
     is_root = service.user is not None and service.user.uid == 0
     mounts = [mount for mount in service.mounts if mount.kind in (NAMED, ANONYMOUS)]
     return [mount for mount in mounts if not (mount.no_copy and is_root)]
 
 
 def _arguments(service: Service, mounts: list[Mount]) -> Iterator[str]:
-    """The program's user, where the definition gives its number, and for each volume the path in the image."""
+    """Yield the program's user, if the definition has its number, and for each volume the path in the image."""
     user = service.user
     known = user is not None and user.uid is not None
     yield str(user.uid) if user is not None and known else ""
     yield str(user.gid) if user is not None and known and user.gid is not None else ""
     for index, mount in enumerate(mounts):
         yield "" if mount.no_copy else escape(mount.target)
-        yield f"{_VOLUMES}/{index}"
+        yield _path(index, mount)
 
 
 def _mounts(mounts: list[Mount]) -> Iterator[Manifest]:
     for index, mount in enumerate(mounts):
-        yield plan_mount(volume_name(mount), f"{_VOLUMES}/{index}", mount.sub_path)
+        yield plan_mount(volume_name(mount), _path(index, mount), mount.sub_path)
+
+
+def _path(index: int, mount: Mount) -> str:
+    """Return the path of a volume in the container that fills it; messages have it, so it has the volume's name."""
+    return f"{_VOLUMES}/{index}-{volume_name(mount)}"
 
 
 def _security(service: Service, settings: Settings, *, is_install: bool = False) -> Manifest:
-    """Root with few capabilities; in a restricted namespace the service's own user, who copies without owners."""
+    """Plan root with few capabilities; in a restricted namespace the service's own user, who copies without owners."""
     if settings.pod_security:
         own = container_security(replace(service, cap_add=()), settings)
         return {**own, "runAsUser": NOBODY} if is_install else own

@@ -47,7 +47,7 @@ def images(cluster: LocalCluster) -> str:
     command = ("sh", "-c", SLEEP.removeprefix("sh -c '").removesuffix("'"))
     push(Image(files={**shell, **CONTENT, "tmp/": File()}, command=command), "filled:1", registry)
     push(Image(files={"frontdoor": frontdoor, **CONTENT}, entrypoint=("/frontdoor", "pause")), "bare:1", registry)
-    owned = {"var/lib/db/": File(mode=0o700, uid=1000, gid=1000)}
+    owned = {"var/lib/db/": File(mode=0o700, uid=1000, gid=1000), "www/page": File(b"page\n", 0o640, uid=1000)}
     push(Image(files={**shell, **owned, "tmp/": File()}, command=command, user="1000:1000"), "unprivileged:1", registry)
     return f"localhost:{registry[1]}"
 
@@ -158,3 +158,24 @@ def test_volumes_with_data_stay_as_they_are(environment: Environment, images: st
     in_pod(environment, "app", "sh", "-c", "echo mine > /data/seed; chmod 711 /data")
     environment.deploy(f"services: {{app: {{image: '{images}/filled:1', {app}}}}}\nvolumes: {{data: {{}}}}\n").expect()
     assert in_pod(environment, "app", *LIST) == "/data 0:0 711\n/data/seed 0:0 644\n"
+
+
+def test_a_restricted_namespace(environment: Environment, images: str) -> None:
+    """Without root in any container, the program's own user fills its volume, and can write to it."""
+    enforce = {"pod-security.kubernetes.io/enforce": "restricted"}
+    with environment.api() as api:
+        api.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace, "labels": enforce}}
+        )
+    environment.deploy(
+        f"services: {{app: {{image: '{images}/unprivileged:1', user: '1000', stop_grace_period: 0,"
+        " volumes: ['data:/www', '/new', 'more:/www/more'], environment: {RUN: \"${RUN:-1}\"}}}\n"
+        "volumes: {data: {}, more: {}}\n",
+        "--pod-security",
+        "restricted",
+    ).expect()
+    assert in_pod(environment, "app", "sh", "-c", "cat /www/page; rm /www/page; touch /new/a /www/more/a") == "page\n"
+    environment.platform("deploy", "--pod-security", "restricted", RUN="2").expect()
+    assert in_pod(environment, "app", "sh", "-c", "ls -A /www /new; stat -c %u:%g:%a /new/a /new") == (
+        "/new:\na\n\n/www:\nmore\n1000:1000:644\n0:1000:2775\n"
+    )

@@ -36,22 +36,22 @@ def init_containers(project: Project, service: str = "", **settings: str) -> lis
     return found
 
 
+DATA, CACHE = "/.platform/volumes/0-data", "/.platform/volumes/1-anonymous-cache"
+
+
 @pytest.mark.parametrize(
-    ("service", "arguments"),
+    ("service", "user"),
     [
-        pytest.param("", ["", "", "/data", f"{TOOLS[:-5]}volumes/0", "/cache", f"{TOOLS[:-5]}volumes/1"], id="unknown"),
-        pytest.param(
-            "user: '5:6'", ["5", "6", "/data", "/.platform/volumes/0", "/cache", "/.platform/volumes/1"], id="both"
-        ),
-        pytest.param(
-            "user: '5'", ["5", "", "/data", "/.platform/volumes/0", "/cache", "/.platform/volumes/1"], id="uid"
-        ),
+        pytest.param("", ["", ""], id="unknown"),
+        pytest.param("user: '5:6'", ["5", "6"], id="both"),
+        pytest.param("user: '5'", ["5", ""], id="uid"),
+        pytest.param("user: app", ["", ""], id="name"),
     ],
 )
-def test_the_script_is_told_the_user_and_the_paths(project: Project, service: str, arguments: list[str]) -> None:
+def test_the_script_is_told_the_user_and_the_paths(project: Project, service: str, user: list[str]) -> None:
     """The number of the user, where the definition has it, and each path of the image with its volume."""
     _, fill = init_containers(project, service)
-    assert fill["command"][5:] == arguments
+    assert fill["command"][5:] == [*user, "/data", DATA, "/cache", CACHE]
 
 
 def test_root_of_few_capabilities_fills(project: Project) -> None:
@@ -253,6 +253,21 @@ def test_several_at_once_fill_once(machine: Machine) -> None:
         assert (*process.communicate(), process.returncode) == ("", "", 0)
     assert machine.names() == names
     assert (machine.volume / "0000").read_text() == "changed"
+
+
+@needs_root
+def test_another_image_waits_and_leaves_the_fill_alone(machine: Machine) -> None:
+    """A service whose image has nothing there starts when all is copied; what a kill left, the other completes."""
+    names = many(machine)
+    filling = machine.start()
+    until(machine, 100)
+    machine.fill(source="")
+    assert machine.names() == names
+    filling.communicate()
+
+    (machine.volume / ".platform-filling").write_text("begun\n")
+    machine.fill(source="")
+    assert ".platform-filling" in machine.names()
 
 
 @needs_root
