@@ -265,6 +265,13 @@ CODES: dict[str, Code] = {
         "Write a path in the project with '/', or use a named volume.",
         many=True,
     ),
+    "not-in-image": Code(
+        _W,
+        "A built service mounts files from outside its build context: they are neither deployed nor in the image.",
+        "Copy them into the image.",
+        many=True,
+        effect=_LOST,
+    ),
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(

@@ -132,7 +132,7 @@ SHOP = {
 include: [more/more.yaml]
 services:
   web: {image: nginx, ports: ['8080:80'], env_file: web.env, volumes: ['./conf:/etc/conf'], depends_on: [db]}
-  app: {build: ./app, volumes: ['./source:/source']}
+  app: {build: ./app, volumes: ['./app/source:/source']}
 endpoints: [{path: /, service: web, port: 80}]
 """,
     "compose.override.yaml": "services: {web: {scale: 2}}",
@@ -142,7 +142,7 @@ endpoints: [{path: /, service: web, port: 80}]
     "conf/a": "1",
     "conf/sub/b": "2",
     "app/Dockerfile": "FROM scratch",
-    "source/main": "3",
+    "app/source/main": "3",
     "unrelated": "4",
 }
 

@@ -252,6 +252,11 @@ CASES = {
         " is written there is lost with the pod [host-data]",
         service("build: ., volumes: ['./uploads:/app/uploads']"),
     ),
+    "not-in-image": Case(
+        "compose.yaml:1:52: warning: services.web.volumes[0] is a host volume of a service that is built, outside the"
+        " build context: the container does not have it [not-in-image]",
+        service("build: ./app, volumes: ['./x.conf:/etc/x.conf:ro']"),
+    ),
     "missing-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that does not exist: './a:/a'"
         " [missing-path]",

@@ -103,8 +103,8 @@ def write_output(text: str) -> bool:
 
 
 def write_json(data: object) -> bool:
-    """Write data to standard output as JSON; it is masked before JSON escapes a part of a secret."""
-    return write_output(to_json(progress.masked_data(data)))
+    """Write data to standard output as JSON; its texts are masked, and its form is not: a secret may be `true`."""
+    return write_unmasked(to_json(progress.masked_data(data)))
 
 
 def to_json(value: object) -> str:

@@ -124,6 +124,6 @@ def _service_of(path: PathKey) -> str:
 
 
 def _without_superseded(diagnostics: list[Diagnostic]) -> Iterable[Diagnostic]:
-    """Leave out that a host volume is not deployed, if another message is about its data."""
-    data = {diagnostic.path for diagnostic in diagnostics if diagnostic.code == "host-data"}
-    return (d for d in diagnostics if not (d.code == "not-deployed" and d.path in data))
+    """Leave out that a host volume is not deployed, if another message says what is lost by it."""
+    lost = {diagnostic.path for diagnostic in diagnostics if diagnostic.code in ("host-data", "not-in-image")}
+    return (d for d in diagnostics if not (d.code == "not-deployed" and d.path in lost))

@@ -134,6 +134,15 @@ def test_values_of_variables_are_hidden(project: Project) -> None:
     assert "hunter2" not in outcome.stdout + outcome.stderr
 
 
+def test_json_with_a_secret_that_is_a_word(project: Project) -> None:
+    """A confidential value that is a word of JSON does not break the document."""
+    text = "services: {web: {image: nginx, environment: {A_SECRET: $A_SECRET}}}"
+
+    shell = {"A_SECRET": "true"}
+
+    assert data(platform(project(text), "check", "--json", **shell))["valid"] is True
+
+
 def test_registry(project: Project) -> None:
     """The images are read from their registries; one that can't be read has no effect."""
     with serving(Registry()) as registry:

@@ -67,11 +67,29 @@ def test_built_service(project: Project) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        ("./app", ["volumes[0]", "volumes[1]"]),
+        (".", []),
+        ("{context: ./app, additional_contexts: {conf: ./conf}}", ["volumes[1]"]),
+        ("https://example.com/app.git", ["volumes[0]", "volumes[1]", "volumes[2]"]),
+    ],
+)
+def test_files_outside_the_context(project: Project, build: str, expected: list[str]) -> None:
+    """A built service has files neither here nor in its image if they are outside the build context."""
+    text = f"services: {{web: {{build: {build}, volumes: ['./conf:/c:ro', './x.conf:/x.conf', './app/src:/src:ro']}}}}"
+    files = {"app/Dockerfile": "", "Dockerfile": "", "app/src/a": "", "conf/a": "", "x.conf": ""}
+    found = project({"compose.yaml": text, **files}).read().loaded.report.sorted()
+
+    assert [str(d).split()[2].removeprefix("services.web.") for d in found if d.code == "not-in-image"] == expected
+
+
 def test_outside_the_project(project: Project) -> None:
-    """Whether a folder outside the project exists is not looked up."""
+    """Whether a folder outside the project exists is not looked up; the image can't have it."""
     text = "services: {web: {build: ., volumes: ['../gone:/app/data']}}"
 
-    assert project({"compose.yaml": text, "Dockerfile": ""}).read().messages == []
+    assert project({"compose.yaml": text, "Dockerfile": ""}).read().codes == ["not-in-image"]
 
 
 def test_refused_data(project: Project) -> None:

@@ -14,7 +14,7 @@ from composeplat.compose.data_paths import find_program
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
-from composeplat.compose.load.host_data import check_host_data, volume_for
+from composeplat.compose.load.host_data import check_host_volume, volume_for
 from composeplat.compose.load.reading import Reading
 from composeplat.compose.model import HOST, Mount, Project, Service
 from composeplat.compose.origins import Checker, Origins, env_file_path, mount_path
@@ -121,7 +121,7 @@ class Content(Checker):
     def _host_volume(self, service: Service, mount: Mount, path: PathKey) -> Mount:
         found = mount if service.build is not None else self._with_content(service, mount, path)
         if self.reading.publishes and (service.build is not None or found.content is not None):
-            check_host_data(self, service, found, path, self.reading.root)
+            check_host_volume(self, service, found, path, self.reading.root)
         return found
 
     def _with_content(self, service: Service, mount: Mount, path: PathKey) -> Mount:

@@ -1,6 +1,6 @@
-"""Host volumes that hold data: what a container writes there is lost with its pod.
+"""Host volumes that lose something: data that is lost with the pod, and files that the image does not have.
 
-Owns how such a folder is recognized, and the warning.
+Owns how they are recognized, and the warnings.
 Must not read a file's content: :mod:`~composeplat.compose.load.host_content` does.
 """
 
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from composeplat.compose.data_paths import find_program
-from composeplat.compose.model import Mount, Service
+from composeplat.compose.model import Build, Mount, Service
 from composeplat.compose.origins import Checker
 from composeplat.diagnostics import PathKey
 from composeplat.names import suggest_volume
@@ -18,15 +18,32 @@ from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
 
-def check_host_data(checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot) -> None:
-    """Warn if a host volume holds data: at a known path of a program, or in a folder without a file."""
-    if mount.read_only:
-        return
-    program = find_program(mount.target, service.image)
-    folder = f"a folder of this machine where {program} keeps its data" if program else _describe_folder(mount, root)
-    if folder and not _is_file(mount):
+def check_host_volume(checker: Checker, service: Service, mount: Mount, path: PathKey, root: ProjectRoot) -> None:
+    """Warn if a host volume holds data, or if a built service has its files neither here nor in the image."""
+    folder = "" if mount.read_only or _is_file(mount) else _describe_data(service, mount, root)
+    if folder:
         hint = f"to keep it, use a named volume: {volume_for(checker, mount, path)}"
         checker.add("host-data", path, f"mounts {folder}: what is written there is lost with the pod", hint)
+    elif service.build is not None and not _is_in_context(mount.source, service.build):
+        message = (
+            "is a host volume of a service that is built, outside the build context: the container does not have it"
+        )
+        hint = (
+            "copy it into the image: COPY in the Dockerfile, with its folder in the context or in additional_contexts"
+        )
+        checker.add("not-in-image", path, message, hint)
+
+
+def _describe_data(service: Service, mount: Mount, root: ProjectRoot) -> str:
+    """Describe a folder that holds data: at a known path of a program, or without a file; empty for every other."""
+    program = find_program(mount.target, service.image)
+    return f"a folder of this machine where {program} keeps its data" if program else _describe_folder(mount, root)
+
+
+def _is_in_context(source: str, build: Build) -> bool:
+    """Whether a build has a path of this machine: in its context, or in an additional one."""
+    contexts = (build.context, *build.additional_contexts.values())
+    return any(f"{source}/".startswith(f"{context.rstrip('/')}/") for context in contexts)
 
 
 def volume_for(checker: Checker, mount: Mount, path: PathKey) -> str:
