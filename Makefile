@@ -16,7 +16,7 @@ SITE_STAMP := .venv-site/.stamp
 COMPILE := .venv-lock/bin/uv pip compile --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet
 
-.PHONY: help env setup extras check test endurance mutants bench demo docs site lock pins clean
+.PHONY: help env setup extras check test real endurance mutants bench demo docs site lock pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -51,7 +51,11 @@ test: check setup extras $(SITE_STAMP) ## check, then run every test, the local 
 	@echo "test: pytest"
 	@$(BIN)/pytest -n 2 -m "not endurance and not cluster"
 	@echo "test: pytest, on the local cluster"
-	@$(BIN)/pytest -n 2 --dist loadfile -m cluster --durations 10
+	@$(BIN)/pytest -n 2 --dist loadfile -m "cluster and not real" --durations 10
+
+real: setup extras ## deploy projects with real programs, from the first deploy to their data after a destroy
+	@echo "real: pytest"
+	@$(BIN)/pytest -m real --timeout 0
 
 endurance: env ## run the long tests
 	@echo "endurance: pytest"
@@ -73,6 +77,7 @@ extras: ## install what only tests use, where Debian's packages can be: a browse
 	@missing=; \
 	{ command -v chromium-headless-shell || command -v chromium; } >/dev/null || missing=chromium-headless-shell; \
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
+	command -v mmdebstrap >/dev/null || missing+=" mmdebstrap"; \
 	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
 	if [ -z "$$missing" ]; then exit; fi; \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \

@@ -1,0 +1,51 @@
+"""The local cluster of the deploy tests, with images of real programs in its registry."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from composeplat.local.cluster import LocalCluster
+from composeplat.toolchain.setup import Toolchain
+from tests.conftest import SHARED
+from tests.deploy.conftest import Environment, an_environment, cluster
+from tests.real.debian import root_layer
+from tests.real.software import push_programs
+
+__all__ = ["cluster"]
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ready = sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mmdebstrap") is not None
+    needs = pytest.mark.skipif(not ready, reason="real programs need Linux, root and mmdebstrap: make extras")
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(needs)
+            item.add_marker(pytest.mark.timeout(900))
+
+
+@pytest.fixture(scope="session")
+def real_cluster(cluster: LocalCluster) -> LocalCluster:
+    push_programs(root_layer(Toolchain(os.environ).cache.folder), ("127.0.0.1", cluster.layout.host_ports.registry))
+    return cluster
+
+
+@pytest.fixture
+def real_environment(
+    real_cluster: LocalCluster, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Environment]:
+    """A project in a namespace; one of the corpus gets the programs that its build contexts lack."""
+    folder = tmp_path / request.param
+    for source in (SHARED / "corpus", HERE / "projects", HERE / "corpus"):
+        if (source / request.param).is_dir():
+            shutil.copytree(source / request.param, folder, dirs_exist_ok=True)
+    with an_environment(real_cluster, folder, tmp_path) as made:
+        made.name = request.param
+        yield made

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec pg_isready -U postgres

@@ -1,0 +1,157 @@
+"""Each project goes the way of its user: deployed, used, killed, redeployed, asleep, destroyed, deployed again.
+
+What was written must be there after each step.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.deploy.conftest import Environment
+from tests.real.conftest import HERE
+
+#: The one that every run of the tests deploys.
+QUICK = "notes"
+_REAL = [pytest.mark.cluster, pytest.mark.real]
+
+
+def cases() -> list[ParameterSet]:
+    own = (folder.name for folder in (HERE / "projects").iterdir())
+    corpus = (folder.name for folder in (HERE / "corpus").iterdir())
+    return [
+        *(pytest.param(name, marks=[pytest.mark.cluster] if name == QUICK else _REAL) for name in sorted(own)),
+        *(pytest.param(name, marks=[*_REAL, pytest.mark.shared]) for name in sorted(corpus)),
+    ]
+
+
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A public address of the cluster, asked as a browser does: by name, with a certificate that must hold."""
+
+    environment: Environment
+    url: str
+
+    def ask(self, path: str, body: str | None = None, kind: str = "text/plain") -> tuple[int, str]:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        context = ssl.create_default_context(cafile=str(self.environment.cluster.layout.keys / "ca.crt"))
+        plain = socket.create_connection(("127.0.0.1", parts.port or 443), timeout=20)
+        connection = http.client.HTTPConnection(parts.netloc)
+        connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
+        method = "GET" if body is None else "POST"
+        connection.request(method, path, None if body is None else body.encode(), {"Content-Type": kind})
+        answer = connection.getresponse()
+        text = answer.read().decode(errors="replace")
+        connection.close()
+        return answer.status, text
+
+    def until(self, path: str, is_right: Callable[[int, str], bool], body: str | None = None) -> str:
+        """Ask again until the answer is right."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                status, text = self.ask(path, body)
+            except OSError as error:
+                status, text = 0, str(error)
+            if is_right(status, text):
+                return text
+            assert time.monotonic() < deadline, f"{path}: {status} {text[:500]}"
+            time.sleep(0.5)
+
+
+class Items:
+    """Projects that store a line by POST /items and give all by GET, maybe at another address."""
+
+    def __init__(self, writer: Site, reader: Site) -> None:
+        self._writer, self._reader = writer, reader
+        self._items: list[str] = []
+
+    def write(self, item: str) -> None:
+        self._writer.until("/items", lambda status, _: status in (200, 202), item)
+        self._items.append(item)
+
+    def check(self) -> None:
+        self._reader.until("/items", lambda status, text: status == 200 and set(self._items) <= set(text.split()))
+
+
+class Blog:
+    """WordPress: installed by its own form, then the title is on its first page."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._titles: list[str] = []
+
+    def write(self, item: str) -> None:
+        if self._titles:
+            return
+        self._site.until("/wp-admin/install.php", lambda status, text: status == 200 and "weblog_title" in text)
+        form = {
+            "weblog_title": item, "user_name": "author", "admin_password": "a-long-password-of-nobody",
+            "admin_password2": "a-long-password-of-nobody", "admin_email": "author@example.com", "language": "",
+        }  # fmt: skip
+        status, text = self._site.ask(
+            "/wp-admin/install.php?step=2", urlencode(form), "application/x-www-form-urlencoded"
+        )
+        assert status == 200, text[:1000]
+        self._titles.append(item)
+
+    def check(self) -> None:
+        self._site.until("/", lambda status, text: status == 200 and all(title in text for title in self._titles))
+
+
+def user_of(environment: Environment, output: str) -> Items | Blog:
+    """Give the user of the addresses that a deploy printed."""
+    sites = [Site(environment, line) for line in output.splitlines() if line.startswith("https://")]
+    if environment.name == "blog":
+        return Blog(sites[0])
+    by_service = {site.url.removeprefix("https://").split("-")[0]: site for site in sites}
+    return Items(by_service.get("vote", sites[0]), by_service.get("result", sites[0]))
+
+
+def kill_all_pods(environment: Environment) -> None:
+    """Kill the containers' first processes as a crash does, by deleting pods without grace."""
+    with environment.api() as api:
+        for pod in environment.pods():
+            name = pod["metadata"]["name"]
+            api.delete(f"/api/v1/namespaces/{environment.namespace}/pods/{name}?gracePeriodSeconds=0")
+
+
+@pytest.mark.parametrize("real_environment", cases(), indirect=True)
+def test_a_project_keeps_its_data(real_environment: Environment) -> None:
+    environment = real_environment
+    for variable in ("PGPASSWORD", "DB_PASSWORD"):
+        os.environ.pop(variable, None)
+    if (HERE.parents[1] / "composeplat" / "cli" / "init.py").exists():
+        environment.platform("init", "--yes").expect()
+    user = user_of(environment, environment.platform("deploy", "--timeout", "240").expect().stdout)
+    user.write("first")
+    user.check()
+
+    kill_all_pods(environment)
+    user.check()
+
+    if (HERE.parents[1] / "composeplat" / "cli" / "restart.py").exists():
+        environment.platform("restart").expect()
+    user.write("second")
+    user.check()
+
+    environment.platform("sleep").expect()
+    environment.platform("wake").expect()
+    user.check()
+
+    environment.platform("destroy", "--yes").expect()
+    environment.platform("deploy", "--timeout", "240").expect()
+    user.check()
