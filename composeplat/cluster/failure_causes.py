@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
@@ -19,10 +20,14 @@ from composeplat.cluster.snapshot import (
     event_count,
     first_container,
     init_container_statuses,
+    is_completed,
     is_ready,
     owner_uid,
+    parse_time,
     probe_failures,
+    ready_since,
     scheduling_failure,
+    service_of,
 )
 from composeplat.codes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
@@ -34,6 +39,10 @@ UNSERVED_FOR = 30.0
 #: For how long a claim may not be provisioned.
 UNBOUND_FOR = 8.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
+#: A service that is ready for less may not accept connections yet: a queue answers its health check before.
+_ACCEPTS_AFTER_S = 10.0
+#: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
+_FORGIVEN_RESTARTS = 3
 _KILLED = 137
 _NOT_FOUND = 127
 
@@ -110,11 +119,28 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
             code=CauseCode.NOT_STARTED, message=f"can't be started: {shorten(text)}", origin=("command",), **where
         )
     last = container.get("lastState", {}).get("terminated") or {}
+    restarts = container.get("restartCount", 0)
     if reason == "CrashLoopBackOff" and container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER):
         return replace(_unfilled(last, container["name"]), pod=where["pod"], previous=True)
-    if reason == "CrashLoopBackOff" and last and not is_job and container.get("restartCount", 0) >= 1:
-        return _crashed(last, container.get("restartCount", 0) + 1, where)
-    return None
+    if reason != "CrashLoopBackOff" or not last or is_job or not restarts:
+        return None
+    if restarts <= _FORGIVEN_RESTARTS and _lacked_others(pod, last, snapshot):
+        return None
+    return _crashed(last, restarts + 1, where)
+
+
+def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:
+    """Whether a container may have crashed because another service was not ready yet, or only just.
+
+    Many programs end when their database does not answer, and rely on being restarted.
+    """
+    if last.get("exitCode") in (0, _NOT_FOUND) or last.get("reason") in ("OOMKilled", "StartError"):
+        return False
+    others = [other for other in snapshot.pods if service_of(other) != service_of(pod)]
+    ready_before = parse_time(last.get("startedAt")) - timedelta(seconds=_ACCEPTS_AFTER_S)
+    return any(
+        (not is_ready(other) and not is_completed(other)) or ready_since(other) > ready_before for other in others
+    )
 
 
 def fill_failure_cause(pod: Object) -> Cause | None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from composeplat.names import SERVICE_LABEL
 
 Object = dict[str, Any]
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(slots=True)
@@ -67,11 +69,23 @@ def is_ready(pod: Object) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod.get("status", {}).get("conditions") or [])
 
 
+def ready_since(pod: Object) -> datetime:
+    """Return when a pod became ready, or ceased to be; the earliest time if it never was."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return max((parse_time(c.get("lastTransitionTime")) for c in conditions if c["type"] == "Ready"), default=_NEVER)
+
+
+def parse_time(text: str | None) -> datetime:
+    """Parse a time of the API; without one, the earliest time."""
+    return datetime.fromisoformat(text) if text else _NEVER
+
+
+def is_completed(pod: Object) -> bool:
+    return bool(pod.get("status", {}).get("phase") == "Succeeded")
+
+
 def is_running(pod: Object) -> bool:
-    return (
-        any("running" in c.get("state", {}) for c in container_statuses(pod))
-        or pod["status"].get("phase") == "Succeeded"
-    )
+    return any("running" in c.get("state", {}) for c in container_statuses(pod)) or is_completed(pod)
 
 
 def last_termination(pod: Object) -> Object | None:

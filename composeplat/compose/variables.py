@@ -81,6 +81,8 @@ _SECRET_NAME = re.compile(
     r"PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|CREDENTIAL|PRIVATE|(?:API|ACCESS|AUTH|ENCRYPTION|SIGNING)_?KEY|_KEY$|^KEY$|_PWD$|_DSN$",
     re.IGNORECASE,
 )
+#: The value is the place of the secret, which messages must show.
+_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR)$", re.IGNORECASE)
 #: Settings that name an object, or are a boolean.
 _NOT_SECRET = ("PLATFORM_TLS_SECRET", "PLATFORM_PULL_SECRET")
 #: A shorter value occurs in many texts; masking it would hide text that is no secret.
@@ -114,7 +116,7 @@ def worth_hiding(values: Iterable[str]) -> tuple[str, ...]:
 
 def looks_secret(name: str) -> bool:
     """Whether a variable's name says that its value is confidential."""
-    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None and _PLACE_NAME.search(name) is None
 
 
 @dataclass(slots=True)

@@ -12,8 +12,10 @@ from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.jobs import job_failure_cause
 from composeplat.cluster.snapshot import Object
 from composeplat.codes import CauseCode
+from composeplat.names import SERVICE_LABEL
 from tests.cluster.objects import (
     IMAGE,
+    MOMENT,
     claim,
     deployment,
     ended,
@@ -805,6 +807,43 @@ def test_crashes_are_counted() -> None:
 
     assert cause is not None
     assert cause.message == "crashes with exit status 1 (2 times)"
+
+
+def database(*, since: str, ready: bool = True) -> Object:
+    """A pod of another service, and since when it is ready, or not."""
+    made = pod(DB, "0", state=running(), ready=ready)
+    made["metadata"]["labels"] = {SERVICE_LABEL: "db"}
+    made["status"]["conditions"][-1]["lastTransitionTime"] = since
+    return made
+
+
+def crashing(status: int = 1, *, restarts: int = 1, reason: str = "Error") -> Object:
+    """A pod whose container started at 12:00:20 and ended."""
+    last = {"terminated": {**ended(status, reason)["terminated"], "startedAt": "2025-06-01T12:00:20Z"}}
+    return pod(SET, state=waiting("CrashLoopBackOff"), last=last, restarts=restarts)
+
+
+@pytest.mark.parametrize(
+    ("made", "other", "state"),
+    [
+        pytest.param(crashing(), database(ready=False, since=MOMENT), WorkloadState.WAITING, id="another-is-not-ready"),
+        pytest.param(
+            crashing(), database(since="2025-06-01T12:00:15Z"), WorkloadState.WAITING, id="another-is-ready-for-5-s"
+        ),
+        pytest.param(
+            crashing(), database(since="2025-06-01T12:00:09Z"), WorkloadState.FAILED, id="another-is-ready-for-11-s"
+        ),
+        pytest.param(crashing(restarts=4), database(ready=False, since=MOMENT), WorkloadState.FAILED, id="too-often"),
+        pytest.param(crashing(127), database(ready=False, since=MOMENT), WorkloadState.FAILED, id="program-not-found"),
+        pytest.param(crashing(0), database(ready=False, since=MOMENT), WorkloadState.FAILED, id="ends-well"),
+        pytest.param(
+            crashing(137, reason="OOMKilled"), database(ready=False, since=MOMENT), WorkloadState.FAILED, id="memory"
+        ),
+    ],
+)
+def test_a_crash_while_another_service_is_not_ready(made: Object, other: Object, state: WorkloadState) -> None:
+    """Programs that end while their database does not answer get a few restarts before they fail a deploy."""
+    assert web(made, other).state is state
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ def test_what_can_be_kept_in_a_namespace() -> None:
         pytest.param("TLS_SECRET", True, id="secret"),
         pytest.param("PLATFORM_TLS_SECRET", False, id="names-an-object"),
         pytest.param("PLATFORM_PULL_SECRET", False, id="says-yes-or-no"),
+        pytest.param("DB_PASSWORD_FILE", False, id="path-of-a-secret"),
         pytest.param("TAG", False, id="other"),
     ],
 )

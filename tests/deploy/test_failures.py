@@ -80,6 +80,19 @@ def test_a_crash_loop(environment: Environment, before: str) -> None:
     environment.deploy(f"{HEAD}  app: *app\n").expect()
 
 
+def test_a_program_that_ends_until_its_database_answers(environment: Environment) -> None:
+    """A service that crashes while another is not ready yet is restarted, as its author relied on; it fails nothing."""
+    environment.deploy(
+        f"{HEAD}  app: {{<<: *app, command: \"sh -c 'nc db 5432 </dev/null || exit 1; exec sleep 1000'\"}}\n"
+        "  db:\n    <<: *app\n    ports: ['5432']\n"
+        "    command: sh -c 'sleep 4; exec nc -ll -p 5432 -e cat'\n"
+        "    healthcheck: {test: nc localhost 5432 </dev/null, interval: 1s, retries: 20}\n"
+    ).expect()
+
+    (pod,) = environment.pods("app")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] >= 1
+
+
 def test_quota(environment: Environment) -> None:
     """A quota that forbids the pods is named, with what is asked and used."""
     with environment.api() as api:

@@ -134,8 +134,7 @@ def test_a_project_keeps_its_data(real_environment: Environment) -> None:
     environment = real_environment
     for variable in ("PGPASSWORD", "DB_PASSWORD"):
         os.environ.pop(variable, None)
-    if (HERE.parents[1] / "composeplat" / "cli" / "init.py").exists():
-        environment.platform("init", "--yes").expect()
+    environment.platform("init", "--yes").expect()
     user = user_of(environment, environment.platform("deploy", "--timeout", "240").expect().stdout)
     user.write("first")
     user.check()
@@ -143,8 +142,7 @@ def test_a_project_keeps_its_data(real_environment: Environment) -> None:
     kill_all_pods(environment)
     user.check()
 
-    if (HERE.parents[1] / "composeplat" / "cli" / "restart.py").exists():
-        environment.platform("restart").expect()
+    environment.platform("restart").expect()
     user.write("second")
     user.check()
 

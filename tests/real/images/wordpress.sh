@@ -3,7 +3,7 @@
 set -eu
 cd /var/www/html
 if [ ! -e index.php ]; then
-  tar -C /usr/src/wordpress -cf - . | tar -xf -
+  tar -C /usr/src/wordpress --exclude=./wp-config.php -chf - . | tar -xf -
   chown -R www-data: .
   echo "WordPress is copied to /var/www/html"
 fi
