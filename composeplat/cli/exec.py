@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import plan_for, stack_for
+from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, choosing
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.watching import environment_selector
@@ -25,25 +26,31 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     planned = plan_for(choice, looking=True)
     if planned is None:
         return int(Exit.INVALID)
-    plan = planned.plan
-    plan.select_services((service,))
-    notice = stack_for(planned).notice_of_other_project()
-    if notice:
-        raise ComposeplatError(notice, f"to run it anyway: platform exec --name {plan.environment} {service} …")
-    found = next(found for found in plan.services if found.name == service)
-    with Api(planned.target.access) as api:
-        pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
-    pod = choose_pod(pods, found.cluster_name)
-    if not pod:
-        raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
+    container = find_container(planned, service)
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
-    command = Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=args, terminal=terminal)
+    command = replace(container, args=args, terminal=terminal)
     # Ctrl-C interrupts the command in the container, not this process.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return run_command(command, planned.target, os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def find_container(planned: Planned, service: str) -> Command:
+    """Find the container of a service in the cluster; the command has no arguments yet."""
+    plan = planned.plan
+    plan.select_services((service,))
+    notice = stack_for(planned).notice_of_other_project()
+    if notice:
+        raise ComposeplatError(notice, f"to do it anyway, give --name {plan.environment}")
+    found = next(found for found in plan.services if found.name == service)
+    with Api(planned.target.access) as api:
+        pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
+    pod = choose_pod(pods, found.cluster_name)
+    if not pod:
+        raise ComposeplatError(f"no pod of service '{service}' runs", "platform status says why")
+    return Command(namespace=plan.namespace, pod=pod, container=found.cluster_name, args=(), terminal=False)
 
 
 def _given_command(command: list[str]) -> tuple[str, ...]:

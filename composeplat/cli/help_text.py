@@ -29,8 +29,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "destroy",
         "eject",
     ),
-    "Inspect": ("status", "logs", "events", "endpoints", "open", "port", "images"),
-    "Develop in the cluster": ("up", "exec", "run", "down"),
+    "Inspect": ("status", "logs", "events", "endpoints", "open", "port", "images", "top"),
+    "Develop in the cluster": ("up", "exec", "run", "cp", "down"),
     "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }
 

@@ -5,12 +5,14 @@ Owns the choice of the pod.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, Any
 
 from composeplat.cluster.snapshot import Object, is_ready, service_of
 from composeplat.engine.dev_workloads import is_dev_workload
@@ -18,6 +20,9 @@ from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
+
+_CHUNK_BYTES = 1024 * 1024
+_MAX_ERROR_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,10 @@ class Command:
     container: str
     args: tuple[str, ...]
     terminal: bool
+
+    def running(self, args: tuple[str, ...]) -> Command:
+        """Another command in the same container, without a terminal."""
+        return replace(self, args=args, terminal=False)
 
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
@@ -44,8 +53,10 @@ def _may_run(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
-    """Run a command with the streams of this process, and return its status."""
+@contextlib.contextmanager
+def _started(
+    command: Command, target: Target, environment: Mapping[str, str], **streams: Any
+) -> Iterator[subprocess.Popen[bytes]]:
     link = Toolchain(environment).need(LINK)
     with tempfile.TemporaryDirectory(prefix="composeplat-") as folder:
         config = Path(folder) / "exec.json"
@@ -61,9 +72,53 @@ def run_command(command: Command, target: Target, environment: Mapping[str, str]
                 }
             ),
         )
-        done = subprocess.run(
+        process = subprocess.Popen(
             [str(link.path), "exec", "--config", str(config)],
             env={**environment, "KUBECONFIG": target.kubeconfig_for(Path(folder))},
-            check=False,
+            **streams,
         )
-    return 128 - done.returncode if done.returncode < 0 else done.returncode
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Piped:
+    """A command whose streams are pipes of this process."""
+
+    process: subprocess.Popen[bytes]
+    input: IO[bytes]
+    output: IO[bytes]
+    errors: IO[bytes]
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the end; return the status and the standard error."""
+        with contextlib.suppress(BrokenPipeError):
+            self.input.close()
+        while self.output.read(_CHUNK_BYTES):
+            pass
+        status = self.process.wait()
+        self.errors.seek(0)
+        return status, self.errors.read(_MAX_ERROR_BYTES).decode("utf-8", "replace").strip()
+
+
+@contextlib.contextmanager
+def open_command(command: Command, target: Target, environment: Mapping[str, str]) -> Iterator[Piped]:
+    """Run it with pipes; it is killed if the block ends before."""
+    with (
+        # A pipe that nobody reads would stop the command.
+        tempfile.TemporaryFile() as errors,
+        _started(command, target, environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors) as process,
+    ):
+        if process.stdin and process.stdout:
+            yield Piped(process, process.stdin, process.stdout, errors)
+
+
+def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
+    """Run a command with the streams of this process, and return its status."""
+    with _started(command, target, environment) as process:
+        status = process.wait()
+    return 128 - status if status < 0 else status

@@ -11,6 +11,7 @@ import pytest
 
 from composeplat.cli.commands import MODULES
 from composeplat.cli.compose_commands import INSTEAD
+from composeplat.dev.container_commands import Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
 from tests.in_process import run_here
@@ -100,6 +101,74 @@ def test_a_port_that_is_not_there(deployed: Seam, words: tuple[str, ...], messag
     outcome = deployed.platform("port", *words)
 
     assert (outcome.status, outcome.stdout, outcome.stderr) == (1, "", message)
+
+
+METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/team/pods"
+
+
+def usage(name: str, service: str, *containers: tuple[str, str]) -> dict[str, Any]:
+    labels = {"dev.platform.com/service": service}
+    used = [{"usage": {"cpu": cpu, "memory": memory}} for cpu, memory in containers]
+    return {"metadata": {"name": name, "labels": labels}, "containers": used}
+
+
+def test_top(deployed: Seam) -> None:
+    """Each pod of the environment has the sum of its containers; others are not shown."""
+    deployed.server.answers[METRICS] = given(
+        usage("web-2", "web", ("1500000n", "3Mi"), ("250m", "512Ki")),
+        usage("web-1", "web", ("0", "bad")),
+        usage("x", "", ("1", "1")),
+    )
+    found = data(deployed.platform("top", "--json"))
+
+    assert found["pods"] == [
+        {"service": "web", "pod": "web-1", "cpu": 0, "memory": 0},
+        {"service": "web", "pod": "web-2", "cpu": 252, "memory": 3670016},
+    ]
+    assert deployed.platform("top", "web").stdout.splitlines()[2].split() == ["web", "web-2", "252m", "4Mi"]
+
+
+def test_a_cluster_without_metrics(deployed: Seam) -> None:
+    deployed.server.answers[METRICS] = refusal(404, "no")
+    outcome = deployed.platform("top")
+
+    assert outcome.status == 4
+    assert outcome.stderr.splitlines() == [
+        "error: the cluster has no metrics of pods",
+        "  hint: install metrics-server; what pods may use is in platform render",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("a", "b"), 2, "one of them must be SERVICE:PATH"),
+        (("web:/a", "db:/b"), 2, "one of them must be SERVICE:PATH"),
+        (("./web:a", "b"), 2, "one of them must be SERVICE:PATH"),
+        (("no-such", "web:/b"), 1, "error: there is no 'no-such'\n"),
+        (("api:/a", "b"), 1, "error: there is no service 'api'"),
+        (("db:/a", "b"), 1, "error: no pod of service 'db' runs\n"),
+    ],
+)
+def test_a_copy_that_can_not_be(deployed: Seam, words: tuple[str, str], status: int, message: str) -> None:
+    outcome = deployed.platform("cp", *words)
+
+    assert outcome.status == status
+    assert message in outcome.stderr
+
+
+def test_a_copy_as_an_archive(deployed: Seam) -> None:
+    """Its streams are those of the command, and so is its status."""
+    ran: list[tuple[str, ...]] = []
+
+    def run(command: Command, *_: Any) -> int:
+        ran.append(command.args)
+        return 3
+
+    deployed.patch.setattr("composeplat.dev.container_commands.run_command", run)
+    assert deployed.platform("cp", "web:etc/x", "-").status == 3
+    assert deployed.platform("cp", "-", "web:/etc").status == 3
+    assert ran == [("tar", "-cf", "-", "-C", "/etc", "./x"), ("tar", "-xf", "-", "-C", "/etc")]
 
 
 @pytest.mark.parametrize("command", INSTEAD)

@@ -1,0 +1,135 @@
+"""``platform cp``: copy files between this machine and the container of a service."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from composeplat import progress
+from composeplat.cli.arguments import App
+from composeplat.cli.exec import find_container
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import Planned, plan_for
+from composeplat.cli.selection import Choice, choosing
+from composeplat.dev import container_commands
+from composeplat.dev.container_commands import Command
+from composeplat.dev.file_copy import (
+    Copied,
+    absolute_in_container,
+    is_content,
+    pack,
+    pack_args,
+    place_in_container,
+    unpack,
+    unpack_args,
+)
+from composeplat.diagnostics import ComposeplatError, Exit, printable
+
+app = App()
+_STREAM = "-"
+_NO_PROGRAM = (126, 127)
+_MAX_SHOWN = 3
+_KIB, _MIB = 1024, 1024 * 1024
+
+
+def run(choice: Choice, source: str, target: str) -> int:
+    (service, path), (other, other_path) = split_place(source), split_place(target)
+    if bool(service) == bool(other):
+        raise typer.BadParameter("one of them must be SERVICE:PATH", param_hint="SOURCE TARGET")
+    planned = plan_for(choice, looking=True)
+    if planned is None:
+        return int(Exit.INVALID)
+    command = find_container(planned, service or other)
+    if service:
+        return _copy_out(planned, command, absolute_in_container(path), target)
+    return _copy_in(planned, command, source, absolute_in_container(other_path))
+
+
+def split_place(text: str) -> tuple[str, str]:
+    """Split ``SERVICE:PATH``; a path of this machine has no service, and may begin with ``.`` or ``/``."""
+    service, colon, path = text.partition(":")
+    is_local = not colon or not service or text.startswith((".", "/", "~")) or "/" in service
+    return ("", text) if is_local else (service, path)
+
+
+def _copy_out(planned: Planned, container: Command, path: str, target: str) -> int:
+    command = container.running(pack_args(path))
+    if target == _STREAM:
+        return container_commands.run_command(command, planned.target, os.environ)
+    with container_commands.open_command(command, planned.target, os.environ) as piped:
+        copied = unpack(piped.output, path, Path(target).expanduser())
+        _check(*piped.end(), container)
+    return _report(copied)
+
+
+def _copy_in(planned: Planned, container: Command, source: str, target: str) -> int:
+    if source == _STREAM:
+        return container_commands.run_command(container.running(unpack_args(target)), planned.target, os.environ)
+    here = Path(source).expanduser()
+    if not os.path.lexists(here):
+        raise ComposeplatError(f"there is no '{source}'")
+    is_folder = _is_folder(planned, container, target)
+    if not is_folder and target.endswith("/") and not here.is_dir():
+        raise ComposeplatError(f"there is no folder '{target}' in the container")
+    folder, name = place_in_container(here, target, content_only=is_content(source), is_folder=is_folder)
+    command = container.running(unpack_args(folder))
+    with container_commands.open_command(command, planned.target, os.environ) as piped:
+        copied = Copied()
+        # If the program there has ended, its message says why.
+        with contextlib.suppress(BrokenPipeError):
+            copied = pack(here, name, piped.input)
+        _check(*piped.end(), container)
+    return _report(copied)
+
+
+def _is_folder(planned: Planned, container: Command, path: str) -> bool:
+    """Ask the container whether a path is a folder; without a program to ask, a final slash says so."""
+    command = container.running(("test", "-d", path))
+    with container_commands.open_command(command, planned.target, os.environ) as piped:
+        status, _ = piped.end()
+    return status == 0 or (status != 1 and path.endswith(("/", "/.")))
+
+
+def _check(status: int, complaint: str, container: Command) -> None:
+    if status == 0:
+        return
+    text = progress.masked_text(complaint)
+    if status in _NO_PROGRAM or "executable file not found" in text:
+        message = f"the container of service '{container.container}' has no program 'tar'"
+        raise ComposeplatError(message, "add it to the image, or sync files with platform up")
+    raise ComposeplatError(printable(text.splitlines()[0] if text else f"tar ended with status {status}"))
+
+
+def _report(copied: Copied) -> int:
+    if copied.omitted:
+        names = ", ".join(printable(name) for name in copied.omitted[:_MAX_SHOWN])
+        more = " …" if len(copied.omitted) > _MAX_SHOWN else ""
+        progress.note(f"left out, as links and devices are not copied: {names}{more}")
+    size = f"{copied.size / _MIB:.1f} MiB" if copied.size >= _MIB else f"{copied.size / _KIB:.1f} KiB"
+    progress.conclude(f"copied {copied.files} file{'' if copied.files == 1 else 's'}, {size}")
+    return int(Exit.DONE)
+
+
+@app.command(
+    "cp",
+    guide=Guide(
+        {
+            "A folder of a container, to here": "platform cp web:/var/log/app ./logs",
+            "A file into a container": "platform cp dump.sql db:/tmp/",
+            "An archive, for another program": "platform cp web:/app/. - | tar -tf -",
+        },
+        "living.md",
+    ),
+)
+@choosing()
+def cp_command(
+    choice: Choice,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="SERVICE:PATH, a path here, or - for an archive.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="The same; one of both names a service.")],
+) -> int:
+    """Copy files between this machine and the container of a service."""
+    return run(choice, source, target)

@@ -1,0 +1,104 @@
+"""``platform top``: the use of CPU and memory, by pod."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Annotated
+
+import typer
+
+from composeplat.cli import options as opt
+from composeplat.cli.arguments import App
+from composeplat.cli.console import write_json, write_output
+from composeplat.cli.environment_view import fit_table, terminal_width, view_environment
+from composeplat.cli.help_text import Guide
+from composeplat.cli.operations import document
+from composeplat.cli.selection import Choice, choosing
+from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.snapshot import Object, service_of
+from composeplat.cluster.watching import environment_selector
+from composeplat.diagnostics import Exit, MissingPiece
+
+app = App()
+_QUANTITY = re.compile(r"([0-9.]+)([a-zA-Z]*)")
+_UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(1000)} | {
+    f"{letter}{binary}": Decimal(1024 if binary else 1000) ** power
+    for power, letter in enumerate("KMGT", 1)
+    for binary in ("i", "")
+}
+_MIB = 1024 * 1024
+_NO_METRICS = (http.client.NOT_FOUND, http.client.SERVICE_UNAVAILABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    service: str
+    pod: str
+    cpu: int
+    """In thousandths of a CPU."""
+    memory: int
+    """In bytes."""
+
+
+def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
+    view = view_environment(choice, services)
+    if view is None:
+        return Exit.INVALID
+    with Api(view.planned.target.access) as api:
+        found = _read_metrics(api, view.namespace, view.environment)
+    rows = usage_rows(found, view.names)
+    if as_json:
+        write_json(document("top", view.environment, view.namespace, pods=[asdict(row) for row in rows]))
+    elif rows:
+        cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
+        write_output(fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()))
+    else:
+        view.report_absent()
+    return Exit.DONE
+
+
+def _read_metrics(api: Api, namespace: str, environment: str) -> list[Object]:
+    path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{namespace}/pods"
+    try:
+        return api.items(path + environment_selector(environment))
+    except ApiError as error:
+        if error.status not in _NO_METRICS:
+            raise
+        hint = "install metrics-server; what pods may use is in platform render"
+        raise MissingPiece("the cluster has no metrics of pods", hint) from error
+
+
+def usage_rows(metrics: list[Object], names: dict[str, str]) -> list[Usage]:
+    """The use of each pod of the services, by their cluster names; sorted by service and pod."""
+    rows = [_row(pod, names[service_of(pod)]) for pod in metrics if service_of(pod) in names]
+    return sorted(rows, key=lambda row: (row.service, row.pod))
+
+
+def _row(pod: Object, service: str) -> Usage:
+    used = [container.get("usage") or {} for container in pod.get("containers") or []]
+    return Usage(
+        service=service,
+        pod=str(pod["metadata"]["name"]),
+        cpu=round(sum(parse_quantity(usage.get("cpu", "0")) for usage in used) * 1000),
+        memory=round(sum(parse_quantity(usage.get("memory", "0")) for usage in used)),
+    )
+
+
+def parse_quantity(text: str) -> Decimal:
+    """Parse a quantity of Kubernetes, such as ``1500000n``, ``250m`` or ``12Ki``; another text is 0."""
+    found = _QUANTITY.fullmatch(text)
+    return Decimal(found[1]) * _UNITS.get(found[2], Decimal(0)) if found else Decimal(0)
+
+
+@app.command("top", guide=Guide({"What uses most memory, for a program": "platform top --json"}, "living.md"))
+@choosing()
+def top_command(
+    choice: Choice,
+    services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,
+    as_json: opt.Json = False,
+) -> int:
+    """Show the use of CPU and memory of each pod."""
+    return run(choice, tuple(services or ()), as_json=as_json)

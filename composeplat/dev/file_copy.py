@@ -1,0 +1,193 @@
+"""Copying files into and out of a container, as archives that ``tar`` in the container reads and writes.
+
+Owns which path becomes which, as for ``docker cp``, and what is taken from an archive of a container: ordinary files
+and folders below the target. Must not believe the archive: a container can send any.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+import tarfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from composeplat.diagnostics import ComposeplatError, quoted
+from composeplat.system.beneath import Escape, FolderWriter, split_name
+
+#: What a broken archive, or one that is none, makes of the reader.
+_BROKEN = (tarfile.TarError, ValueError, OverflowError, EOFError)
+
+
+@dataclass(slots=True)
+class Copied:
+    files: int = 0
+    size: int = 0
+    omitted: list[str] = field(default_factory=list)
+    """Links and devices."""
+
+
+def absolute_in_container(path: str) -> str:
+    """A path in a container is relative to its root; a final ``/`` or ``/.`` keeps its meaning."""
+    return path if path.startswith("/") else f"/{path}"
+
+
+# out of a container ---------------------------------------------------------------------------------------------------
+
+
+def pack_args(path: str) -> tuple[str, ...]:
+    """The command that writes a path as an archive; of a path that ends in ``/.`` the content."""
+    if is_content(path):
+        return ("tar", "-cf", "-", "-C", posixpath.normpath(path), ".")
+    folder, name = posixpath.split(posixpath.normpath(path))
+    return ("tar", "-cf", "-", "-C", folder, f"./{name}" if name else ".")
+
+
+def is_content(path: str) -> bool:
+    """Say whether a path means the content of a folder, and not the folder."""
+    return path == "." or path.endswith("/.")
+
+
+def unpack(archive: IO[bytes], source: str, target: Path) -> Copied:
+    """Write an archive of a container to a path here, as ``docker cp`` names it."""
+    copied = Copied()
+    try:
+        with tarfile.open(fileobj=archive, mode="r|") as tar:
+            first = tar.next()
+            if first is None:
+                return copied
+            folder, prefix = _place(first, source, target)
+            writer = FolderWriter(folder)
+            try:
+                _write_all(tar, first, _renamer(source, prefix), writer, copied)
+            finally:
+                writer.close()
+    except Escape as error:
+        raise ComposeplatError(
+            f"the container sent a file that lies outside {quoted(source)}: {quoted(str(error))}"
+        ) from error
+    except _BROKEN as error:
+        if isinstance(error, tarfile.ReadError) and not copied.files:
+            return copied
+        raise ComposeplatError(f"the archive that the container sent is broken: {error}") from error
+    except OSError as error:
+        raise ComposeplatError(f"can't write below {quoted(str(target))}: {error.strerror or error}") from error
+    return copied
+
+
+def _place(first: tarfile.TarInfo, source: str, target: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder to write below, and the name there that the source gets; empty for the folder itself."""
+    name = posixpath.basename(posixpath.normpath(source))
+    if target.is_dir():
+        return target, () if is_content(source) or not name else (name,)
+    if first.isdir():
+        if target.exists():
+            raise ComposeplatError(f"{quoted(str(target))} is a file, and {quoted(source)} is a folder")
+        target.mkdir()
+        return target, ()
+    if str(target).endswith(os.sep) or not target.parent.is_dir():
+        raise ComposeplatError(f"there is no folder {quoted(str(target if target.parent.is_dir() else target.parent))}")
+    return target.parent, (target.name,)
+
+
+def _renamer(source: str, prefix: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    """Return the function from a name in the archive to the steps of its path."""
+    name = "" if is_content(source) else posixpath.basename(posixpath.normpath(source))
+
+    def rename(text: str) -> tuple[str, ...]:
+        steps = split_name(text)
+        if name and steps[:1] != (name,):
+            raise Escape(text)
+        return (*prefix, *(steps[1:] if name else steps))
+
+    return rename
+
+
+def _write_all(
+    tar: tarfile.TarFile,
+    first: tarfile.TarInfo,
+    rename: Callable[[str], tuple[str, ...]],
+    writer: FolderWriter,
+    copied: Copied,
+) -> None:
+    written: set[tuple[str, ...]] = set()
+    for member in _members(tar, first):
+        steps = rename(member.name)
+        if member.isdir():
+            writer.make_folder(steps)
+        elif member.isreg() and steps:
+            content = tar.extractfile(member)
+            if content is not None:
+                _write(writer, steps, content, member.mode, copied)
+                written.add(steps)
+        elif member.islnk() and steps and rename(member.linkname) in written:
+            with writer.open_file(rename(member.linkname)) as content:
+                _write(writer, steps, content, os.fstat(content.fileno()).st_mode, copied)
+        else:
+            copied.omitted.append(member.name)
+
+
+def _members(tar: tarfile.TarFile, first: tarfile.TarInfo) -> Iterator[tarfile.TarInfo]:
+    yield first
+    while (member := tar.next()) is not None:
+        # Else the reader remembers all of them.
+        tar.members = []  # type: ignore[attr-defined]  # its type has no attributes
+        yield member
+
+
+def _write(writer: FolderWriter, steps: tuple[str, ...], content: IO[bytes], mode: int, copied: Copied) -> None:
+    writer.write_file(steps, content, mode)
+    copied.files += 1
+    copied.size += content.tell()
+
+
+# into a container -----------------------------------------------------------------------------------------------------
+
+
+def unpack_args(folder: str) -> tuple[str, ...]:
+    return ("tar", "-xf", "-", "-C", folder)
+
+
+def place_in_container(source: Path, target: str, *, content_only: bool, is_folder: bool) -> tuple[str, str]:
+    """The folder of the container to write below, and the name there; empty for the folder itself."""
+    if is_folder:
+        return target, "" if content_only else Path(os.path.abspath(source)).name
+    folder, name = posixpath.split(posixpath.normpath(target))
+    return folder, name
+
+
+def pack(source: Path, name: str, archive: IO[bytes]) -> Copied:
+    """Write a file or folder of this machine as an archive; links stay links, and belong to nobody here."""
+    copied = Copied()
+    with tarfile.open(fileobj=archive, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for path, relative in _walk(source.resolve()):
+            info = tar.gettarinfo(path, arcname=posixpath.join("./", name, relative))
+            if info is None or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
+                copied.omitted.append(relative)
+                continue
+            info.uid = info.gid = 0
+            info.uname = info.gname = ""
+            if not info.isreg():
+                tar.addfile(info)
+                continue
+            with open(path, "rb") as content:
+                tar.addfile(info, content)
+            copied.files += 1
+            copied.size += info.size
+    return copied
+
+
+def _walk(top: Path) -> Iterator[tuple[str, str]]:
+    """Yield the paths at and below a path, each with its name relative to it; folders first, in order."""
+    yield str(top), ""
+    pending = [("", os.fspath(top))] if stat.S_ISDIR(os.stat(top).st_mode) else []
+    while pending:
+        relative, folder = pending.pop()
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            name = posixpath.join(relative, entry.name)
+            yield entry.path, name
+            if entry.is_dir(follow_symlinks=False):
+                pending.append((name, entry.path))
