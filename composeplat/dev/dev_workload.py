@@ -148,19 +148,18 @@ def _pod(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> Object:
 
 
 def _confine(spec: Object, container: Object) -> Object:
-    """Let the pod's user write to its volumes; returns the security context of the container that installs the agent.
+    """Let the pod's user write to the sync volume; return the security context of the container that makes its folders.
 
-    It is root's, as volumes may belong to root. In a pod that must not run as root the volumes belong to its group.
+    It is root's, as a new volume belongs to root. Only in a pod that must not run as root, volumes belong to a group of
+    it: this opens the folders of a service's own volumes to the group, and PostgreSQL does not start on such.
     """
     security = spec.setdefault("securityContext", {})
     own = {**security, **(container.get("securityContext") or {})}
-    is_restricted = bool(own.get("runAsNonRoot"))
-    user = own.get("runAsUser") or (_UNPRIVILEGED_UID if is_restricted else 0)
-    if user:
-        security.setdefault("fsGroup", own.get("runAsGroup") or user)
-        security.setdefault("fsGroupChangePolicy", "OnRootMismatch")
-    if not is_restricted:
+    if not own.get("runAsNonRoot"):
         return {"runAsUser": 0, "runAsNonRoot": False}
+    user = own.get("runAsUser") or _UNPRIVILEGED_UID
+    security.setdefault("fsGroup", own.get("runAsGroup") or user)
+    security.setdefault("fsGroupChangePolicy", "OnRootMismatch")
     return {
         "runAsUser": user,
         "runAsNonRoot": True,

@@ -368,6 +368,22 @@ def test_an_image_with_nothing_in_it(environment: Environment) -> None:
     assert (shell.status, "sh not found in the container" in shell.stderr) == (1, True)
 
 
+def test_a_closed_folder_stays_closed(environment: Environment) -> None:
+    """A database in development starts on its data: Kubernetes does not open its folder to a group."""
+    (environment.folder / "src").mkdir()
+    (environment.folder / "src" / "file").write_text("synced\n")
+    environment.deploy(
+        f"services: {{db: {{{IMAGE}, user: '999', command: \"{SLEEP}\", stop_grace_period: 0,"
+        " volumes: ['data:/data', './src:/app']}}\nvolumes: {data: {}}\n"
+    ).expect()
+    environment.exec("db-0", "sh", "-c", "mkdir /data/inner; chmod 700 /data /data/inner")
+
+    seen = plainly(
+        environment, "db", "--", "sh", "-c", "stat -c %u:%a /data /data/inner; cat /app/file; touch /app/new"
+    )
+    assert (seen.status, seen.stdout) == (0, "999:700\n999:700\nsynced\n")
+
+
 def test_without_a_host_volume(shop: Environment) -> None:
     """A service that names no files can't be developed, and is reported so at its place."""
     ran = shop.platform("up", "api", "--domain", "localhost").expect(1)

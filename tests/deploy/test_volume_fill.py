@@ -179,3 +179,16 @@ def test_a_restricted_namespace(environment: Environment, images: str) -> None:
     assert in_pod(environment, "app", "sh", "-c", "ls -A /www /new; stat -c %u:%g:%a /new/a /new") == (
         "/new:\na\n\n/www:\nmore\n1000:1000:644\n0:1000:2775\n"
     )
+
+
+def test_the_image_that_fills_can_not_be_pulled(environment: Environment, images: str) -> None:
+    """The message is at the volumes, and names the option that names another."""
+    failed = environment.deploy(
+        f"services:\n  app:\n    image: {images}/filled:1\n    volumes: [/data]\n", "--fill-image", f"{images}/none:1"
+    ).expect(1)
+
+    assert (
+        f"compose.yaml:4:14: error: services.app: image '{images}/none:1' can't be pulled:"
+        " there is no such image in its registry [deploy-failed]\n"
+        "  hint: it fills new volumes: name one that the cluster can pull, with --fill-image\n" in failed.stderr
+    )

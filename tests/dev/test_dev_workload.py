@@ -141,9 +141,9 @@ def test_limits_stay_where_the_namespace_counts_them() -> None:
     assert resources == [{"limits": {"memory": "64Mi"}, "requests": {"cpu": "1"}}] * 3
 
 
-def test_volumes_belong_to_the_group_of_its_user() -> None:
-    """A user other than root can write what is synced, on storage that belongs to root too."""
-    assert pod()["securityContext"] == {"fsGroup": 1000, "fsGroupChangePolicy": "OnRootMismatch"}
+def test_volumes_are_not_given_to_a_group() -> None:
+    """Kubernetes would open the folders in them: root makes the folders that are synced, for any user."""
+    assert pod()["securityContext"] == {}
 
 
 def test_a_group_that_volumes_have_stays() -> None:
