@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -54,6 +55,8 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
         _confirm(path, yes=yes)
         _write(path, after)
         _show_how_to_read(choice, path)
+        # With the entries, a service may be another kind of workload, to which other rules apply.
+        gathered = replace(_gather(choice, offline=True), images=gathered.images)
     _show_rest(gathered.check)
     return Exit.DONE
 
@@ -81,7 +84,7 @@ def _read(path: Path) -> str:
     if is_link:
         raise ComposeplatError(f"{path.name} is a link, and is not changed", "put a file in its place")
     try:
-        return files.read_bytes(path, limit=MAX_DEFINITION_BYTES).decode("utf-8")
+        return files.read_bytes(path, limit=MAX_DEFINITION_BYTES).decode("utf-8-sig")
     except (files.Unreadable, UnicodeDecodeError) as error:
         raise ComposeplatError(f"{path.name} can't be read: {error}") from error
 

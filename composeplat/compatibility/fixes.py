@@ -112,6 +112,10 @@ class Fixes:
         image = self._images.get(service.image)
         entries: list[Entry] = []
         for target in unmounted_volumes(service, image) if isinstance(image, ImageFacts) else ():
+            if service.replicas > 1:
+                reason = "The image keeps data here; each pod has a volume of its own."
+                entries.append(Entry(("services", service.name, "volumes"), f"- {yaml_text(target)}", reason))
+                continue
             name = self._name_for(service, f"{service.name}:{target}")
             entries += self._volume(service, name, target, "The image keeps data here.")
         return tuple(entries)

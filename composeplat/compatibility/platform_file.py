@@ -73,9 +73,11 @@ def add_entries(text: str, entries: Iterable[Entry], name: str) -> str:
     for entry in wanted:
         _add(lines, entry, name)
     added = "\n".join(lines) + "\n"
-    if not _contains(_plain(added), _plain(text)):
-        raise CannotMerge(name, wanted[0])
-    return added
+    tree = _plain(added)
+    lost = next((entry for entry in wanted if not _has_entry(tree, entry)), None)
+    if lost is not None or not _contains(tree, _plain(text)):
+        raise CannotMerge(name, lost or wanted[0])
+    return added.replace("\n", "\r\n") if "\r\n" in text else added
 
 
 def _add(lines: list[str], entry: Entry, name: str) -> None:
@@ -158,3 +160,11 @@ def _contains(new: Any, old: Any) -> bool:
     if isinstance(old, list) and isinstance(new, list):
         return new[: len(old)] == old
     return old is None or bool(new == old)
+
+
+def _has_entry(tree: Any, entry: Entry) -> bool:
+    for key in entry.parent:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    if entry.key:
+        return isinstance(tree, dict) and entry.key in tree
+    return isinstance(tree, list) and _plain(entry.line + "\n")[0] in tree

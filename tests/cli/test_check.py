@@ -288,6 +288,14 @@ def test_what_is_left(project: Project) -> None:
     )
 
 
+def test_rules_of_another_kind_of_workload(project: Project) -> None:
+    """With a volume the service is a StatefulSet: what that does not allow is counted after the file is written."""
+    text = "services: {db: {image: x, volumes: ['./gone:/d'], labels: {dev.platform.com/update: recreate}}}"
+    outcome = platform(project(text), "init", "--yes")
+
+    assert outcome.stderr == f"wrote {NAME}\n1 finding is left (db): 'platform check' lists them\n"
+
+
 def test_invalid_yaml(project: Project) -> None:
     """A file that can't be read is an error, and nothing is written."""
     folder = project("services: [\n")

@@ -105,6 +105,15 @@ def test_image_volumes(project: Project) -> None:
     ]  # fmt: skip
 
 
+def test_image_volumes_of_several_pods(project: Project) -> None:
+    """Several pods have a volume each: one that they share would have the data of all of them."""
+    images = {"x": ImageFacts(volumes=("/data",))}
+
+    assert fix(project("services: {db: {image: x, scale: 2}}"), images) == [
+        "services:", "  db:", "    volumes:", "      - /data",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "written"),
     [("data:/a", "data:/a"), ("a b", '"a b"'), ("no", '"no"'), ("1", '"1"'), ("a: b", '"a: b"'), ("#x", '"#x"')],

@@ -70,6 +70,9 @@ def test_merge(before: str, after: str) -> None:
         pytest.param("services:\n  db:\n    volumes: [x:/x]\n", id="a-flow-list"),
         pytest.param("x: &db {image: y}\nservices:\n  db: *db\n", id="an-alias"),
         pytest.param("services: [\n", id="no-yaml"),
+        pytest.param("services:\n  db: {image: x}\n---\nvolumes:\n", id="two-documents"),
+        pytest.param("{services: }\n", id="all-in-flow-style"),
+        pytest.param("services:\n  db:\n    volumes:\n      a: b\n", id="no-list"),
     ],
 )
 def test_cannot_merge(text: str) -> None:
@@ -78,3 +81,13 @@ def test_cannot_merge(text: str) -> None:
         add_entries(text, [MOUNT], "compose.platform.yaml")
 
     assert "- data:/d" in error.value.hint
+
+
+def test_line_ends() -> None:
+    """The line ends of the file stay."""
+    assert add_entries("# mine\r\n", [VOLUME], "f") == "# mine\r\nvolumes:\r\n  # One gibibyte.\r\n  data:\r\n"
+
+
+def test_comments_alone() -> None:
+    """A file of comments is extended below them."""
+    assert add_entries("# mine\n", [VOLUME], "f") == "# mine\nvolumes:\n  # One gibibyte.\n  data:\n"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.test_corpus import RUN_SETS, complete_copy, each_project, errors
+from tests.conftest import ROOT
 from tests.in_process import run_here
 from tests.schemas import checked
 
@@ -64,3 +65,12 @@ def test_losses_have_warnings(name: str, tmp_path: Path) -> None:
     findings = [finding for service in found["services"] for finding in service["findings"]]
 
     assert [f for f in findings if f["effect"] in ("lost", "cannot-run") and f["severity"] == "note"] == []
+
+
+def test_how_many_need_no_init(tmp_path: Path) -> None:
+    """The page about moving in has the number of projects that have no error as they are."""
+    valid = [name for name in RUN_SETS if Moved(name, tmp_path / name).check()["valid"]]
+
+    page = (ROOT / "docs" / "moving-in.md").read_text()
+    assert f"Of {len(RUN_SETS)} public projects" in page
+    assert f", {len(valid)} have no error as they are, and all {len(RUN_SETS)} have none after" in page
