@@ -27,11 +27,11 @@ GO_MODULES = ("composeplat/dev/link", "composeplat/local/frontdoor")
 
 class Kind(StrEnum):
     IDENTIFIERS = "identifiers"
-    """Names in the Python and Go code of composeplat/, split into words, and the names of its files."""
+    """Names in the Python and Go code of composeplat/, split into words, and the names of its files; in tests/ too."""
     COMMENTS = "comments"
     """Comments and docstrings of the same code. What ``--help`` prints is among them."""
     MESSAGES = "messages"
-    """Other texts in the Python code that have a space in them: messages, hints, the help of options."""
+    """Other texts in the Python code of composeplat/ with a space in them: messages, hints, the help of options."""
     DOCS = "docs"
     """The pages in docs/, README, CONTRIBUTING and the examples, without code."""
 
@@ -108,9 +108,16 @@ def findings(rule: Rule, texts: Iterable[Text]) -> dict[Kind, list[Finding]]:
 @cache
 def all_texts(root: Path = ROOT) -> tuple[Text, ...]:
     python = [text for path in sorted((root / "composeplat").rglob("*.py")) for text in python_texts(path)]
+    tests = [text for path in files_of_tests(root) for text in python_texts(path) if text.kind is not Kind.MESSAGES]
     go = [text for path in go_files(root) for text in go_texts(path)]
     docs = [text for path in doc_files(root) for text in doc_texts(path)]
-    return (*python, *go, *docs)
+    return (*python, *tests, *go, *docs)
+
+
+def files_of_tests(root: Path) -> list[Path]:
+    """List the Python files of the tests, except those that quote banned words."""
+    quoting = ("language.py", "test_language.py")
+    return [path for path in sorted((root / "tests").rglob("*.py")) if path.name not in quoting]
 
 
 def doc_files(root: Path) -> list[Path]:
@@ -216,7 +223,8 @@ def per_thousand(word: str, texts: Iterable[Text]) -> float:
 
 
 def figures(root: Path) -> dict[str, float]:
-    texts = all_texts(root)
+    """Measure the package and the pages, without the tests."""
+    texts = [text for text in all_texts(root) if not text.path.is_relative_to(root / "tests")]
     docs = [text for text in texts if text.kind is Kind.DOCS]
     prose = [*docs, *(text for text in texts if text.kind is Kind.COMMENTS)]
     names = Counter(word for text in texts if text.kind is Kind.IDENTIFIERS for word in text.text.split())

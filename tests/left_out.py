@@ -37,7 +37,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if not item.get_closest_marker("shared")]
 
 
-def hear_worker(node: Any) -> None:
+def receive_from_worker(node: Any) -> None:
     """Every worker collects everything, so what one says holds for all."""
     node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
 

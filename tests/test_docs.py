@@ -199,7 +199,7 @@ def _commands() -> dict[str, Any]:
 
 
 def _section(text: str, heading: str) -> str:
-    """What stands under a heading, up to the next one of its level."""
+    """The text below a heading, up to the next one of its level."""
     _, found, rest = text.partition(f"\n## {heading}\n")
     assert found, heading
     return rest.partition("\n## ")[0]
@@ -352,7 +352,7 @@ def _written() -> list[Any]:
 
 
 @pytest.mark.parametrize(("key", "kinds"), _written())
-def test_what_one_writes_and_gets(key: str, kinds: set[str], project: Project) -> None:
+def test_keys_and_their_objects(key: str, kinds: set[str], project: Project) -> None:
     """Each line of the front page's table is applied without a word, and gives the objects that are beside it."""
     service = {"image": "nginx:1.27", **yaml.safe_load(key)}
     definition = {"services": {"web": service, "db": {"image": "postgres:17"}}, "volumes": {"data": {}}}
@@ -456,7 +456,7 @@ def _spans() -> list[Any]:
 
 
 @pytest.mark.parametrize("span", _spans())
-def test_a_command_in_a_text_is_one(span: str) -> None:
+def test_a_command_in_a_text_exists(span: str) -> None:
     """What a text calls a command of ours is one: its name and its options are known to the command line."""
     first = re.split(" (?:&&|>) ", span)[0]
 

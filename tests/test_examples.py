@@ -15,7 +15,7 @@ from tests.in_process import run_here
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
 
 _COMMAND = re.compile(r"^platform render .+$", re.MULTILINE)
-_SAYS = re.compile(r"<!-- says -->\n```text\n(.*?)```", re.DOTALL)
+_OUTPUT_BLOCK = re.compile(r"<!-- says -->\n```text\n(.*?)```", re.DOTALL)
 
 CASES = [
     pytest.param(folder, command, id=f"{folder.name}: {command}")
@@ -33,7 +33,7 @@ def test_renders(folder: Path, command: str) -> None:
     """A command on an example's page gives objects, and says what the page says it says: as a rule, nothing."""
     outcome = _run(command, folder).assert_success()
 
-    assert outcome.stderr == "".join(_SAYS.findall((folder / "README.md").read_text()))
+    assert outcome.stderr == "".join(_OUTPUT_BLOCK.findall((folder / "README.md").read_text()))
     assert all(document["kind"] for document in yaml.safe_load_all(outcome.stdout))
 
 

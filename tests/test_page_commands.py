@@ -57,7 +57,7 @@ def test_a_command_that_fails_ends_the_page(tmp_path: Path) -> None:
     assert (outputs["steps"], outputs["2.out"]) == ("page.md:0\npage.md:2\n", "")
 
 
-def test_a_command_is_ended_when_it_has_said_its_words(tmp_path: Path) -> None:
+def test_a_command_is_ended_after_its_text(tmp_path: Path) -> None:
     """What continues until one ends it gets Ctrl-C after its words, and may end with the status of an interrupt."""
     going = "trap 'echo over; exit 130' INT\necho it is ready\nwhile :; do sleep 0.1; done"
     text = block("run until: it is ready", going) + block("run", "echo next")

@@ -101,7 +101,7 @@ def test_what_no_api_server_takes_is_refused(definition: str, messages: list[str
     assert messages == reading.messages
 
 
-def test_a_port_s_words_that_kubernetes_does_not_take_are_left_out(project: Project) -> None:
+def test_names_of_ports_that_are_invalid_for_kubernetes_are_left_out(project: Project) -> None:
     """A name or protocol of the application that can't stand is warned of, and the port has its usual name."""
     reading = project("services: {a: {image: x, ports: [{target: 80, name: My Port, app_protocol: a b}]}}").read()
 

@@ -21,7 +21,7 @@ def broken(request): raise RuntimeError('ours')
 composeplat.compose.load.load = broken
 from composeplat.cli.app import main; main()
 """
-TOLD = """
+PRINTED = """
 import composeplat.system.files
 read = composeplat.system.files.read_standard_input
 def told(**limit): print('reading', flush=True); return read(**limit)
@@ -130,7 +130,7 @@ def test_interrupt(project: Project) -> None:
         [
             sys.executable,
             "-c",
-            TOLD,
+            PRINTED,
             "render",
             "-f",
             "-",

@@ -68,8 +68,8 @@ def shop(project: Project) -> Folder:
     return folder
 
 
-def platform(folder: Folder, *words: str, **shell: str) -> Outcome:
-    return run_here(*words, "--offline", folder=folder.path, **shell)
+def platform(folder: Folder, *args: str, **shell: str) -> Outcome:
+    return run_here(*args, "--offline", folder=folder.path, **shell)
 
 
 # check ----------------------------------------------------------------------------------------------------------------

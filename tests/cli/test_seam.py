@@ -42,7 +42,7 @@ PLANNED = ("deploy", "preview")
 each_command = pytest.mark.parametrize("command", OPERATIONS)
 
 
-def words_of(command: str) -> tuple[str, ...]:
+def args_of(command: str) -> tuple[str, ...]:
     """A command with the options that it can't do without here."""
     domain = ("--domain=example.com",) if command in PLANNED else ()
     registry = ("--registry=r.example.com",) if command in (*PLANNED, "build") else ()
@@ -56,8 +56,8 @@ def words_of(command: str) -> tuple[str, ...]:
 def test_nothing_to_do(seam: Seam, command: str) -> None:
     """An outcome without anything in it is no failure, is reported in a line, and meets the schema."""
     seam.gives(OPERATIONS[command], Came(seconds=1.25))
-    outcome = seam.platform(*words_of(command))
-    found = data(seam.platform(*words_of(command), "--json"))
+    outcome = seam.platform(*args_of(command))
+    found = data(seam.platform(*args_of(command), "--json"))
 
     assert (outcome.status, outcome.stdout) == (0, "")
     assert outcome.stderr.endswith(NOTHING[command] + "\n")
@@ -87,7 +87,7 @@ NOTHING = {
 def test_an_error(seam: Seam, command: str, error: ComposeplatError, status: int) -> None:
     """What stops an operation is reported with its fix, and ends with the error's own status."""
     seam.gives(OPERATIONS[command], error)
-    outcome = seam.platform(*words_of(command))
+    outcome = seam.platform(*args_of(command))
 
     assert (outcome.status, outcome.stdout) == (status, "")
     assert outcome.stderr.endswith(f"error: {error}\n  hint: {error.hint}\n")
@@ -97,7 +97,7 @@ def test_an_error(seam: Seam, command: str, error: ComposeplatError, status: int
 def test_an_interrupt(seam: Seam, command: str) -> None:
     """Ctrl-C ends with its status, and without a word of ours."""
     seam.gives(OPERATIONS[command], KeyboardInterrupt())
-    outcome = seam.platform(*words_of(command))
+    outcome = seam.platform(*args_of(command))
 
     assert (outcome.status, outcome.stdout) == (130, "")
     assert "Traceback" not in outcome.stderr
@@ -108,7 +108,7 @@ def test_a_wrong_file(seam: Seam, command: str) -> None:
     """A definition with a mistake reaches no operation."""
     seam.gives(OPERATIONS[command], Came())
     (seam.folder / "compose.yaml").write_text("services: {web: {image: 7, scale: many}}")
-    outcome = seam.platform(*words_of(command))
+    outcome = seam.platform(*args_of(command))
 
     assert (outcome.status, outcome.stdout, seam.asked) == (3, "", [])
     assert "compose.yaml:1:35: error: services.web.scale" in outcome.stderr
@@ -121,7 +121,7 @@ def test_a_refusal(seam: Seam, command: str) -> None:
     report.add("no-effect", _span(seam), ("services",), "services has no effect")
     report.add("deploy-failed", _span(seam), ("services", "web"), "services.web stands in the way", "move it")
     seam.gives(OPERATIONS[command], Refused(report))
-    outcome = seam.platform(*words_of(command))
+    outcome = seam.platform(*args_of(command))
 
     assert (outcome.status, outcome.stdout) == (1, "")
     assert outcome.stderr.splitlines()[-5:] == [
@@ -137,14 +137,14 @@ def _span(seam: Seam) -> Span:
     return Span(Source("compose.yaml", seam.folder / "compose.yaml", TEXT), 1)
 
 
-FAILED_ONE = "1 service failed after 0 s"
+FAILURE_SUMMARY = "1 service failed after 0 s"
 
 
 @pytest.mark.parametrize("command", ["deploy", "build", "wake"])
 def test_a_failure(seam: Seam, command: str) -> None:
     """A service that fails is reported at its place with its last lines, none of them confidential, and ends with 1."""
     seam.gives(OPERATIONS[command], Came(failures=[FAILED], urls=("https://web.example.com",), images={"own": "o:1"}))
-    outcome = seam.platform(*words_of(command))
+    outcome = seam.platform(*args_of(command))
     lines = outcome.stderr.splitlines()
     start = next(number for number, line in enumerate(lines) if "crashes" in line)
 
@@ -156,7 +156,7 @@ def test_a_failure(seam: Seam, command: str) -> None:
         "    it is [secret]\ufffd[31m",
         "    the end",
     ]
-    ends = {"deploy": [f"{FAILED_ONE}; the state has the other changes"], "wake": [FAILED_ONE], "build": []}
+    ends = {"deploy": [f"{FAILURE_SUMMARY}; the state has the other changes"], "wake": [FAILURE_SUMMARY], "build": []}
     assert lines[start + 5 :] == ends[command]
 
 
@@ -164,7 +164,7 @@ def test_a_failure(seam: Seam, command: str) -> None:
 def test_a_failure_for_programs(seam: Seam, command: str) -> None:
     """The same as JSON: the outcome is printed, and the status is 1 all the same."""
     seam.gives(OPERATIONS[command], Came(failures=[FAILED]))
-    outcome = seam.platform(*words_of(command), "--json")
+    outcome = seam.platform(*args_of(command), "--json")
     found = data(outcome)
 
     assert outcome.status == 1
@@ -187,7 +187,7 @@ def test_quiet(seam: Seam, command: str) -> None:
     """Without progress, only the result is reported."""
     seam.gives(OPERATIONS[command], Came(seconds=1.25))
 
-    assert seam.platform(*words_of(command), "--quiet").stderr == NOTHING[command] + "\n"
+    assert seam.platform(*args_of(command), "--quiet").stderr == NOTHING[command] + "\n"
 
 
 # deploy ---------------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_a_deploy(seam: Seam) -> None:
         changes=CHANGES, counts={"create": 1, "update": 2, "replace": 3, "delete": 4, "same": 5}, kept=["old"],
         removed=["Service/stray"], urls=("https://web.example.com", "https://hunter2.example.com"), seconds=2.5,
     ))  # fmt: skip
-    outcome = seam.platform(*words_of("deploy"))
+    outcome = seam.platform(*args_of("deploy"))
 
     assert (outcome.status, outcome.stdout) == (0, "https://web.example.com\nhttps://hunter2.example.com\n")
     assert outcome.stderr.splitlines()[-3:] == [
@@ -213,7 +213,7 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
     """JSON alone is printed: each change with its part of the file and its reasons, without the values."""
     seam.gives("deploy.deploy", Came(changes=CHANGES, kept=["old"], urls=("https://web.example.com",), seconds=2.55))
 
-    assert data(seam.platform(*words_of("deploy"), "--json")) == {
+    assert data(seam.platform(*args_of("deploy"), "--json")) == {
         "schema": "platform/deploy/1", "environment": "demo", "namespace": "team", "status": "done",
         "changes": [
             {"part": {"type": "service", "name": "web"}, "operation": "update", "kind": "Deployment", "name": "web",
@@ -229,7 +229,7 @@ def test_what_a_deploy_is_asked(seam: Seam) -> None:
     """The options reach the engine, and so does the builder, as a variable."""
     seam.gives("deploy.deploy", Came())
     args = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
-    seam.platform(*words_of("deploy"), *args, "--safe-checkpoints", "--builder=mine").assert_success()
+    seam.platform(*args_of("deploy"), *args, "--safe-checkpoints", "--builder=mine").assert_success()
 
     assert seam.options == DeployOptions(
         services=("web",), wait=False, timeout=7, rerun_jobs=True, refresh=True, replaced_volumes=("kept",),
@@ -247,7 +247,7 @@ def test_what_the_engine_reports(seam: Seam) -> None:
 
     seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)
 
-    assert "created namespace [secret]\n" in seam.platform(*words_of("deploy")).stderr
+    assert "created namespace [secret]\n" in seam.platform(*args_of("deploy")).stderr
 
 
 # preview --------------------------------------------------------------------------------------------------------------
@@ -267,13 +267,13 @@ def test_the_status_of_a_preview(seam: Seam, args: tuple[str, ...], changes: lis
     """Changes are no failure but where none were expected."""
     seam.gives("preview.preview", Came(changes=changes))
 
-    assert seam.platform(*words_of("preview"), *args).status == status
+    assert seam.platform(*args_of("preview"), *args).status == status
 
 
 def test_a_preview(seam: Seam) -> None:
     """The changes are the result, by part of the file; with --diff each property."""
     seam.gives("preview.preview", Came(changes=CHANGES, counts={"same": 3}, kept=["old"], notes=["a note"], seconds=2))
-    outcome, differing = seam.platform(*words_of("preview")), seam.platform(*words_of("preview"), "--diff")
+    outcome, differing = seam.platform(*args_of("preview")), seam.platform(*args_of("preview"), "--diff")
 
     assert outcome.stdout.splitlines() == [
         "service web",
@@ -296,7 +296,7 @@ def test_a_preview(seam: Seam) -> None:
 def test_a_preview_for_programs(seam: Seam) -> None:
     """JSON has each difference, what stays, and how much is unchanged."""
     seam.gives("preview.preview", Came(changes=CHANGES[:1], counts={"same": 3}, kept=["old"], notes=["a note"]))
-    found = data(seam.platform(*words_of("preview"), "--json"))
+    found = data(seam.platform(*args_of("preview"), "--json"))
 
     assert found["changes"][0]["differences"] == [{"path": IMAGE.path, "old": "a", "new": "b", "replaces": False}]
     assert (found["kept_volumes"], found["notes"], found["unchanged"]) == (["old"], ["a note"], 3)
@@ -312,11 +312,11 @@ def test_a_build(seam: Seam, count: int, args: str) -> None:
     other = Change(operation=Operation.CREATE, urn="b", kind="Service", name="own")
     images = {"own": "r.example.com/demo-own@sha256:ab", "web": "r.example.com/web"}
     seam.gives("build.build", Came(changes=[*[change] * count, other], images=images, seconds=3))
-    outcome = seam.platform(*words_of("build"))
+    outcome = seam.platform(*args_of("build"))
 
     assert (outcome.status, outcome.stdout.splitlines()) == (0, list(images.values()))
     assert outcome.stderr.splitlines()[-1] == f"{args}, 3.0 s"
-    assert data(seam.platform(*words_of("build"), "--json"))["images"] == images
+    assert data(seam.platform(*args_of("build"), "--json"))["images"] == images
 
 
 def test_what_a_build_is_asked(seam: Seam) -> None:

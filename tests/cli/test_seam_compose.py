@@ -91,14 +91,14 @@ def test_ports(deployed: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (("web", "81"), "error: service 'web' has no port 81\n  hint: its ports are: 80, 8080\n"),
         (("db",), "error: service 'db' is not deployed\n  hint: platform deploy\n"),
     ],
 )
-def test_a_port_that_is_not_there(deployed: Seam, words: tuple[str, ...], message: str) -> None:
-    outcome = deployed.platform("port", *words)
+def test_a_port_that_is_not_there(deployed: Seam, args: tuple[str, ...], message: str) -> None:
+    outcome = deployed.platform("port", *args)
 
     assert (outcome.status, outcome.stdout, outcome.stderr) == (1, "", message)
 
@@ -140,7 +140,7 @@ def test_a_cluster_without_metrics(deployed: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "message"),
+    ("args", "status", "message"),
     [
         (("a", "b"), 2, "one of them must be SERVICE:PATH"),
         (("web:/a", "db:/b"), 2, "one of them must be SERVICE:PATH"),
@@ -150,8 +150,8 @@ def test_a_cluster_without_metrics(deployed: Seam) -> None:
         (("db:/a", "b"), 1, "error: no pod of service 'db' runs\n"),
     ],
 )
-def test_a_copy_that_can_not_be(deployed: Seam, words: tuple[str, str], status: int, message: str) -> None:
-    outcome = deployed.platform("cp", *words)
+def test_a_copy_that_can_not_be(deployed: Seam, args: tuple[str, str], status: int, message: str) -> None:
+    outcome = deployed.platform("cp", *args)
 
     assert outcome.status == status
     assert message in outcome.stderr

@@ -108,7 +108,7 @@ def test_a_service_that_is_not_in_the_file(seam: Seam, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["status", "logs"])
 def test_a_cluster_that_refuses(seam: Seam, command: str) -> None:
-    """What the cluster does not allow is an error with its words."""
+    """What the cluster does not allow is an error with its args."""
     seam.server.otherwise = refusal(403, "pods is forbidden")
     outcome = seam.platform(command)
 
@@ -288,7 +288,7 @@ def test_run(deployed: Seam) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "message"),
+    ("args", "status", "message"),
     [
         (("web",), 1, "error: service 'web' is not deployed\n  hint: platform deploy\n"),
         (
@@ -300,9 +300,9 @@ def test_run(deployed: Seam) -> None:
         (("api",), 1, "error: there is no service 'api'\n  hint: services are: db, own, web\n"),
     ],
 )
-def test_a_run_that_can_not_be(seam: Seam, words: tuple[str, ...], status: int, message: str) -> None:
+def test_a_run_that_can_not_be(seam: Seam, args: tuple[str, ...], status: int, message: str) -> None:
     seam.server.answers[f"{WORKLOADS}/deployments/web"] = refusal(404, "no")
-    outcome = seam.platform("run", *words)
+    outcome = seam.platform("run", *args)
 
     assert outcome.status == status
     assert message in outcome.stderr

@@ -120,7 +120,7 @@ def test_stateful_set_ready() -> None:
     ) == status_of(DB, ready)
 
 
-def test_replicas_are_one_unless_said() -> None:
+def test_the_default_of_replicas_is_one() -> None:
     """A workload that does not say how many pods it wants wants one."""
     assert status_of({**WEB, "spec": {}}, SET).desired == 1
 
@@ -635,7 +635,7 @@ def test_image_not_pulled(text: str, why: str, hint: str) -> None:
         ),
     ],
 )
-def test_image_not_pulled_in_the_pods_words(reason: str, text: str, why: str, hint: str) -> None:
+def test_image_not_pulled_in_the_message_of_the_pod(reason: str, text: str, why: str, hint: str) -> None:
     """Without an event the pod's own words count; a name that is none needs no words."""
     cause = Cause(
         code=CauseCode.IMAGE_NOT_PULLED,
@@ -721,7 +721,7 @@ def test_a_volume_of_a_job_that_is_not_filled() -> None:
     assert (cause.code, cause.container, cause.logs) == (CauseCode.JOB_FAILED, "platform-fill", True)
 
 
-def test_long_words_are_shortened() -> None:
+def test_long_messages_are_shortened() -> None:
     """Words that nobody would read to the end are cut, and kept on one line."""
     cause = web(pod(SET, state=waiting("ErrImageNeverPull", "a\tb\n" * 200))).cause
 
@@ -1189,7 +1189,7 @@ def test_refused_at_first(workload: Object, owner: Object) -> None:
 # health checks --------------------------------------------------------------------------------------------------------
 
 PROBE: Object = {"exec": {"command": ["check"]}, "initialDelaySeconds": 2, "periodSeconds": 5, "failureThreshold": 4}
-PATIENCE = 22.0
+TIMEOUT_S = 22.0
 BAD = "Readiness probe failed: HTTP probe failed\nwith statuscode: 500"
 
 
@@ -1222,15 +1222,15 @@ def test_unhealthy(events: list[Object], times: int) -> None:
         container="web",
     )
 
-    assert failed(cause, POD) == checked(*events, age=PATIENCE)
+    assert failed(cause, POD) == checked(*events, age=TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
     ("count", "age", "message"),
     [
-        pytest.param(1, PATIENCE, "health check failed once", id="not-often-enough"),
-        pytest.param(3, PATIENCE, "health check failed 3 times", id="still-not"),
-        pytest.param(4, PATIENCE - 0.1, "health check failed 4 times", id="not-long-enough"),
+        pytest.param(1, TIMEOUT_S, "health check failed once", id="not-often-enough"),
+        pytest.param(3, TIMEOUT_S, "health check failed 3 times", id="still-not"),
+        pytest.param(4, TIMEOUT_S - 0.1, "health check failed 4 times", id="not-long-enough"),
     ],
 )
 def test_not_yet_unhealthy(count: int, age: float, message: str) -> None:
@@ -1254,15 +1254,15 @@ def test_timeout_of_an_empty_probe(age: float, state: WorkloadState) -> None:
 
 def test_unhealthy_over_http() -> None:
     """A check that is made over HTTP has its port in question."""
-    status = checked(unhealthy(count=4), age=PATIENCE, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
+    status = checked(unhealthy(count=4), age=TIMEOUT_S, probe={**PROBE, "httpGet": {"port": 8080, "path": "/"}})
 
     assert status.cause is not None
     assert status.cause.hint == "the check requests port 8080: does the program listen there?"
 
 
-def test_unhealthy_without_words() -> None:
+def test_unhealthy_without_a_message() -> None:
     """A check that fails without a word gave no answer."""
-    status = checked(unhealthy("Readiness probe failed: ", count=4), age=PATIENCE)
+    status = checked(unhealthy("Readiness probe failed: ", count=4), age=TIMEOUT_S)
 
     assert status.message == "its health check failed 4 times: no answer"
 
@@ -1279,7 +1279,7 @@ def test_unhealthy_without_words() -> None:
 )
 def test_what_is_not_unhealthy(more: dict[str, Any], output: Object) -> None:
     """Only failures of a running pod's own readiness check make it unhealthy."""
-    assert checked(output, age=PATIENCE, **more).cause is None
+    assert checked(output, age=TIMEOUT_S, **more).cause is None
 
 
 def test_ready_after_failures() -> None:

@@ -112,7 +112,7 @@ def test_what_was_not_asked_for() -> None:
     assert texts(cursor, LINES) == ["three", "four"]
 
 
-def test_words_of_the_kubelet() -> None:
+def test_messages_of_the_kubelet() -> None:
     """What has no moment is no line of the container."""
     assert Cursor().take("unable to retrieve container logs for containerd://1") is None
 

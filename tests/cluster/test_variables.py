@@ -88,7 +88,7 @@ def test_values_are_not_in_its_text() -> None:
     assert "hunter2" not in repr(StoredVariables({"A": "hunter2"}))
 
 
-def test_the_first_one(server: Server, api: Api) -> None:
+def test_the_first_variable(server: Server, api: Api) -> None:
     """Namespace and Secret are made where they are missing, with labels that name no environment."""
     server.answers = {PATH: MISSING}
     server.first = [MISSING, MISSING]
@@ -132,7 +132,7 @@ def test_two_at_once(server: Server, api: Api) -> None:
     assert [body["metadata"]["annotations"][SHOWN] for _, _, body in sent(server)] == ["A,B", "A,B,C"]
 
 
-def test_one_that_is_always_changed(server: Server, api: Api) -> None:
+def test_a_secret_that_always_changes(server: Server, api: Api) -> None:
     """It is not tried for ever."""
     server.answers = {PATH: secret(A=coded("1"))}
     server.first = [secret(A=coded("1")), refusal(409, "it was changed")] * 10

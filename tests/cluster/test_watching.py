@@ -67,7 +67,7 @@ def until(what: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def one_more_round(watcher: Watcher) -> None:
+def wait_a_round(watcher: Watcher) -> None:
     """Wait for a view that was begun after this moment."""
     seen = watcher.rounds
     until(lambda: watcher.rounds > seen + 1)
@@ -179,7 +179,7 @@ def test_rounds(server: Server, watcher: Watcher) -> None:
     """Rounds are counted, and each is a new view."""
     until(lambda: watcher.latest is not None)
     server.answers = {DEPLOYMENTS: given(WEB)}
-    one_more_round(watcher)
+    wait_a_round(watcher)
     view = watcher.latest
 
     assert view is not None
@@ -187,7 +187,7 @@ def test_rounds(server: Server, watcher: Watcher) -> None:
     assert 2 <= watcher.rounds <= server.paths.count(USUAL[0])
 
 
-def test_many_wishes_one_reader(server: Server, watcher: Watcher) -> None:
+def test_many_waits_share_a_reader(server: Server, watcher: Watcher) -> None:
     """However often a view is wished for, one connection asks for it."""
     for _ in range(20):
         watcher.latest  # noqa: B018 -- the wish is what is tested

@@ -11,6 +11,6 @@ def _no_registries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _one_salt(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fixed_salt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two registrations are compared."""
     monkeypatch.setattr("composeplat.components.manifests.make_salt", lambda: "salt")

@@ -190,7 +190,7 @@ def test_other_kinds(folder: Folder) -> None:
     assert ("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute", "shop-endpoint/web") in names
 
 
-def test_both_doors_register_the_same(folder: Folder) -> None:
+def test_both_entry_points_register_the_same(folder: Folder) -> None:
     """A plan that is given gives the resources that the file gives, with the same inputs."""
     plan = plan_of(folder)
 

@@ -153,7 +153,7 @@ def test_reset_in_one_file() -> None:
     assert merged("a: 1\nb: !reset 2") == ({"a": 1}, [])
 
 
-def test_entries_that_are_one_in_one_file() -> None:
+def test_equal_entries_in_one_file() -> None:
     """In one file, too, the later of two entries of one name holds."""
     assert service("environment: [A=1, B=2, A=3]") == {"environment": ["A=3", "B=2"]}
 

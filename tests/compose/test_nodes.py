@@ -412,14 +412,14 @@ def test_decode(content: bytes, text: str | None, messages: list[str]) -> None:
 
 
 def test_rewriting_keeps_shared_nodes_shared() -> None:
-    """What stands once and is used often is rewritten once."""
+    """A node that is used often is rewritten once."""
     seen: list[str] = []
 
-    def upper(scalar: Scalar) -> Scalar:
+    def capitalize(scalar: Scalar) -> Scalar:
         seen.append(scalar.text)
         return Scalar(scalar.span, scalar.text.upper(), scalar.written)
 
-    made = rewrite(only("a: &x [p, q]\nb: *x\nc: r"), upper, {})
+    made = rewrite(only("a: &x [p, q]\nb: *x\nc: r"), capitalize, {})
 
     assert to_plain(made) == {"a": ["P", "Q"], "b": ["P", "Q"], "c": "R"}
     assert seen == ["p", "q", "r"]

@@ -30,9 +30,9 @@ class Moved:
         self.files = [word for file in RUN_SETS[name] for word in ("-f", str(self.copy / file))]
         self.folder = (self.copy / RUN_SETS[name][0]).parent
 
-    def run(self, *words: str, after: bool = False) -> Any:
+    def run(self, *args: str, after: bool = False) -> Any:
         added = ["-f", str(self.folder / NAME)] if after and (self.folder / NAME).exists() else []
-        return run_here(*words, *self.files, *added, folder=self.folder)
+        return run_here(*args, *self.files, *added, folder=self.folder)
 
     def check(self, *, after: bool = False) -> Any:
         return checked(json.loads(self.run("check", "--offline", "--json", after=after).stdout))

@@ -157,7 +157,7 @@ def test_every_rule_of_merging_has_a_case() -> None:
 
 
 @pytest.mark.shared
-def test_every_rule_of_entries_that_are_one_has_a_case() -> None:
+def test_every_rule_of_equal_entries_has_a_case() -> None:
     """No vector repeats entries of a list that no case of ours repeats."""
     shown = {trait for case in vectors("unicity") for trait in traits.of_repeats(traits.tree(case["before"]))}
     ours = [traits.tree(base) for _, base, over, _ in merges() if over == "{}"]

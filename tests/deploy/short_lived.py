@@ -91,8 +91,8 @@ def _plain(signature: bytes) -> bytes:
 def main() -> None:
     keys, name, uid, kind, notes, stated_life = sys.argv[1:]
     end = time.time() + LIFE
-    said_end = datetime.fromtimestamp(int(time.time() + float(stated_life)), UTC)
-    status: dict[str, str] = {"expirationTimestamp": said_end.isoformat()}
+    stated_end = datetime.fromtimestamp(int(time.time() + float(stated_life)), UTC)
+    status: dict[str, str] = {"expirationTimestamp": stated_end.isoformat()}
     if kind == "token":
         status["token"] = make_token(Path(keys), name, uid, end)
     else:

@@ -87,7 +87,7 @@ def test_a_relative_kubeconfig(environment: Environment, args: tuple[str, ...], 
     assert len(environment.pods("web")) == 1
 
 
-def test_a_state_of_one_who_may_do_little(environment: Environment, account: Path, tmp_path: Path) -> None:
+def test_a_state_of_a_user_with_few_rights(environment: Environment, account: Path, tmp_path: Path) -> None:
     """Who may not read `kube-system` deploys all the same, and a user with that right continues from that state."""
     shared = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
     environment.write(TEXT)
@@ -98,7 +98,7 @@ def test_a_state_of_one_who_may_do_little(environment: Environment, account: Pat
     environment.platform("destroy", **shared).expect()
 
 
-def test_a_state_of_one_who_may_more(environment: Environment, account: Path, tmp_path: Path) -> None:
+def test_a_state_of_a_user_with_more_rights(environment: Environment, account: Path, tmp_path: Path) -> None:
     """A state that can't be reported from another cluster's is refused, and what would help is reported."""
     shared = {"PULUMI_BACKEND_URL": f"file://{tmp_path}"}
     environment.write(TEXT)
@@ -150,7 +150,7 @@ def test_objects_that_can_not_be_seen_at_all(environment: Environment) -> None:
     assert environment.names() == set()
 
 
-def test_a_volume_of_one_who_may_not_see_storage_classes(environment: Environment, account: Path) -> None:
+def test_a_volume_without_the_right_to_list_storage_classes(environment: Environment, account: Path) -> None:
     """Storage classes are outside of the namespace: an account that may not list them deploys volumes all the same."""
     environment.write(f"services: {{web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0,"
                       " volumes: ['data:/data']}}\nvolumes: {data: {}}\n")  # fmt: skip

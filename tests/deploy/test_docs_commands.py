@@ -113,7 +113,7 @@ class Reader:
     def output(self, step: Step) -> str:
         return (self.outputs / f"{step.line}.out").read_text()
 
-    def last_words(self) -> str:
+    def last_output(self) -> str:
         """Where the script ended, and what was reported there."""
         at = (self.outputs / "steps").read_text().split()[-1]
         line = at.rpartition(":")[2]
@@ -206,7 +206,7 @@ def test_commands(page: Path, reader: Reader, cluster: LocalCluster) -> None:
     before = PREPARATION.get(page_id(page), "")
     done = reader.type(make_script(steps, page_id(page), reader.outputs, before=textwrap.dedent(before)))
 
-    assert done.returncode == 0, f"{reader.last_words()}\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{reader.last_output()}\n{done.stdout}{done.stderr}"
     for step, after in itertools.pairwise(steps):
         if after.mark == "shows":
             assert is_stable(after.content) == is_stable(reader.output(step)), f"{page_id(page)}:{after.line}"

@@ -117,7 +117,7 @@ def test_no_storage(environment: Environment) -> None:
 
 
 def test_wrong_port(environment: Environment) -> None:
-    """An endpoint that leads to a port where nothing listens is reported."""
+    """An endpoint for a port without a listener is reported."""
     text = HEAD + "  app: {<<: *app, ports: ['8123']}\nendpoints: [{path: /, service: app, port: 8123}]\n"
     ran = environment.deploy(text).expect(1)
 

@@ -106,7 +106,7 @@ def test_a_failed_job_ends_the_wait_at_once(environment: Environment) -> None:
     assert environment.pods("web") == []
 
 
-def test_one_service_and_what_it_depends_on(environment: Environment) -> None:
+def test_one_service_and_its_dependencies(environment: Environment) -> None:
     """A deploy of one service leaves the others alone, and takes along what it depends on."""
     text = HEAD + "  db: *app\n  web: {<<: *app, depends_on: [db]}\n  other: *app\n"
     environment.deploy(text, "web").expect()

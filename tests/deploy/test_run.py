@@ -61,7 +61,7 @@ def test_it_runs_beside_the_service_and_leaves_nothing(web: Environment) -> None
     assert found == (7, b"one $(A)$$ $(A)\n1001\n/bin\n", b"err\n")
     assert run(web, "--entrypoint", "echo -n", "web", "--", "-x", "y") == (0, b"-x y", b"")
     until(lambda: run_pods_of(web) == [])
-    until(lambda: not [one for one in web.objects("v1", "ConfigMap") if "-run-" in one["metadata"]["name"]])
+    until(lambda: not [found for found in web.objects("v1", "ConfigMap") if "-run-" in found["metadata"]["name"]])
 
 
 def test_its_volumes_are_the_service_s(web: Environment) -> None:
@@ -91,10 +91,10 @@ def test_a_detached_pod_runs_the_service_s_command(web: Environment) -> None:
     """Its name is printed, and it goes with the environment; a killed command line's goes at the next run."""
     status, name, _ = run(web, "-d", "web")
     detached = name.decode().strip()
-    (pod,) = [one for one in web.pods() if one["metadata"]["name"] == detached]
+    (pod,) = [found for found in web.pods() if found["metadata"]["name"] == detached]
     assert (status, pod["spec"]["activeDeadlineSeconds"]) == (0, 86400)
     assert pod["spec"]["containers"][0]["command"][:2] == ["sh", "-c"]
-    assert [one["kind"] for one in pod["metadata"]["ownerReferences"]] == ["Service"]
+    assert [found["kind"] for found in pod["metadata"]["ownerReferences"]] == ["Service"]
     process = subprocess.Popen(command(web, "web", "sleep", "60"), cwd=web.folder, env=web.variables)
     until(lambda: len(run_pods_of(web)) == 2)
     process.send_signal(signal.SIGTERM)

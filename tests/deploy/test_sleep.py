@@ -233,7 +233,7 @@ def test_a_deploy_makes_it_what_in_the_file_now(environment: Environment) -> Non
     environment.platform("preview", "--expect-no-changes").expect()
 
 
-def test_a_deploy_of_one_service_wakes_that_alone(environment: Environment) -> None:
+def test_a_deploy_of_one_service_wakes_only_that(environment: Environment) -> None:
     """The others sleep on, and wake when they are asked to."""
     environment.deploy(HEAD + "  web: *app\n  api: *app\n").expect()
     environment.platform("sleep").expect()

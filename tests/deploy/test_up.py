@@ -260,7 +260,7 @@ def get(port: int, path: str = "app.py") -> str:
 
 
 def test_ports(shop: Environment) -> None:
-    """Mapped ports and others lead here, ports of this machine lead there, and the Service leads to the container."""
+    """Ports are forwarded in both directions, and the cluster service reaches the container."""
     with socket.create_server(("127.0.0.1", 0)) as mine:
         number = mine.getsockname()[1]
         up = Up(shop, "web", "--forward", "19229:9229", "--reverse", f"7000:{number}", *SH)
@@ -292,7 +292,7 @@ def test_a_taken_port(shop: Environment) -> None:
         assert up.leave() == 0
 
 
-def test_one_is_asked_for(shop: Environment) -> None:
+def test_the_user_chooses_a_service(shop: Environment) -> None:
     """Where several services could be meant, a terminal is asked which."""
     shop.write(SHOP.replace("  api:\n", "  api:\n    volumes: ['./src:/src']\n"))
     up = Up(shop, "--deploy", *SH)
@@ -390,7 +390,7 @@ def test_without_a_host_volume(shop: Environment) -> None:
     assert "compose.yaml:9:3: error: services.api has no host volume" in ran.stderr
 
 
-def test_the_only_one_is_chosen(shop: Environment) -> None:
+def test_the_only_service_is_chosen(shop: Environment) -> None:
     """Without a name, the one service that has host volumes is meant."""
     up = Up(shop, *SH)
     up.prompt()

@@ -57,7 +57,7 @@ def test_set_list_and_unset(environment: Environment) -> None:
     }
 
 
-def test_a_secret_becomes_plain_and_a_plain_one_secret(environment: Environment) -> None:
+def test_secret_to_plain_and_plain_to_secret(environment: Environment) -> None:
     """What was reported the last time holds."""
     for args in (("set", "A=1"), ("set", "B", "--secret"), ("set", "A", "--secret"), ("set", "B=2")):
         variables(environment, *args, value="x").expect()
@@ -67,7 +67,7 @@ def test_a_secret_becomes_plain_and_a_plain_one_secret(environment: Environment)
     assert {row["name"]: row["value"] for row in found} == {"A": "********", "B": "2"}
 
 
-def test_nothing_is_removed_where_one_is_missing(environment: Environment) -> None:
+def test_nothing_is_removed_if_a_variable_is_missing(environment: Environment) -> None:
     """A name that is not there is an error that lists those that are."""
     variables(environment, "set", "A=1").expect()
 

@@ -46,6 +46,6 @@ def test_under_the_same_host_name(dead: ProcessId, place: str) -> None:
     assert may_be_running(holder(dead, **{place: "other"}))
 
 
-def test_one_that_has_no_place() -> None:
+def test_a_holder_that_has_no_place() -> None:
     """Of a holder that names no place nothing is known."""
     assert may_be_running({"id": "1", "host": socket.gethostname(), "pid": 1})

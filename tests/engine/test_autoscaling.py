@@ -83,7 +83,7 @@ def test_without_an_autoscaler_the_file_s_number_counts(found: Answer, server: S
     assert counted(server, found, live(5)) == {}
 
 
-def test_one_that_is_switched_off(server: Server) -> None:
+def test_a_disabled_autoscaler(server: Server) -> None:
     """A workload of no pods is scaled by nobody, and comes up as the file says."""
     assert counted(server, given(autoscaler()), live(0)) == {}
 

@@ -41,7 +41,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_one_that_is_named(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+def test_the_named_builder(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
     """A user's builder serves from a copy, on a local cluster too; what is there stays."""
     before = contents(users)
 
@@ -68,7 +68,7 @@ def test_a_builder_that_is_gone_from_the_user_is_gone_from_the_copy(
     assert [path.name for path in (tmp_path / "data" / "buildx-user" / "instances").iterdir()] == ["mine"]
 
 
-def test_the_one_in_use(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+def test_the_current_builder(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
     """Where none is named, the builder that the user works with is left for buildx to choose."""
     assert users.exists()
 
@@ -87,7 +87,7 @@ def test_the_local_clusters(shell: dict[str, str], users: Path, tmp_path: Path) 
     assert json.loads(instance.read_text())["Nodes"][0]["Endpoint"] == f"unix://{layout.buildkit_socket}"
 
 
-def test_one_that_buildx_does_not_know(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
+def test_an_unknown_builder(shell: dict[str, str], users: Path, tmp_path: Path) -> None:
     """An unknown name is reported, with those that are known."""
     assert users.exists()
 

@@ -517,9 +517,9 @@ def test_each_reason_once() -> None:
     """Reasons keep their order, and the same words stand once."""
     hashes = [Difference(path=path, old="0a", new="0b") for path in (HASH, HASH.removeprefix("spec.template."))]
 
-    told_reasons = describe_differences(changed(hashes[0], Difference(path="spec.replicas", old=1, new=2), hashes[1]))
+    reasons = describe_differences(changed(hashes[0], Difference(path="spec.replicas", old=1, new=2), hashes[1]))
 
-    assert told_reasons == ["its variables or files", "replicas 1 → 2"]
+    assert reasons == ["its variables or files", "replicas 1 → 2"]
 
 
 def test_no_reasons() -> None:

@@ -86,7 +86,7 @@ def test_those_that_wait_are_held_up(plan: Plan) -> None:
     }
 
 
-def test_one_that_is_there_is_not_held_up(plan: Plan) -> None:
+def test_an_existing_object_is_not_delayed(plan: Plan) -> None:
     """A service that was applied already continues, and holds nobody up."""
     assert find_blocked(plan, {"db"}, {"web"}) == {}
 

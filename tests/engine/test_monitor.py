@@ -83,7 +83,7 @@ def test_a_view_from_before() -> None:
     assert not monitor(has_health_check=True).is_over(READY, APPLIED)
 
 
-def told_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
+def progress_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     """What a listener gets where a monitor is reported this of one service."""
     received: list[tuple[str, str]] = []
     monitor = Monitor(
@@ -100,12 +100,12 @@ def test_what_is_new_is_reported_once() -> None:
     """The same phase with the same words is no news; other words are."""
     waiting, other = ("waiting", "its pod is pending"), ("waiting", "its pod starts")
 
-    assert told_of(waiting, waiting, other, other, waiting) == [waiting, other, waiting]
+    assert progress_of(waiting, waiting, other, other, waiting) == [waiting, other, waiting]
 
 
 def test_a_failure_is_final() -> None:
     """Whatever comes after a failure is not reported."""
-    assert told_of(("applying", ""), ("failed", "crashes"), ("waiting", ""), ("ready", "")) == [
+    assert progress_of(("applying", ""), ("failed", "crashes"), ("waiting", ""), ("ready", "")) == [
         ("applying", ""),
         ("failed", "crashes"),
     ]

@@ -6,20 +6,20 @@ import pytest
 
 from composeplat.engine.own_processes import LockHolder, is_locked_out, lock_holders
 
-SAID = "error: the stack is currently locked by 1 lock(s). Either wait or remove the lock file manually.\n"
+OUTPUT = "error: the stack is currently locked by 1 lock(s). Either wait or remove the lock file manually.\n"
 ANN = "  file:///x/locks/1.json: created by ann@desk (pid 7) at 2025-06-01T12:00:00Z\n"
 EVE = "  file:///x/locks/2.json: created by eve@lap.example.com (pid 81) at 2025-06-01T12:00:05+00:00\n"
 
 
 def test_whether_it_was_a_lock() -> None:
     """Only what Pulumi says of its lock is one."""
-    assert is_locked_out(SAID + ANN)
+    assert is_locked_out(OUTPUT + ANN)
     assert not is_locked_out("error: no such stack")
 
 
 def test_every_holder() -> None:
     """Each is read with its machine, its process and since when."""
-    assert lock_holders(SAID + ANN + EVE) == (
+    assert lock_holders(OUTPUT + ANN + EVE) == (
         LockHolder(user="ann", host="desk", pid=7, created_at=1748779200.0),
         LockHolder(user="eve", host="lap.example.com", pid=81, created_at=1748779205.0),
     )
@@ -32,6 +32,6 @@ def test_every_holder() -> None:
         pytest.param(EVE.replace("2025-06-01", "the-first"), id="no moment"),
     ],
 )
-def test_where_one_can_not_be_made_out(line: str) -> None:
+def test_an_unreadable_holder(line: str) -> None:
     """It is then nobody's: a lock of which part is unknown is not broken."""
-    assert lock_holders(SAID + ANN + line) == ()
+    assert lock_holders(OUTPUT + ANN + line) == ()

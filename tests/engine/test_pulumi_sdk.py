@@ -23,7 +23,7 @@ def test_the_pinned_version_has_it(name: SdkName) -> None:
     assert name.find() is not None
 
 
-def test_the_version_is_the_pinned_one() -> None:
+def test_the_version_is_pinned() -> None:
     """The version that the hint names is the one that is pinned, and that these tests run with."""
     pinned = re.search(r"^pulumi==(\S+)", (ROOT / "requirements" / "runtime.txt").read_text(), re.MULTILINE)
 

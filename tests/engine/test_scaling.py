@@ -183,7 +183,7 @@ def test_number_and_mark_in_one_request(server: Server) -> None:
     ("replicas", "expected"),
     [pytest.param(0, {"spec": {"replicas": 3}}, id="asleep"), pytest.param(1, {}, id="scaled-by-someone")],
 )
-def test_waking_one(server: Server, replicas: int, expected: dict[str, Any]) -> None:
+def test_waking_a_workload(server: Server, replicas: int, expected: dict[str, Any]) -> None:
     """Its pods come back and its mark goes; pods that someone has given it meanwhile are let be."""
     server.otherwise = answer(deployment(replicas=replicas))
     with Api(server.access) as api:

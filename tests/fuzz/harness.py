@@ -25,7 +25,7 @@ GOLDEN = HERE.parent / "golden"
 MADE_OF_KEYS = 0.3
 
 
-def write_words(path: Path) -> None:
+def write_dictionary(path: Path) -> None:
     """Write the words that the fuzzer may put in: keys, and values that mean something."""
     args = {key for keys in SECTIONS.values() for key in keys}
     args |= {word for word in SCALARS if isinstance(word, str) and word.isascii() and word.isprintable() and word}
@@ -49,7 +49,7 @@ def main() -> None:
     folder, grown, args = (Path(work) / name for name in ("demo", "grown", "words"))
     folder.mkdir(parents=True)
     grown.mkdir()
-    write_words(args)
+    write_dictionary(args)
 
     def read(content: bytes) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The Go modules of our own, and running Go on them as their builds do."""
+"""The Go modules of this project, and Go for them with the settings of their builds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def go(module: Path, *args: str, **variables: str) -> subprocess.CompletedProces
 
 
 def run_with_go(module: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a program that finds the project's Go on its PATH."""
+    """Run a program whose PATH has the project's Go."""
     program = need_go(os.environ, Cache(cache_folder(os.environ))).path
     path = os.pathsep.join((str(program.parent), os.environ.get("PATH", "")))
     settings = {"GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0", **variables}

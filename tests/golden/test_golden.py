@@ -27,7 +27,7 @@ CASES = sorted(path.parent.name for path in HERE.glob("*/compose.yaml"))
 EXPECTED, MESSAGES, OPTIONS = "expected.yaml", "messages.txt", "options.txt"
 
 
-def words_of(case: str) -> list[str]:
+def args_of(case: str) -> list[str]:
     options = HERE / case / OPTIONS
     given = options.read_text().splitlines() if options.exists() else ["--domain=example.com"]
     return ["render", "-v", *given]
@@ -58,7 +58,7 @@ def bless(case: str, outcome: Outcome) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_case(case: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The command prints exactly what is expected, says exactly what is expected, and ends with the status of both."""
-    outcome = run_here(*words_of(case), folder=copy_of(case, tmp_path))
+    outcome = run_here(*args_of(case), folder=copy_of(case, tmp_path))
     if request.config.getoption("--bless"):
         bless(case, outcome)
 
@@ -70,8 +70,8 @@ def test_case(case: str, tmp_path: Path, request: pytest.FixtureRequest) -> None
 @pytest.mark.parametrize("case", CASES)
 def test_a_second_render_gives_the_same_bytes(case: str, tmp_path: Path) -> None:
     """Nothing of a run is left to chance: another folder and another run give the same."""
-    first = run_here(*words_of(case), folder=copy_of(case, tmp_path / "first"))
-    second = run_here(*words_of(case), folder=copy_of(case, tmp_path / "second"))
+    first = run_here(*args_of(case), folder=copy_of(case, tmp_path / "first"))
+    second = run_here(*args_of(case), folder=copy_of(case, tmp_path / "second"))
 
     assert first == second
 
@@ -89,7 +89,7 @@ def test_a_process_of_its_own_gives_the_same(case: str, tmp_path: Path) -> None:
     """The cases run in the test's process: a real one, hash seed and all, differs in nothing."""
     folder = copy_of(case, tmp_path)
 
-    assert run(*words_of(case), folder=folder, PYTHONHASHSEED="7") == run_here(*words_of(case), folder=folder)
+    assert run(*args_of(case), folder=folder, PYTHONHASHSEED="7") == run_here(*args_of(case), folder=folder)
 
 
 def test_there_are_cases() -> None:

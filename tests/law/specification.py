@@ -33,7 +33,7 @@ def table(heading: str) -> list[list[str]]:
     return tables(heading)[0]
 
 
-def code_words(cell: str) -> list[str]:
+def code_names(cell: str) -> list[str]:
     """What a cell has between backquotes."""
     return re.findall(r"`([^`]+)`", cell)
 

@@ -96,10 +96,11 @@ IGNORED: frozenset[Key] = frozenset((
     ),
 ))  # fmt: skip
 
-_SAID = {"supported": SUPPORTED, "extension": EXTENSIONS, USED: FIELDS, "warned": WARNED, "ignored": IGNORED}
+_HANDLING = {"supported": SUPPORTED, "extension": EXTENSIONS, USED: FIELDS, "warned": WARNED, "ignored": IGNORED}
 
 KEYS: dict[Key, frozenset[str]] = {
-    key: frozenset(word for word, keys in _SAID.items() if key in keys) for key in frozenset().union(*_SAID.values())
+    key: frozenset(word for word, keys in _HANDLING.items() if key in keys)
+    for key in frozenset().union(*_HANDLING.values())
 }
 """Every key, with all that is reported about it."""
 

@@ -12,7 +12,7 @@ from composeplat.plan.endpoints import NEVER_PUBLIC
 from tests.conftest import Project
 from tests.law import tables
 
-WORDS = {
+HANDLING = {
     Handling.SUPPORTED: {"supported", tables.USED},
     Handling.EXTENSION: {"extension", tables.USED},
     Handling.WARNED: {"warned"},
@@ -29,7 +29,7 @@ KINDS = {
 
 def test_every_key_of_the_specification_has_a_row() -> None:
     """Each key that the specification names has a row, with its handling and from there."""
-    rows = {(row.section, row.key): WORDS[row.handling] for row in SPECIFIED}
+    rows = {(row.section, row.key): HANDLING[row.handling] for row in SPECIFIED}
     expected = {key: output for key, output in tables.KEYS.items() if key not in tables.CONTRADICTIONS}
 
     assert sorted(expected) == sorted(key for key in rows if key not in tables.CONTRADICTIONS)
@@ -37,11 +37,11 @@ def test_every_key_of_the_specification_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("key", tables.CONTRADICTIONS, ids=".".join)
-def test_a_contradiction_is_still_one(key: tables.Key) -> None:
+def test_a_contradiction_remains(key: tables.Key) -> None:
     """What is listed as a contradiction is one, and the key is used."""
     row = next(row for row in ROWS if (row.section, row.key) == key)
 
-    assert not any(tables.KEYS[key] <= output for output in WORDS.values())
+    assert not any(tables.KEYS[key] <= output for output in HANDLING.values())
     assert row.handling.is_used
 
 

@@ -332,7 +332,7 @@ def test_others_ingresses_are_left_alone() -> None:
     assert routes([ingress(("/", "web", 80), ingressClassName="nginx")], [], []) == []
 
 
-def test_a_static_program_is_reported_from_one_that_is_not() -> None:
+def test_static_and_dynamic_programs_are_distinguished() -> None:
     """A program that asks for an interpreter needs libraries, and makes no base image."""
     assert not is_static(Path("/bin/ls").resolve().read_bytes())
     assert not is_static(b"#!/bin/sh\n")

@@ -23,7 +23,7 @@ from tests.mutants.coverage import Coverage
 KEPT = ROOT / ".mutants"
 _BUDGETS = 2.0, 20.0, 90.0
 """How long the tests may take, by their own time, that are asked at once: most changes are noticed by the first."""
-_PATIENCE = 3.0
+_MIN_TIMEOUT_S = 3.0
 """So many times as long as it takes undisturbed, and a while, may a test run before it counts as hanging."""
 
 
@@ -99,8 +99,8 @@ def _is_noticed(copy: Copy, coverage: Coverage, name: str, change: Change) -> bo
     with copy.changed(name, change):
         for budget in _BUDGETS:
             asked, tests = _take(coverage, tests, budget)
-            longest = 15 + _PATIENCE * max((coverage.seconds[index] for index in asked), default=0)
-            limit = 60 + longest + _PATIENCE * sum(coverage.seconds[index] for index in asked)
+            longest = 15 + _MIN_TIMEOUT_S * max((coverage.seconds[index] for index in asked), default=0)
+            limit = 60 + longest + _MIN_TIMEOUT_S * sum(coverage.seconds[index] for index in asked)
             names = [coverage.names[index] for index in asked]
             if asked and copy.is_noticed(names, longest, limit):
                 return True

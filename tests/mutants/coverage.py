@@ -64,7 +64,9 @@ class Coverage:
         for index in sorted(tests, key=lambda index: (not self.names[index].startswith(own), self.weights[index])):
             by_function[self.names[index].partition("[")[0]].append(index)
         order = {
-            index: (place, turn) for turn, ones in enumerate(by_function.values()) for place, index in enumerate(ones)
+            index: (place, turn)
+            for turn, indexes in enumerate(by_function.values())
+            for place, index in enumerate(indexes)
         }
         return sorted(order, key=lambda index: order[index])
 

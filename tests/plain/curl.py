@@ -1,4 +1,4 @@
-"""Stands in for ``curl`` where pages use it: fetches one address, and prints what it answers.
+"""Replaces ``curl`` for the commands of pages: fetches one address, and prints what it answers.
 
 Hosts below localhost are this machine, as for the real one; port 443 is where ``HTTPS_PORT`` says, as the cluster of
 the tests leaves the machine's own alone. An address that is not served yet is asked again for a while, and one that
@@ -16,7 +16,7 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-_PATIENCE = 20
+_TIMEOUT_S = 20
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--cacert", default="")
     parser.add_argument("url")
     options = parser.parse_args()
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             status, text = fetch(options.url, options.cacert)

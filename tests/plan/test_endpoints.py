@@ -43,7 +43,7 @@ def test_an_ingress_holds_them_all(project: Project) -> None:
     assert project(routes(MOST_RULES + 1)).read().messages == []
 
 
-def test_paths_of_one_place_count_once(project: Project) -> None:
+def test_paths_of_one_target_count_once(project: Project) -> None:
     """However many paths lead to one port, they are one rule."""
     listed = "\n".join(f"  - {{path: /{number}, service: web, port: 80}}" for number in range(MOST_RULES + 1))
 
@@ -53,7 +53,7 @@ def test_paths_of_one_place_count_once(project: Project) -> None:
     assert len(reading.object("HTTPRoute", "demo")["spec"]["rules"]) == 1
 
 
-def test_every_endpoint_without_a_domain_is_blamed_once(project: Project) -> None:
+def test_endpoints_without_a_domain_are_reported_once(project: Project) -> None:
     """Several named endpoints need one domain: one error, at the key."""
     text = """\
 services:

@@ -87,7 +87,7 @@ def test_an_empty_host_folder(project: Project) -> None:
     assert "volumeMounts" not in reading.container("Deployment", "web")
 
 
-def test_an_empty_host_folder_beside_a_full_one(project: Project) -> None:
+def test_an_empty_host_folder_beside_a_full_folder(project: Project) -> None:
     """Beside other content, the warning names the empty one alone."""
     folder = project(
         {"compose.yaml": "services: {web: {image: nginx, volumes: ['./full:/a', './empty:/b']}}", "full/x": "x"}

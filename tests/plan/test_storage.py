@@ -117,7 +117,7 @@ def modes(reading: Reading) -> list[dict[str, Any]]:
     return items
 
 
-def test_files_one_by_one(project: Project) -> None:
+def test_each_file_has_a_mount(project: Project) -> None:
     """Each file of a folder is mounted at its own path, so that what the image has beside it stays."""
     folder = project({"compose.yaml": HOST, "conf/app.ini": "x", "conf/sub/b.bin": b"\xff\x00"})
     (folder.path / "conf/app.ini").chmod(0o640)

@@ -48,7 +48,7 @@ DATA, CACHE = "/.platform/volumes/0-data", "/.platform/volumes/1-anonymous-cache
         pytest.param("user: app", ["", ""], id="name"),
     ],
 )
-def test_the_script_is_told_the_user_and_the_paths(project: Project, service: str, user: list[str]) -> None:
+def test_the_script_gets_the_user_and_the_paths(project: Project, service: str, user: list[str]) -> None:
     """The number of the user, where the definition has it, and each path of the image with its volume."""
     _, fill = init_containers(project, service)
     assert fill["command"][5:] == [*user, "/data", DATA, "/cache", CACHE]
@@ -78,7 +78,7 @@ def test_a_restricted_namespace_has_no_root(project: Project) -> None:
 
 
 def test_another_image_may_bring_the_tools(project: Project) -> None:
-    """A cluster that can't pull the usual one is told another."""
+    """A cluster that can't pull the usual image gets another."""
     tools, _ = init_containers(project, fill_image="registry.example.com/busybox:musl")
     assert tools["image"] == "registry.example.com/busybox:musl"
 
@@ -113,8 +113,8 @@ class Machine:
 
     def fill(self, user: str = "", group: str = "", *, source: str | None = None) -> None:
         process = self.start(user, group, source=source)
-        said = process.communicate(timeout=60)
-        assert (process.returncode, *said) == (0, "", "")
+        output = process.communicate(timeout=60)
+        assert (process.returncode, *output) == (0, "", "")
 
     def owner(self, name: str = ".") -> str:
         found = (self.volume / name).stat()
@@ -278,9 +278,9 @@ def test_a_full_volume_is_an_error(machine: Machine) -> None:
     (machine.volume / ".platform-filling").write_text("begun\n")
     (machine.volume / "folder").touch()
     process = machine.start()
-    _, said = process.communicate()
+    _, output = process.communicate()
     assert process.returncode == 1
-    assert "folder" in said
+    assert "folder" in output
     (machine.volume / "folder").unlink()
     machine.fill()
     assert machine.names() == ["folder"]

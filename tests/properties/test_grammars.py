@@ -196,7 +196,7 @@ def test_targets_stay_below_the_root(parts: list[str]) -> None:
 
 
 @given(st.lists(texts, max_size=5))
-def test_words_come_back(args: list[str]) -> None:
+def test_quoted_args_are_parsed_again(args: list[str]) -> None:
     """Words that are quoted as a shell wants them are split as they were."""
     quoted = " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in args)
 

@@ -42,7 +42,7 @@ def expanded(word: str, variables: dict[str, str]) -> str:
 @example("$$(A)")
 @example("$$$(A)")
 @example("$(A")
-def test_words_reach_the_container_as_they_stand(word: str) -> None:
+def test_args_reach_the_container_unchanged(word: str) -> None:
     """What Kubernetes makes of a word that we write is the word, whatever variables there are."""
     assert word == expanded(escape(word), {"A": "changed", "": "changed", "A)": "changed"})
 

@@ -34,7 +34,7 @@ def cases() -> list[ParameterSet]:
     ]
 
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Site:
 
     def until(self, path: str, is_right: Callable[[int, str], bool], body: str | None = None) -> str:
         """Ask again until the answer is right."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while True:
             try:
                 status, text = self.ask(path, body)

@@ -64,7 +64,7 @@ def test_files_of_the_system(path: str) -> None:
 
 
 def test_link_to_a_file_of_the_system(tmp_path: Path) -> None:
-    """A link does not lead there either."""
+    """A link does not help either."""
     (tmp_path / "link").symlink_to("/proc/self/environ")
 
     assert reason(tmp_path / "link") == "is a file of the system, not of a project"

@@ -37,7 +37,7 @@ def test_folders(environment: Mapping[str, str], data: str, cache: str) -> None:
     assert (data_folder(environment), cache_folder(environment)) == (Path(data), Path(cache))
 
 
-def test_the_users_data_folder_is_not_the_named_one() -> None:
+def test_the_users_data_folder_differs_from_the_named_folder() -> None:
     """The local cluster has a variable of its own: one that names the data of deploys does not move it."""
     assert user_data_folder({"XDG_DATA_HOME": "/d", "COMPOSEPLAT_DATA": "/x"}) == Path("/d/composeplat")
 

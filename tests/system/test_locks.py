@@ -37,7 +37,7 @@ def holder(path: Path, take: str = USE) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_killed_holder_lets_the_next_one_in(tmp_path: Path) -> None:
+def test_a_killed_holder_lets_the_next_process_in(tmp_path: Path) -> None:
     """Anyone who waits is reported once, and has the lock when the kernel takes it from a holder that was killed."""
     path = tmp_path / "deep" / "lock"
     path.parent.mkdir()

@@ -46,7 +46,7 @@ HEAD = "# Pins.\n"
 
 
 @dataclass
-class Maker:
+class Releases:
     """A server of releases on loopback: its folder and URL, its requests, and the pins of its releases."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Maker:
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Iterator[Maker]:
+def upstream(tmp_path: Path) -> Iterator[Releases]:
     folder = tmp_path / "releases"
     folder.mkdir()
     (tmp_path / "checksums.txt").write_text(HEAD)
@@ -81,7 +81,7 @@ def upstream(tmp_path: Path) -> Iterator[Maker]:
     server = HTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    yield Maker(folder, f"http://127.0.0.1:{server.server_address[1]}", asked, tmp_path / "checksums.txt")
+    yield Releases(folder, f"http://127.0.0.1:{server.server_address[1]}", asked, tmp_path / "checksums.txt")
     server.shutdown()
     thread.join()
     server.server_close()
@@ -101,7 +101,7 @@ def archive(*names: str) -> bytes:
     return stream.getvalue()
 
 
-def test_a_program_by_itself(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_by_itself(tmp_path: Path, upstream: Releases, capsys: pytest.CaptureFixture[str]) -> None:
     """A release that is the program is put in place, said once, and found in the cache the next time."""
     tool = upstream.tool("frontdoor-0.1.0", pinned=PROGRAM)
 
@@ -114,7 +114,7 @@ def test_a_program_by_itself(tmp_path: Path, upstream: Maker, capsys: pytest.Cap
     assert "downloading frontdoor 0.1.0" in capsys.readouterr().err
 
 
-def test_a_program_in_an_archive(tmp_path: Path, upstream: Maker) -> None:
+def test_a_program_in_an_archive(tmp_path: Path, upstream: Releases) -> None:
     """Of an archive the program alone is taken, whatever names it holds."""
     content = archive("../../outside", "frontdoor/", "frontdoor/other", "bin/frontdoor", "bin/last")
     tool = upstream.tool("it.tar.gz", content, pinned=content)
@@ -127,7 +127,7 @@ def test_a_program_in_an_archive(tmp_path: Path, upstream: Maker) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-def test_a_wrong_checksum(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_checksum(tmp_path: Path, upstream: Releases, capsys: pytest.CaptureFixture[str]) -> None:
     """A release with another checksum is never run: the program is built, and both checksums are reported."""
     trap = b"#!/bin/sh\ntouch " + str(tmp_path / "was-run").encode() + b"\n"
     tool = upstream.tool("it", trap, pinned=PROGRAM)
@@ -143,7 +143,7 @@ def test_a_wrong_checksum(tmp_path: Path, upstream: Maker, capsys: pytest.Captur
     ) in capsys.readouterr().err
 
 
-def test_no_checksum(upstream: Maker) -> None:
+def test_no_checksum(upstream: Releases) -> None:
     """A release without a pinned checksum is not asked for at all; one of another name does not count."""
     upstream.tool("other", pinned=PROGRAM)
 
@@ -160,7 +160,9 @@ def test_no_checksum(upstream: Maker) -> None:
         pytest.param("it.tar.gz", archive("x"), "has no program 'frontdoor': {base}/it.tar.gz", id="another-program"),
     ],
 )
-def test_what_can_not_be_used(tmp_path: Path, upstream: Maker, name: str, content: bytes | None, reason: str) -> None:
+def test_what_can_not_be_used(
+    tmp_path: Path, upstream: Releases, name: str, content: bytes | None, reason: str
+) -> None:
     """A release that is pinned and can't be used is reported with its reason, and leaves nothing."""
     tool = upstream.tool(name, content, pinned=content or b"")
     folder = tmp_path / "place"
@@ -173,7 +175,7 @@ def test_what_can_not_be_used(tmp_path: Path, upstream: Maker, name: str, conten
     assert list(folder.iterdir()) == []
 
 
-def test_upstreams_out_of_reach_or_not_wanted(upstream: Maker) -> None:
+def test_upstreams_out_of_reach_or_not_wanted(upstream: Releases) -> None:
     """An upstream that does not answer is not read, and so is every upstream where downloads are off."""
     tool = upstream.tool("it", pinned=PROGRAM)
 
@@ -275,7 +277,7 @@ def proxied(tmp_path: Path, name: str, url: str) -> dict[str, str]:
     return {**clean, name: url}
 
 
-def released(upstream: Maker) -> Tool:
+def released(upstream: Releases) -> Tool:
     """A pinned release whose address leads to the upstream through a proxy alone."""
     tool = upstream.tool("it", pinned=PROGRAM)
     return replace(tool, download=tool.download.replace("127.0.0.1", BEHIND))
@@ -284,7 +286,7 @@ def released(upstream: Maker) -> Tool:
 @pytest.mark.parametrize("login", ["", "me:secret@"])
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
 def test_a_download_through_a_proxy(
-    tmp_path: Path, upstream: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch, login: str, name: str
+    tmp_path: Path, upstream: Releases, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch, login: str, name: str
 ) -> None:
     """The proxy that the environment names is asked, with the login of its URL; the process's own does not count."""
     proxy.wanted = [LOGIN] if login else []
@@ -303,7 +305,7 @@ def test_a_download_through_a_proxy(
 
 
 def test_what_is_downloaded_past_a_proxy(
-    tmp_path: Path, upstream: Maker, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, upstream: Releases, proxy: HttpProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An address that ``NO_PROXY`` lists is asked directly, and so is this machine."""
     monkeypatch.setattr(socket, "getaddrinfo", resolving(BEHIND))
@@ -326,7 +328,7 @@ def resolving(name: str) -> Callable[..., object]:
     return lambda host, *rest, **more: find("127.0.0.1" if host == name else host, *rest, **more)
 
 
-def test_a_redirect_goes_past_a_proxy(upstream: Maker, proxy: HttpProxy, tmp_path: Path) -> None:
+def test_a_redirect_goes_past_a_proxy(upstream: Releases, proxy: HttpProxy, tmp_path: Path) -> None:
     """After a redirect the proxy is chosen again, by the new address: this machine needs none."""
     tool = released(upstream)
     proxy.sends_on_to = f"{upstream.base}/it"
@@ -345,7 +347,12 @@ def test_a_redirect_goes_past_a_proxy(upstream: Maker, proxy: HttpProxy, tmp_pat
     ],
 )
 def test_a_proxy_that_wants_a_login(
-    tmp_path: Path, upstream: Maker, proxy: HttpProxy, capsys: pytest.CaptureFixture[str], login: str, wants: str
+    tmp_path: Path,
+    upstream: Releases,
+    proxy: HttpProxy,
+    capsys: pytest.CaptureFixture[str],
+    login: str,
+    wants: str,
 ) -> None:
     """A proxy that answers 407 is reported with what to do, never with a password; then the program is built."""
     proxy.wanted = [LOGIN]
@@ -389,7 +396,7 @@ def test_a_tunnel(tmp_path: Path, keys: Path, behind: Server, tunnel: Tunnel, mo
     assert not can_download(tool, {"HTTPS_PROXY": "http://127.0.0.1:9"})
 
 
-def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Maker, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Releases, capsys: pytest.CaptureFixture[str]) -> None:
     """A proxy that can't be used is reported by the variable that names it, and the program is built."""
     found = Toolchain(proxied(tmp_path, "HTTP_PROXY", "socks5://127.0.0.1:9")).need(released(upstream))
 
@@ -403,7 +410,7 @@ def test_a_proxy_of_another_kind(tmp_path: Path, upstream: Maker, capsys: pytest
 # pinning --------------------------------------------------------------------------------------------------------------
 
 
-def test_pinning(upstream: Maker) -> None:
+def test_pinning(upstream: Releases) -> None:
     """Each release of each machine is pinned by what it is, below the lines that explain the file."""
     names = [f"buildx-{system}-{machine}" for system in ("darwin", "linux") for machine in ("amd64", "arm64")]
     for name in names:
@@ -417,7 +424,7 @@ def test_pinning(upstream: Maker) -> None:
     assert pinned_checksum(upstream.pins, names[0]) == hashlib.sha256(names[0].encode()).hexdigest()
 
 
-def test_a_release_that_was_replaced(upstream: Maker) -> None:
+def test_a_release_that_was_replaced(upstream: Releases) -> None:
     """A release that has another checksum now than the pinned one is reported, and nothing is pinned."""
     tool = upstream.tool("it", pinned=b"as it was")
     before = upstream.pins.read_text()
@@ -428,7 +435,7 @@ def test_a_release_that_was_replaced(upstream: Maker) -> None:
     assert upstream.pins.read_text() == before
 
 
-def test_a_release_that_is_not_there(upstream: Maker) -> None:
+def test_a_release_that_is_not_there(upstream: Releases) -> None:
     """Where one release can't be had nothing is pinned."""
     (problem,) = pin([upstream.tool("none", None)], upstream.pins, {})
 
