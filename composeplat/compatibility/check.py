@@ -92,7 +92,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
             for name in names
         ),
         findings=tuple(finding for rest in by_service.values() for finding in rest),
-        notes=offered.notes,
+        notes=(*offered.notes, *(d.message for d in diagnostics if d.code == "unread-image")),
         is_valid=not loaded.report.errors,
     )
 

@@ -101,7 +101,8 @@ class Fixes:
         is_file = mount.content is not None and not mount.content.is_folder
         if mount.read_only or is_file or not target or (Path(target).suffix and diagnostic.code != "host-data"):
             return ()
-        name = self._name_for(service, mount.source, hidden=self._is_hidden(path))
+        folder = target if self._is_hidden(path) else mount.source
+        name = self._name_for(service, mount.source, folder, named_by_folder=folder is mount.source)
         program = find_program(target, service.image)
         keeps = f"{program} keeps its data here" if program else "What is written here is kept"
         copied = "; the present files are not copied" if mount.content is not None and mount.content.count else ""
@@ -116,7 +117,7 @@ class Fixes:
                 reason = "The image keeps data here; each pod has a volume of its own."
                 entries.append(Entry(("services", service.name, "volumes"), f"- {yaml_text(target)}", reason))
                 continue
-            name = self._name_for(service, f"{service.name}:{target}")
+            name = self._name_for(service, f"{service.name}:{target}", target)
             entries += self._volume(service, name, target, "The image keeps data here.")
         return tuple(entries)
 
@@ -140,14 +141,14 @@ class Fixes:
         is_literal = re.search(rf":{re.escape(mount.target)}/?(?::[\w,]+)?'", written) is not None
         return mount.target if is_literal else ""
 
-    def _name_for(self, service: Service, source: str, *, hidden: bool = False) -> str:
-        """Name the volume of a host folder: after the folder, and after the service if that is vague or taken."""
+    def _name_for(self, service: Service, source: str, folder: str, *, named_by_folder: bool = True) -> str:
+        """Name the volume of a source after a folder, and after the service if that is vague, hidden or taken."""
         if source not in self._names:
-            last = "" if hidden else clean(re.split("[/:]", source.rstrip("/"))[-1])
-            last = last if is_dns_label(last) else "data"
             owner = clean(service.name)
-            first = last if last not in _VAGUE.split() else f"{owner}-{last}"
+            last = clean(folder.rstrip("/").rpartition("/")[2])
+            last = last if is_dns_label(last) and last != owner else "data"
+            is_telling = named_by_folder and last not in _VAGUE.split()
             taken = {*self._loaded.project.volumes, *self._names.values()}
-            names = (first, f"{owner}-{last}", *(f"{owner}-{last}-{number}" for number in range(2, len(taken) + 3)))
-            self._names[source] = next(name for name in names if name not in taken)
+            names = (f"{owner}-{last}", *(f"{owner}-{last}-{number}" for number in range(2, len(taken) + 3)))
+            self._names[source] = next(n for n in ((last,) if is_telling else ()) + names if n not in taken)
         return self._names[source]

@@ -31,7 +31,8 @@ def service(*volumes: str, image: str = "postgres") -> str:
         pytest.param("./Ü:/srv/x", "db-data:/srv/x", "db-data", id="a-name-that-is-none"),
         pytest.param("../gone:/srv/x", "gone:/srv/x", "gone", id="outside-the-project"),
         pytest.param("/var/lib/pg:/var/lib/postgresql", "pg:/var/lib/postgresql", "pg", id="data-at-a-system-path"),
-        pytest.param("${DIR}:/srv/x", "db-data:/srv/x", "db-data", id="a-path-from-a-variable"),
+        pytest.param("${DIR}:/srv/x", "db-x:/srv/x", "db-x", id="a-path-from-a-variable"),
+        pytest.param("./db:/srv/x", "db-data:/srv/x", "db-data", id="the-name-of-the-service"),
     ],
 )
 def test_named_volume(project: Project, volume: str, item: str, name: str) -> None:

@@ -50,7 +50,7 @@ def test_a_run_without_it_reports_it(tmp_path: Path, workers: list[str]) -> None
     """A clone with nothing beside it runs the rest, and says how many tests read ../shared."""
     tests = tmp_path / "clone" / "tests"
     (tests / "made").mkdir(parents=True)
-    for name in ("__init__.py", "conftest.py", "left_out.py"):
+    for name in ("__init__.py", "conftest.py", "left_out.py", "own_data.py"):
         shutil.copy(ROOT / "tests" / name, tests / name)
     (tests / "made" / "test_made.py").write_text(_TEST)
     (tests / "left_out.json").write_text('{"made/test_made.py": 17, "test_other.py": 5}')
