@@ -11,6 +11,7 @@ from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
 from composeplat.names import clean
+from composeplat.plan.clusters import find_members
 from composeplat.plan.desired import (
     BuiltImage,
     DesiredObject,
@@ -29,7 +30,13 @@ from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_security
-from composeplat.plan.services import check_ports, container_ports, has_readiness_check, plan_cluster_service
+from composeplat.plan.services import (
+    check_ports,
+    container_ports,
+    has_early_name,
+    has_readiness_check,
+    plan_cluster_service,
+)
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
@@ -64,18 +71,29 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         check_limits(checker, service)
         check_security(checker, service, settings)
     endpoints = plan_endpoints(checker, settings, identity)
-    routed = frozenset(name for endpoint in endpoints for name, _ in endpoint.routes)
+    early = _early_names(project, endpoints)
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
         services=tuple(
-            _plan_service(s, project, identity, settings, shared.get(s.name, ()), built, has_endpoint=s.name in routed)
+            _plan_service(s, project, identity, settings, shared.get(s.name, ()), built, is_early=s.name in early)
             for s in ordered
         ),
         endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
+    )
+
+
+def _early_names(project: Project, endpoints: tuple[EndpointPlan, ...]) -> frozenset[str]:
+    """The services whose names lead to pods that are not ready too."""
+    routed = {name for endpoint in endpoints for name, _ in endpoint.routes}
+    members = find_members(project)
+    return frozenset(
+        name
+        for name, service in project.services.items()
+        if has_early_name(service, has_endpoint=name in routed, is_member=name in members)
     )
 
 
@@ -87,7 +105,7 @@ def _plan_service(
     shared: tuple[str, ...],
     built: frozenset[str],
     *,
-    has_endpoint: bool,
+    is_early: bool,
 ) -> ServicePlan:
     name = clean(service.name)
     image = service_image(service, settings)
@@ -101,11 +119,12 @@ def _plan_service(
         shared=shared,
         container_ports=container_ports(service),
         has_pull_secret=login is not None,
+        has_early_name=is_early,
         read_only_volumes=project.read_only_volumes,
     )
     objects = _plan_secrets(service, identity, storage, login)
     image_for_ports = image_with_ports(service, built, settings)
-    cluster_service = plan_cluster_service(service, identity, has_endpoint=has_endpoint)
+    cluster_service = plan_cluster_service(service, identity, has_early_name=is_early)
     service_key = ResourceKey(ResourceKind.SERVICE, name)
     objects.append(DesiredObject(key=service_key, manifest=cluster_service, ports_of=image_for_ports))
     workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)

@@ -35,6 +35,8 @@ class PodInputs:
     shared: tuple[str, ...]
     container_ports: tuple[tuple[int, str], ...]
     has_pull_secret: bool = False
+    has_early_name: bool = False
+    """The name of the service leads to pods that are not ready too."""
     read_only_volumes: frozenset[str] = frozenset()
 
 
@@ -88,7 +90,7 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **plan_token(service)}
-    aliases = own_name_aliases(service)
+    aliases = own_name_aliases(service, has_early_name=inputs.has_early_name)
     if aliases:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:

@@ -38,21 +38,26 @@ def is_headless(service: Service) -> bool:
     return not service.ports or service.endpoint_mode == "dnsrr"
 
 
-def plan_cluster_service(service: Service, identity: Identity, *, has_endpoint: bool = False) -> Manifest:
-    """Plan the cluster service, which gives a service its DNS name.
+def has_early_name(service: Service, *, has_endpoint: bool, is_member: bool) -> bool:
+    """Check whether the name of a service leads to pods that are not ready too.
 
-    The name of a headless service resolves to pods that are not ready too, so that they find each other, and check
-    themselves, by name. With an endpoint it does not: traffic must reach ready pods only.
+    That of a headless service does, so that its pods find each other, and check themselves, by name. With an endpoint
+    it does not: traffic must reach ready pods only. The members of a cluster are ready only once they have met.
     """
+    return has_readiness_check(service) and (is_member or (is_headless(service) and not has_endpoint))
+
+
+def plan_cluster_service(service: Service, identity: Identity, *, has_early_name: bool = False) -> Manifest:
+    """Plan the cluster service, which gives a service its DNS name."""
     name = clean(service.name)
     ports = service_ports(service)
     spec: Manifest = {}
     if is_headless(service):
         spec["clusterIP"] = "None"
-        if has_readiness_check(service) and not has_endpoint:
-            spec["publishNotReadyAddresses"] = True
     else:
         spec["type"] = "ClusterIP"
+    if has_early_name:
+        spec["publishNotReadyAddresses"] = True
     spec["selector"] = identity.selector(name)
     if ports:
         spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
@@ -64,13 +69,13 @@ def has_readiness_check(service: Service) -> bool:
     return service.health_check is not None and service.health_check.readiness
 
 
-def own_name_aliases(service: Service) -> list[Manifest]:
+def own_name_aliases(service: Service, *, has_early_name: bool) -> list[Manifest]:
     """Plan an entry of the pod's hosts file for its own name, if its health check uses that.
 
-    A cluster IP forwards to ready pods only, so the check that makes a pod ready would never pass.
+    A name that leads to ready pods only would keep the check from passing that makes a pod ready.
     """
     name = clean(service.name)
-    if is_headless(service) or service.health_check is None:
+    if has_early_name or service.health_check is None:
         return []
     # The name must not be a part of a longer name.
     own = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", re.ASCII)

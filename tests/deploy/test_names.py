@@ -10,15 +10,17 @@ FOREVER = "trap exit TERM; while :; do sleep 0.2; done"
 OFTEN = "interval: 1s, timeout: 5s, retries: 100"
 
 
-def member(peer: str, more: str = "") -> str:
-    """A member of a cluster: it is well once it has met the other."""
-    meet = f"until wget -qO- http://{peer}:7000/; do sleep 0.2; done; touch /met"
+def member(peers: str, more: str = "") -> str:
+    """A member of a cluster: it is ready once it has met the others."""
+    meet = f"for p in {peers}; do until wget -qO- http://$$p:7000/; do sleep 0.2; done; done; touch /met"
     return (
         f"{{image: 'busybox:1.37', stop_grace_period: 0, command: [sh, -c, '{SERVE}; {meet}; {FOREVER}'],"
         f" healthcheck: {{test: 'test -f /met', {OFTEN}}}{more}}}"
     )
 
 
+#: Three replicas that know their own name alone: each waits until it has found all of them.
+RING = "until [ `nslookup ring | grep -c Address` -ge 4 ]; do sleep 0.2; done; touch /met"
 MEETING = f"""
 services:
   web:
@@ -27,8 +29,15 @@ services:
     command: [sh, -c, '{SERVE}; {FOREVER}']
     expose: [7000]
     healthcheck: {{test: 'wget -qO- http://web:7000/', {OFTEN}}}
-  one: {member("two")}
-  two: {member("one", ", expose: [7000], deploy: {endpoint_mode: dnsrr}")}
+  one: {member("two three")}
+  two: {member("one three", ", expose: [7000], deploy: {endpoint_mode: dnsrr}")}
+  three: {member("one two", ", expose: [7000]")}
+  ring:
+    image: busybox:1.37
+    stop_grace_period: 0
+    command: [sh, -c, '{RING}; {FOREVER}']
+    healthcheck: {{test: 'test -f /met', {OFTEN}}}
+    scale: 3
 """
 HALF = f"""
   half:
