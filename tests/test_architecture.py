@@ -93,7 +93,7 @@ def test_heavy_packages_are_there() -> None:
         pytest.param("config --variables", id="variables"),
     ],
 )
-def test_what_a_command_loads(project: Project, args: str) -> None:
+def test_modules_that_a_command_loads(project: Project, args: str) -> None:
     """Reading and rendering load no Pulumi, no gRPC, and nothing to draw or check models with."""
     folder = project(
         {"compose.yaml": "services: {web: {image: nginx, env_file: a.env}}", "a.env": "A=1", "invalid.yaml": ""}
@@ -158,7 +158,7 @@ def watch(event, args):
 """
 
 
-def test_what_rendering_opens(project: Project) -> None:
+def test_rendering_opens_only_files_of_the_project(project: Project) -> None:
     """Rendering opens the files that the definition names, to read them; host folders are listed, builds are not."""
     folder = project(SHOP)
     script = f"""{WATCH}
@@ -194,7 +194,7 @@ def _is_inside(path: str, folder: Folder) -> bool:
     return (folder.path / path).resolve().is_relative_to(folder.path.resolve())
 
 
-def test_what_pure_stages_open(project: Project) -> None:
+def test_pure_stages_open_no_file(project: Project) -> None:
     """From nodes to text nothing is opened, started or asked of the machine; reading, the control, does open."""
     folder = project(SHOP)
     script = f"""{WATCH}
@@ -289,7 +289,7 @@ def test_every_module_can_be_imported_alone() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "composeplat" / "system").glob("*.py")), ids=lambda path: path.stem)
-def test_system_knows_nothing_of_what_is_above(path: Path) -> None:
+def test_system_knows_no_room_above_it(path: Path) -> None:
     """No module of ``system`` names Compose, Kubernetes or Pulumi, nor a program that goes with them."""
     text = path.read_text().lower().replace("composeplat", "").replace("composing", "")
 

@@ -95,7 +95,7 @@ def test_a_peer_that_fails(project: Project, script: str, expected: str) -> None
     assert [row["kompose"] for row in figures["rows"]] == [None, None]
 
 
-def test_what_is_measured(project: Project) -> None:
+def test_measured_values(project: Project) -> None:
     """Every service of the measured definition is a StatefulSet, a Service, a claim and a Secret."""
     text = subprocess.run(
         [sys.executable, "-c", "import render; print(render.definition(2))"],

@@ -391,7 +391,7 @@ def test_every_block_of_commands_is_run(page: Path) -> None:
     assert [f"{page_id(page)}:{line}: {lines[line]}" for line in left] == []
 
 
-def test_what_runs_a_block_is_there() -> None:
+def test_programs_of_blocks_exist() -> None:
     """A block that says which tests run it names a file that is there."""
     named = [step.argument for page in PAGES for step in read_steps(page.read_text()) if step.mark == "run by"]
 

@@ -50,7 +50,7 @@ def test_make_label(name: str, expected: str) -> None:
     assert expected == make_label(name)
 
 
-def test_shortening_keeps_what_fits() -> None:
+def test_shortening_keeps_short_names() -> None:
     """A label that fits is not touched."""
     assert shorten("a" * 63) == "a" * 63
 

@@ -15,7 +15,7 @@ from tests.conftest import VARIABLES
 from tests.own_data import USER_DATA, UserDataTouched
 
 
-def test_what_tests_run_has_another_folder() -> None:
+def test_programs_of_tests_have_another_folder() -> None:
     """The variables of this process, which most programs inherit, and those of ``run`` lead elsewhere."""
     assert str(data_folder(os.environ)) != USER_DATA
     assert data_folder(VARIABLES) == data_folder(os.environ)

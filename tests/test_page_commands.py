@@ -92,7 +92,7 @@ def test_a_command_continues_beside_others(tmp_path: Path) -> None:
     assert (tmp_path / "over").exists()
 
 
-def test_what_is_not_run_is_left_out(tmp_path: Path) -> None:
+def test_unused_blocks_are_left_out(tmp_path: Path) -> None:
     """A block that is not run, or has no mark, is not typed."""
     text = block("not run: no", "exit 3") + "```sh\nexit 4\n```\n"
 
@@ -109,7 +109,7 @@ def test_what_is_not_run_is_left_out(tmp_path: Path) -> None:
         pytest.param("https://web-demo.localhost/x", "https://web-demo.localhost:28002/x", id="port"),
     ],
 )
-def test_what_differs_by_the_run_is_not_compared(shown: str, real: str) -> None:
+def test_values_of_a_run_are_not_compared(shown: str, real: str) -> None:
     """Digests, names of pods, times and the port of endpoints are another in each run."""
     assert is_stable(shown) == is_stable(real)
 

@@ -86,7 +86,7 @@ def test_mask_of_other_forms(text: str) -> None:
     assert mask.text(printable(text)) == "[secret]"
 
 
-def test_the_kind_of_an_event_stays() -> None:
+def test_the_kind_of_an_event_is_kept() -> None:
     """A value that is a word of this project does not make an event another one."""
     assert Mask(("note", "failed")).data({"event": "note", "message": "failed"}) == {
         "event": "note",

@@ -129,7 +129,7 @@ def test_for_programs(project: Project) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_synced(project: Project) -> None:
+def test_synced_folders(project: Project) -> None:
     """The publication of a session names the synced folders and the cluster."""
     loaded = project(FILES, F="other.env").read().loaded
     service = loaded.project.services["api"]

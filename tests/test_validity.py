@@ -47,7 +47,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("definition", TAKEN.values(), ids=TAKEN.keys())
-def test_what_is_rendered_an_api_server_takes(definition: str, project: Project) -> None:
+def test_rendered_objects_are_valid(definition: str, project: Project) -> None:
     """Names are cut, distinguished and cleaned so that every object can stand."""
     reading = project(definition).read()
 
@@ -94,7 +94,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("definition", "messages"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_no_api_server_takes_is_refused(definition: str, messages: list[str], project: Project) -> None:
+def test_invalid_objects_are_refused(definition: str, messages: list[str], project: Project) -> None:
     """What can't be cut or cleaned is an error at its place."""
     reading = project(definition).read()
 

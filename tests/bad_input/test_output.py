@@ -135,7 +135,7 @@ def test_what_is_not_ours_stays(project: Project) -> None:
         "platform render | true",
     ],
 )
-def test_a_reader_that_goes(command: str, project: Project) -> None:
+def test_a_reader_that_closes_the_pipe(command: str, project: Project) -> None:
     """A reader that has seen enough is no mistake, and nothing is reported about it."""
     services = "".join(f"  web{i}: {{image: nginx, environment: {{A: {'b' * 500}}}}}\n" for i in range(200))
 

@@ -282,7 +282,7 @@ def test_flow_style(shop: Folder) -> None:
     assert (shop.path / NAME).read_text() == "services: {web: {scale: 2}}\n"
 
 
-def test_what_is_left(project: Project) -> None:
+def test_findings_without_an_entry(project: Project) -> None:
     """Findings without an entry are counted, with their services."""
     outcome = platform(project("services: {web: {image: x, privileged: true, gpus: all}}"), "init", "--yes")
 

@@ -80,7 +80,7 @@ def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Out
         pytest.param("deploy --name ", [], id="a text of one's own"),
     ],
 )
-def test_what_is_offered(line: str, expected: list[str] | None) -> None:
+def test_completions(line: str, expected: list[str] | None) -> None:
     """Only valid arguments are offered."""
     given = offered(*split_line(line))
 
@@ -291,7 +291,7 @@ def test_services_come_at_once(project: Project) -> None:
 
 
 @pytest.mark.parametrize("args", [["dep"], ["deploy", "--progress", ""], ["deploy", ""]], ids=" ".join)
-def test_what_an_answer_loads(project: Project, args: list[str]) -> None:
+def test_modules_that_a_completion_loads(project: Project, args: list[str]) -> None:
     """An answer loads neither the commands nor what they need."""
     script = (
         "import sys, composeplat.cli.app as one; one.main();"

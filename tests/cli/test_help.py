@@ -171,7 +171,7 @@ def test_examples_are_understood(line: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_what_is_right(tmp_path: Path, args: str, expected: str) -> None:
+def test_a_mistake_is_reported_with_valid_values(tmp_path: Path, args: str, expected: str) -> None:
     """A wrong command, option or value is reported with those that are meant, or may be."""
     outcome = run_here(*args.split(), folder=tmp_path)
 
@@ -224,8 +224,8 @@ def test_which_commands_take_a_compose_file_for_a_service() -> None:
         pytest.param("", "", id="nothing"),
     ],
 )
-def test_what_counts_as_a_compose_file(argument: str, hint: str, tmp_path: Path) -> None:
-    """A file by its ending, or as it is there; of anything else it is only said that it is not expected."""
+def test_names_of_compose_files(argument: str, hint: str, tmp_path: Path) -> None:
+    """A file by its ending, or as it is there; anything else is only unexpected."""
     (tmp_path / "compose").write_text("")
 
     outcome = run_here("render", argument, folder=tmp_path)

@@ -352,9 +352,7 @@ LEFT_OUT = (
         pytest.param(CauseCode.IMAGE_NOT_PULLED, [], id="no-container"),
     ],
 )
-def test_what_was_left_out(
-    built: Planned, capsys: pytest.CaptureFixture[str], code: CauseCode, more: list[str]
-) -> None:
+def test_omitted_volumes(built: Planned, capsys: pytest.CaptureFixture[str], code: CauseCode, more: list[str]) -> None:
     """Where a service with `build` fails, its host volumes are named, which its container does not have."""
     show_failures([failing(code)], built, as_json=False)
 

@@ -184,7 +184,7 @@ SILENT = session_event("idle", "")
         pytest.param("json", '{"event": "conflict"}\n{"event": "again"}\n{"event": "idle"}\n', id="json"),
     ],
 )
-def test_what_happens_by_itself(mode: str, output: str) -> None:
+def test_session_events(mode: str, output: str) -> None:
     """--progress quiet shows important events alone; programs get all of them."""
     assert elsewhere(IMPORTANT, MINOR, SILENT, mode=mode) == output
 
@@ -393,7 +393,7 @@ def test_width(columns: int) -> None:
         ),
     ],
 )
-def test_what_is_cut(columns: int, line: str) -> None:
+def test_shortened_output(columns: int, line: str) -> None:
     """Of what does not fit the end is left out, never the time."""
     assert line == screens(*BUSY, DRAWN, columns=columns)[-1][-1]
 

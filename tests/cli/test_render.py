@@ -93,7 +93,7 @@ def test_folder(project: Project) -> None:
     assert (out / "service-web.yaml").read_text().startswith(f"{FILE_MARK}\n---\napiVersion: v1\n")
 
 
-def test_folder_holds_what_is_printed(project: Project) -> None:
+def test_the_folder_has_the_printed_objects(project: Project) -> None:
     """The files hold the same objects as the output."""
     folder = project(SHOP)
     printed = folder.run("render", "--domain", "example.com").assert_success().stdout
@@ -475,7 +475,7 @@ def test_usage(project: Project, args: tuple[str, ...], expected: str) -> None:
     assert (outcome.status, outcome.stdout, outcome.stderr.splitlines()[-1]) == (2, "", expected)
 
 
-def test_a_reader_that_goes(project: Project) -> None:
+def test_a_reader_that_closes_the_pipe(project: Project) -> None:
     """When the reader of the output goes early, nothing is reported and nothing is wrong."""
     folder = project("services:\n" + "".join(f"  s{n}: {{image: nginx}}\n" for n in range(300)))
     read, write = os.pipe()

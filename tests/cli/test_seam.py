@@ -225,7 +225,7 @@ def test_a_deploy_for_programs(seam: Seam) -> None:
     }  # fmt: skip
 
 
-def test_what_a_deploy_is_asked(seam: Seam) -> None:
+def test_options_of_a_deploy(seam: Seam) -> None:
     """The options reach the engine, and so does the builder, as a variable."""
     seam.gives("deploy.deploy", Came())
     args = ("web", "--no-wait", "--timeout=7", "--rerun-jobs", "--refresh", "--replace-volume=kept", "--no-build")
@@ -238,7 +238,7 @@ def test_what_a_deploy_is_asked(seam: Seam) -> None:
     assert seam.asked[0][1].variables["BUILDX_BUILDER"] == "mine"
 
 
-def test_what_the_engine_reports(seam: Seam) -> None:
+def test_messages_of_the_engine(seam: Seam) -> None:
     """A note of the engine is a line, without what is confidential."""
 
     def act(stack: Stack, *_: Any) -> Came:
@@ -319,7 +319,7 @@ def test_a_build(seam: Seam, count: int, args: str) -> None:
     assert data(seam.platform(*args_of("build"), "--json"))["images"] == images
 
 
-def test_what_a_build_is_asked(seam: Seam) -> None:
+def test_options_of_a_build(seam: Seam) -> None:
     """The services and --force reach the engine, and no domain is wanted."""
     seam.gives("build.build", Came())
     seam.platform("build", "own", "--force", "--registry=r.example.com").assert_success()
@@ -354,7 +354,7 @@ def test_a_destroy(seam: Seam) -> None:
         (("--volumes", "--yes", "--no-wait"), {"volumes": True, "wait": False}),
     ],
 )
-def test_what_a_destroy_is_asked(seam: Seam, args: tuple[str, ...], asked: dict[str, bool]) -> None:
+def test_options_of_a_destroy(seam: Seam, args: tuple[str, ...], asked: dict[str, bool]) -> None:
     """The options reach the engine."""
     seam.gives("destroy.destroy", Came())
     seam.platform("destroy", *args).assert_success()

@@ -66,7 +66,7 @@ def test_images(deployed: Seam) -> None:
     ]
 
 
-def test_images_of_nothing(seam: Seam) -> None:
+def test_no_images(seam: Seam) -> None:
     outcome = seam.platform("images").assert_success()
 
     assert (outcome.stdout, outcome.stderr) == ("", "demo is not deployed in namespace team: platform deploy\n")

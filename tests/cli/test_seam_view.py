@@ -71,7 +71,7 @@ def test_the_status_for_programs(deployed: Seam) -> None:
     assert [(row["service"], row["state"], row["ready"]) for row in found["services"]] == [("web", "ready", 1)]
 
 
-def test_the_status_of_nothing(seam: Seam) -> None:
+def test_status_without_services(seam: Seam) -> None:
     """What is not deployed is reported, and is no failure."""
     outcome = seam.platform("status")
 
@@ -89,7 +89,7 @@ def test_the_logs(deployed: Seam) -> None:
     ]
 
 
-def test_the_logs_of_nothing(seam: Seam) -> None:
+def test_logs_without_pods(seam: Seam) -> None:
     """Where nothing is deployed that is reported."""
     outcome = seam.platform("logs")
 
@@ -377,7 +377,7 @@ def test_up(seam: Seam, developing: Developing) -> None:
     assert (developing.options.size, developing.options.timeout, developing.options.take_over) == ("5Gi", 300, False)
 
 
-def test_what_up_is_asked(seam: Seam, developing: Developing) -> None:
+def test_options_of_up(seam: Seam, developing: Developing) -> None:
     """The options reach the session, and what is behind the dashes is its command."""
     seam.platform(
         *UP, "--forward=9090:90", "--forward=8080:80", "--reverse=7000", "--env=A=b", "--env=PASSWORD", "--timeout=9",

@@ -19,7 +19,7 @@ def check(tmp_path: Path, *args: str) -> tuple[int, dict[str, list[dict[str, str
     return outcome.status, checked(json.loads(outcome.stdout))
 
 
-def test_a_check_lists_what_is_missing(tmp_path: Path) -> None:
+def test_a_check_lists_missing_programs(tmp_path: Path) -> None:
     """With nothing there every program is named, the exit status is 4, and nothing was made."""
     status, found = check(tmp_path)
     names = {row["name"]: row["source"] for row in found["programs"]}
@@ -47,7 +47,7 @@ def test_a_check_for_people_is_a_table(tmp_path: Path) -> None:
     assert "missing" in rows[1]
 
 
-def test_a_check_names_what_is_passed_over(tmp_path: Path) -> None:
+def test_a_check_names_unused_programs(tmp_path: Path) -> None:
     """A program on PATH of another version is named, for people and for programs."""
     path = fake(tmp_path / "bin", PULUMI, "v3.100.0")
     cache, search = str(tmp_path / "cache"), f"{path}:/usr/bin:/bin"

@@ -67,14 +67,14 @@ def test_the_namespace_of_an_env_file(server: Server, project: Project, tmp_path
     assert server.paths == ["/api/v1/namespaces/file/secrets/platform-variables"]
 
 
-def test_a_name_that_is_none(project: Project, tmp_path: Path, server: Server) -> None:
+def test_a_text_without_a_name(project: Project, tmp_path: Path, server: Server) -> None:
     """A namespace that could not be is refused, and no cluster asked."""
     ran = run("variables list --namespace a/b", project({}).path, server.port, tmp_path)
     assert (ran.status, server.paths) == (2, [])
     assert ran.stderr == "error: --namespace (or PLATFORM_NAMESPACE) must be letters, digits and '-'\n"
 
 
-def test_what_settles_the_namespace_is_not_believed(server: Server, project: Project, tmp_path: Path) -> None:
+def test_variables_that_choose_a_namespace_are_not_stored(server: Server, project: Project, tmp_path: Path) -> None:
     """A Secret that someone has made by hand can't lead elsewhere, nor can what is no variable's name."""
     server.answers = {
         "/api/v1/namespaces/team/secrets/platform-variables": stored(

@@ -232,7 +232,7 @@ def test_program_gives_a_token(tmp_path: Path) -> None:
     assert token_of(find_access({"HOME": "/home/me"}, named)) == "get --id 7/a//home/me"
 
 
-def test_program_is_reported_what_is_asked(tmp_path: Path) -> None:
+def test_a_plugin_gets_the_protocol_version(tmp_path: Path) -> None:
     """A credential program learns the version that is used, and that nobody can answer its questions."""
     output = tmp_path / "told"
     command = program(tmp_path / "give", f"""echo "$KUBERNETES_EXEC_INFO" > '{output}'; {GIVE}""")
@@ -574,7 +574,7 @@ def test_changes(server: Server) -> None:
     ]
 
 
-def test_delete_what_is_gone(server: Server) -> None:
+def test_deleting_a_missing_object(server: Server) -> None:
     """What is gone already need not be deleted; another refusal counts."""
     server.answers = {"/gone": refusal(404, "not found"), "/kept": refusal(403, "forbidden: kept")}
 
@@ -725,7 +725,7 @@ def test_connections_that_always_break(server: Server, *, kept: bool) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_what_must_not_be_done_twice(server: Server) -> None:
+def test_requests_that_are_not_repeated(server: Server) -> None:
     """To create an object twice is not the same as once: over a new connection it is tried one time."""
     server.otherwise = Answer(silent=True)
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}

@@ -178,7 +178,7 @@ def test_some_of_several_ready() -> None:
         pytest.param(pod(SET, state=running()), WorkloadState.STARTED, "started, not ready yet", id="running"),
     ],
 )
-def test_what_it_waits_for(made: Object, state: WorkloadState, message: str) -> None:
+def test_the_reason_of_a_wait(made: Object, state: WorkloadState, message: str) -> None:
     """A pod on its way says in a few words how far it is; it has started once a container runs."""
     assert ServiceStatus(state=state, message=f"0/1 ready, {message}", desired=1, pods=(POD,)) == web(made)
 
@@ -198,7 +198,7 @@ def test_pulling_of_another_pod() -> None:
 
 
 @pytest.mark.parametrize("workload", [deployment(replicas=0), stateful_set(replicas=0)], ids=lambda item: item["kind"])
-def test_scaled_to_nothing(workload: Object) -> None:
+def test_scaled_to_zero(workload: Object) -> None:
     """A workload that is to have no pods is ready without one."""
     assert ServiceStatus(state=WorkloadState.READY, message="is scaled to 0") == status_of(workload)
 
@@ -534,7 +534,7 @@ def test_a_job_without_tries_left() -> None:
     assert (status.state, status.retry, status.message) == (WorkloadState.WAITING, None, "")
 
 
-def test_job_whose_pod_fails() -> None:
+def test_job_with_a_failing_pod() -> None:
     """What no waiting mends fails a Job before it has had a try."""
     cause = status_of(MIGRATE, pod(MIGRATE, state=waiting("InvalidImageName"))).cause
 
@@ -1157,7 +1157,7 @@ def test_pods_refused(workload: Object, held: list[Object]) -> None:
     assert failed(cause) == status_of(workload, *held)
 
 
-def test_what_a_pod_suffers_goes_before_what_is_refused() -> None:
+def test_failures_of_pods_come_before_refused_pods() -> None:
     """Of a pod that fails and another that is refused, the one that fails is reported."""
     workload = deployment(replicas=2, refused=HOOK)
     cause = status_of(workload, SET, pod(SET, **CRASHING, last=ended(1))).cause
@@ -1277,7 +1277,7 @@ def test_unhealthy_without_a_message() -> None:
         pytest.param({"state": ended(1)}, unhealthy(count=9), id="not-running"),
     ],
 )
-def test_what_is_not_unhealthy(more: dict[str, Any], output: Object) -> None:
+def test_healthy_pods(more: dict[str, Any], output: Object) -> None:
     """Only failures of a running pod's own readiness check make it unhealthy."""
     assert checked(output, age=TIMEOUT_S, **more).cause is None
 

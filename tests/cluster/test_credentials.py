@@ -237,7 +237,7 @@ def test_a_clock_that_is_ahead() -> None:
     assert source.current() is source.current()
 
 
-def test_what_never_changes_is_not_renewed() -> None:
+def test_a_static_credential_is_not_renewed() -> None:
     """A token that is written in the kubeconfig is refused at once."""
     source = static_credentials(Credential(token="t"))  # noqa: S106 -- no secret
 
@@ -263,7 +263,7 @@ def test_a_watcher_beyond_the_end_of_a_token(strict: Server, tmp_path: Path) -> 
     assert runs(tmp_path) >= 3
 
 
-def test_a_watcher_of_what_is_no_api_server() -> None:
+def test_a_watcher_of_another_server() -> None:
     """An answer of 200 that was no JSON ended the thread, and anyone who waited for views waited for ever."""
     with Server(otherwise=Answer(b"<html>please log in</html>")) as server:
         watcher = Watcher(server.access, "team", "shop")
@@ -299,7 +299,7 @@ def wait_for_view(watcher: Watcher) -> None:
     "body", [b"", b"<html>", b"[]", b'"ok"', b"null", b'{"items": 5}', b'{"items": ["a"]}', b"\xff\xfe"]
 )
 @pytest.mark.parametrize("way", ["items", "object_metadata", "watch"])
-def test_what_is_no_api_server(body: bytes, way: str) -> None:
+def test_another_server(body: bytes, way: str) -> None:
     """A proxy or a login page that answers 200 gave a traceback; it is reported, with what it says."""
     with Server(otherwise=Answer(body + b"\n" if way == "watch" else body)) as server, Api(server.access) as api:
         if (way == "items" and not body) or (way == "watch" and body.startswith(b"{")):

@@ -36,7 +36,7 @@ def about(name: str, moment: str = MOMENT) -> Object:
         pytest.param("PersistentVolumeClaim/data", "", id="volume"),
     ],
 )
-def test_whose_it_is(name: str, service: str) -> None:
+def test_the_service_of_an_event(name: str, service: str) -> None:
     """An event belongs to the service whose object it is about, even if that object is gone."""
     (found,) = read_events([about(name)], [WEB, API, DB, MIGRATE], OTHERS)
     assert (service, name) == (found.service, found.object)

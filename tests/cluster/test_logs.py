@@ -103,7 +103,7 @@ def test_the_same_reading_thrice() -> None:
     assert texts(cursor, LINES[:4]) == ["four"]
 
 
-def test_what_was_not_asked_for() -> None:
+def test_unrequested_services() -> None:
     """Lines before those that were asked for do not come in by a second reading."""
     cursor = Cursor()
     texts(cursor, [LINES[1]])

@@ -57,8 +57,8 @@ def test_a_service_that_has_just_crashed_again() -> None:
         pytest.param({"reason": "OOMKilled"}, "was killed: out of memory, 10m ago", id="memory"),
     ],
 )
-def test_the_last_problem_of_what_runs_again(end: Object, args: str) -> None:
-    """A service that has recovered still shows of its last end."""
+def test_the_last_problem_of_a_restarted_container(end: Object, args: str) -> None:
+    """A service that has recovered still shows its last end."""
     last = {"terminated": {**end, "finishedAt": MOMENT}}
     (row,) = status_rows([WEB], snapshot(*made(running(), restarts=1, last=last)), NOW)
     assert (row.state, row.problem) == ("ready", args)

@@ -69,15 +69,15 @@ def test_none(server: Server, api: Api, status: int) -> None:
     assert read_variables(api, NAMESPACE) == StoredVariables()
 
 
-def test_a_failure_is_not_taken_for_none(server: Server, api: Api) -> None:
+def test_a_failed_read_is_an_error(server: Server, api: Api) -> None:
     """A deploy without the variables would be another one."""
     server.otherwise = refusal(500, "etcd is ill")
     with pytest.raises(ApiError, match="etcd is ill"):
         read_variables(api, NAMESPACE)
 
 
-def test_to_ask_for_what_is_forbidden(server: Server, api: Api) -> None:
-    """Anyone who wants to see them is reported that they must not."""
+def test_a_forbidden_request(server: Server, api: Api) -> None:
+    """A request for Secrets is refused with a message."""
     server.otherwise = refusal(403, "secrets is forbidden")
     with pytest.raises(ApiError, match="secrets is forbidden"):
         list_variables(api, NAMESPACE)

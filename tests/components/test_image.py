@@ -71,7 +71,7 @@ def test_a_key_for_ssh(project: Project, tmp_path: Path) -> None:
     ]
 
 
-def test_nothing_is_reported_that_is_not_asked(project: Project) -> None:
+def test_only_requested_rows_are_reported(project: Project) -> None:
     """A plain build says where it is, and no more."""
     found = inputs(project, ".")
 

@@ -10,7 +10,7 @@ from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 @pytest.mark.parametrize("kind", ResourceKind)
 @pytest.mark.parametrize(("stack", "name"), [("shop", "web"), ("my-shop", "my-web-8080")])
-def test_a_name_is_parsed_to_what_it_was_made_of(stack: str, kind: ResourceKind, name: str) -> None:
+def test_parsing_a_name_returns_its_parts(stack: str, kind: ResourceKind, name: str) -> None:
     """Dashes in a stack or a name don't shift the parts."""
     made = ResourceName.make(stack, kind, name)
 

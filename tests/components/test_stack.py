@@ -161,7 +161,7 @@ def plan_of(folder: Folder) -> Plan:
 # names ----------------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_registered(folder: Folder) -> None:
+def test_registered_resources(folder: Folder) -> None:
     """Types and names are a promise that state hangs on: these, and no others."""
     assert run(lambda: stack(folder)).names == [
         ("composeplat:index:ComposeStack", "shop"),
@@ -239,7 +239,7 @@ def test_order(folder: Folder) -> None:
     ]
 
 
-def test_what_a_program_can_use(folder: Folder) -> None:
+def test_names_for_programs(folder: Folder) -> None:
     """A program finds services, volumes and endpoints by the names of the file, and the addresses."""
     found: dict[str, Any] = {}
 
@@ -312,7 +312,7 @@ def test_inputs_of_a_workload(folder: Folder) -> None:
     }
 
 
-def test_annotations_of_the_file_stay(folder: Folder) -> None:
+def test_annotations_of_the_file_are_kept(folder: Folder) -> None:
     """What the file says in annotations is beside them."""
     folder.write({"compose.yaml": "services: {web: {image: x, labels: {team: blue}}}"})
 
@@ -458,7 +458,7 @@ def test_a_callers_provider(folder: Folder, how: str) -> None:
     assert provider.endswith("pulumi:providers:kubernetes::theirs::theirs-id")
 
 
-def test_who_waits_with_a_callers_provider(folder: Folder) -> None:
+def test_waits_with_a_provider_of_the_caller(folder: Folder) -> None:
     """A provider of the caller may be for another cluster: then Pulumi waits, unless the caller wants our waits."""
 
     def annotations(waits: bool | None) -> dict[str, str]:  # noqa: FBT001 -- as the argument it is for

@@ -56,7 +56,7 @@ def state_text(environment: Environment) -> str:
 # by digest ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_what_changed_is_built_and_rolled(environment: Environment) -> None:
+def test_only_changed_services_are_built_and_rolled_out(environment: Environment) -> None:
     """Workloads run by digest; neither a new time nor an ignored file rolls one, and a source rolls its own alone.
 
     An ignore file of the Dockerfile's own comes before the context's.
@@ -431,7 +431,7 @@ def built(environment: Environment) -> list[str]:
         pytest.param("/var/run/docker.sock:/s", "'/var/run/docker.sock:/s' [forbidden-path]", id="the engine's socket"),
     ],
 )
-def test_what_must_not_leave_this_machine(volume: str, refused: str, environment: Environment) -> None:
+def test_forbidden_files(volume: str, refused: str, environment: Environment) -> None:
     """A link that leads out of the project and the socket of the engine are refused before anything changes."""
     (environment.folder / "out").symlink_to("/etc/hostname")
     (environment.folder / "large").mkdir()

@@ -194,7 +194,7 @@ def test_a_pod_with_a_wrong_login(environment: Environment, private: str) -> Non
     assert "nonsense" not in everywhere(environment, ran.stdout, ran.stderr)
 
 
-def test_a_pod_whose_registry_is_not_there(environment: Environment) -> None:
+def test_a_pod_with_an_unreachable_registry(environment: Environment) -> None:
     """An image of a registry that does not run is one message."""
     ran = environment.deploy(f"services: {{web: {{image: '{NOBODY}/team/web'}}}}\n").expect(1)
 

@@ -66,7 +66,7 @@ def test_a_terminal(web: Environment) -> None:
     assert terminal.status() == 3
 
 
-def test_what_can_not_be_run(web: Environment) -> None:
+def test_commands_that_can_not_run(web: Environment) -> None:
     """An unknown service, and a program that the image does not have, are reported in a line."""
     unknown = run(web, "api", "true")
     message, mark, path = unknown[2].partition(b"log of this run: ")

@@ -96,7 +96,7 @@ def test_the_next_deploy_shows_it_again(failed: tuple[Environment, Ran]) -> None
     assert again.seconds < 30
 
 
-def test_pods_that_are_gone(failed: tuple[Environment, Ran]) -> None:
+def test_deleted_pods(failed: tuple[Environment, Ran]) -> None:
     """Where someone has deleted a failed job's pods, that is reported, and not that the environment has none."""
     environment, _ = failed
     with environment.api() as api:

@@ -164,7 +164,7 @@ def test_status_on_a_terminal(shop: Environment) -> None:
     ]  # fmt: skip
 
 
-def test_status_of_what_is_not_deployed(environment: Environment) -> None:
+def test_status_without_a_deployment(environment: Environment) -> None:
     """Absent services have rows, and the way to deploy them is reported."""
     environment.write("services: {web: {image: busybox}}")
     ran = environment.platform("status").expect()
@@ -253,7 +253,7 @@ def test_follow_through_a_restart(environment: Environment) -> None:
     assert status == 130
 
 
-def test_follow_only_what_is_new(environment: Environment) -> None:
+def test_following_only_new_lines(environment: Environment) -> None:
     """With --tail 0 it begins with the next line, and misses none after that."""
     environment.deploy(COUNTER % "never").expect()
     followed = follow(environment, "--tail", "0", "--no-prefix")
@@ -307,7 +307,7 @@ def test_follow_through_silence(environment: Environment) -> None:
     assert [item.end() for item in followed] == [130, 130]
 
 
-def test_logs_of_what_is_not_there(environment: Environment) -> None:
+def test_logs_without_a_deployment(environment: Environment) -> None:
     """Without pods there are no lines, and that is reported."""
     environment.write("services: {web: {image: busybox}}")
     ran = environment.platform("logs").expect()
@@ -342,7 +342,7 @@ def test_endpoints(shop: Environment) -> None:
     assert f"{url}\n" == shop.platform("open", DISPLAY="", WAYLAND_DISPLAY="", BROWSER="").expect().stdout
 
 
-def test_open_of_what_has_no_address(shop: Environment) -> None:
+def test_open_without_an_address(shop: Environment) -> None:
     """A service that is not public can't be opened."""
     ran = shop.platform("open", "api").expect(1)
     assert ran.stderr.startswith(f"error: no address leads to service 'api' in namespace {shop.namespace}\n")

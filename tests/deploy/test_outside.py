@@ -18,7 +18,7 @@ services:
 """
 
 
-def test_what_leaves_this_machine_is_reported_first(environment: Environment, tmp_path: Path) -> None:
+def test_sent_files_are_reported_first(environment: Environment, tmp_path: Path) -> None:
     """Files and the cluster they go to are named before a service is touched, and by a preview; values are not."""
     environment.write(TEXT)
     environment.write("PASSWORD=never-shown\n", "web.env")

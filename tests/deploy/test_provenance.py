@@ -98,7 +98,7 @@ def test_two_folders_of_one_name(environment: Environment) -> None:
     assert record(environment) == ""
 
 
-def test_what_stays_of_a_project(environment: Environment) -> None:
+def test_the_record_stays_with_volumes(environment: Environment) -> None:
     """As long as volumes of a project stay, another one does not get them; with them, the record goes."""
     first = folder(environment, "a/app", volume=True)
     second = folder(environment, "b/app", volume=True)

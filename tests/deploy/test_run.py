@@ -52,7 +52,7 @@ def run_pods_of(environment: Environment) -> list[str]:
     ]
 
 
-def test_it_runs_beside_the_service_and_leaves_nothing(web: Environment) -> None:
+def test_it_runs_beside_the_service_and_removes_its_objects(web: Environment) -> None:
     """Streams are bytes as they are, the status is the command's, settings are the service's or changed."""
     given = bytes(range(256)) * 1000
     assert run(web, "web", "cat", given=given) == (0, given, b"")
@@ -102,7 +102,7 @@ def test_a_detached_pod_runs_the_service_s_command(web: Environment) -> None:
     until(lambda: run_pods_of(web) == [detached])
 
 
-def test_what_can_not_be_run(web: Environment) -> None:
+def test_commands_that_can_not_run(web: Environment) -> None:
     """An unknown service, a program that the image does not have, and an environment that is not deployed."""
     assert run(web, "api", "true")[0] == 1
     missing = run(web, "web", "no-such-program")

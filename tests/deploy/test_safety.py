@@ -256,7 +256,7 @@ def test_files_are_nowhere(environment: Environment) -> None:
     assert holders_of(environment, first, second) == []
 
 
-def test_what_rolls_pods_shows_no_value(environment: Environment) -> None:
+def test_the_config_hash_reveals_no_value(environment: Environment) -> None:
     """A weak value can't be tried by who reads pods: what shows its change is keyed with a salt that is in the Secret.
 
     The salt stays when a value changes, so that only what changed is rolled.

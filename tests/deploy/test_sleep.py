@@ -99,7 +99,7 @@ def test_asleep_and_awake_again(environment: Environment) -> None:
     assert "asleep" not in output.stderr
 
 
-def test_what_is_reported_where_there_is_nothing_to_do(environment: Environment) -> None:
+def test_messages_without_anything_to_do(environment: Environment) -> None:
     """Twice the same is no failure, and what was remembered first is kept; an environment that is not there is one."""
     environment.write(HEAD + "  web: {<<: *app, scale: 2}\n")
     for command in ("sleep", "wake"):
@@ -188,7 +188,7 @@ def test_a_job_that_is_waited_for(environment: Environment) -> None:
     assert {mark for _, mark in workloads(environment).values()} == {None}
 
 
-def test_what_fails_ends_the_wait(environment: Environment) -> None:
+def test_a_failure_ends_the_wait(environment: Environment) -> None:
     """A dependency that does not come up is reported with the reason; its dependent sleeps on, until the next time."""
     text = HEAD + (
         "  db:\n    <<: *app\n    command: sh -c 'test -e /data/ok || exit 3; exec sleep 1000'\n"
@@ -220,7 +220,7 @@ def test_a_deploy_wakes_in_order(environment: Environment) -> None:
     environment.platform("preview", "--expect-no-changes").expect()
 
 
-def test_a_deploy_makes_it_what_in_the_file_now(environment: Environment) -> None:
+def test_a_deploy_applies_the_current_file(environment: Environment) -> None:
     """What the file changes meanwhile holds after the deploy, and what was remembered counts no more."""
     environment.deploy(SHOP).expect()
     environment.platform("sleep").expect()

@@ -546,7 +546,7 @@ def test_lock_of_others(environment: Environment, running_pid: int, dead: Proces
     environment.platform("destroy", "--yes").expect()
 
 
-def test_lock_of_a_run_of_ours_whose_number_was_reused(environment: Environment, running_pid: int) -> None:
+def test_own_lock_with_a_reused_process_id(environment: Environment, running_pid: int) -> None:
     """After a crash the next deploy knows its own cut-off run by its note, though another process has its number."""
     environment.deploy(SMALL).expect()
     path = lock(environment, pid=running_pid)
@@ -780,7 +780,7 @@ def test_after_a_failed_deploy(environment: Environment) -> None:
     assert "good: unchanged\n" in ran.stderr
 
 
-def test_what_depends_on_something_refused(environment: Environment) -> None:
+def test_dependents_of_a_refused_service(environment: Environment) -> None:
     """What depends on a service that the API server refuses is not waited for, and is reported after it."""
     quota = {"kind": "ResourceQuota", "spec": {"hard": {"count/deployments.apps": "0"}}}
     with environment.api() as api:

@@ -157,7 +157,7 @@ def test_a_session_and_back(shop: Environment) -> None:
     shop.platform("preview", "--domain", "localhost", "--expect-no-changes").expect()
 
 
-def test_a_second_session_finds_what_was_kept(shop: Environment) -> None:
+def test_a_second_session_finds_the_kept_files(shop: Environment) -> None:
     """What lies on the volume of development stays from one time to the next, and goes with ``--volumes``."""
     first = Up(shop, "web", *SH)
     first.prompt()

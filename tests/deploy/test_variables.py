@@ -115,7 +115,7 @@ def test_precedence(environment: Environment) -> None:
     assert found == ["namespace", "file", "shell", "default", environment.namespace]
 
 
-def test_what_is_required_may_be_there(environment: Environment) -> None:
+def test_a_required_variable_of_the_namespace(environment: Environment) -> None:
     """A variable of the namespace is enough for `${NAME:?}`; what asks no cluster does not know it."""
     environment.write(HEAD + "  web: {<<: *app, image: 'busybox:${TAG:?which one}'}\n")
     environment.deploy().expect(3)

@@ -115,7 +115,7 @@ def test_destroy_with_volumes(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("again", ["", "destroy"])
-def test_anonymous_volumes_stay(environment: Environment, again: str) -> None:
+def test_anonymous_volumes_are_kept(environment: Environment, again: str) -> None:
     """An anonymous volume's data is there after a change and after a destroy."""
     text = HEAD + "  keeper: {<<: *app, volumes: ['/data'], environment: {A: '${A:-1}'}}\n"
     environment.deploy(text).expect()

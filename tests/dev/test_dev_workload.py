@@ -90,7 +90,7 @@ def test_it_remembers_the_original() -> None:
     assert recorded_original(dev_workload()) == ORIGINAL_ANNOTATION
 
 
-def test_what_remembers_nothing_gives_nothing_back() -> None:
+def test_a_dev_workload_without_its_annotation() -> None:
     """An object without the memory, or with a broken one, names no original."""
     broken = dev_workload()
     broken["metadata"]["annotations"]["dev.platform.com/up-original"] = "{"
@@ -129,7 +129,7 @@ def test_nothing_watches_its_health() -> None:
     assert not {"readinessProbe", "livenessProbe", "args"} & pod()["containers"][0].keys()
 
 
-def test_limits_are_lifted_and_requests_stay() -> None:
+def test_limits_are_removed_and_requests_kept() -> None:
     """A compiler needs more than the program it makes."""
     assert pod()["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
 
@@ -146,7 +146,7 @@ def test_volumes_are_not_given_to_a_group() -> None:
     assert pod()["securityContext"] == {}
 
 
-def test_a_group_that_volumes_have_stays() -> None:
+def test_the_group_of_volumes_is_kept() -> None:
     """The service's own rule holds in development too."""
     of = workload()
     of["spec"]["template"]["spec"]["securityContext"] = {"fsGroup": 5}

@@ -204,7 +204,7 @@ def test_the_place_in_a_container(target: str, options: dict[str, bool], place: 
     assert place_in_container(Path("shop"), target, **options) == place
 
 
-def test_what_is_packed_can_be_unpacked(tmp_path: Path) -> None:
+def test_packing_and_unpacking(tmp_path: Path) -> None:
     """By the program of this machine: files, folders, modes, and links as links."""
     source = tmp_path / "source"
     (source / "sub" / "empty").mkdir(parents=True)

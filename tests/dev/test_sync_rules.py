@@ -39,7 +39,7 @@ def test_a_file_is_a_sync_path() -> None:
     assert [(path.remote, path.is_file) for path in paths] == [("/etc/nginx.conf", True)]
 
 
-def test_what_is_neither_file_nor_folder_is_left_out() -> None:
+def test_special_files_are_left_out() -> None:
     """A socket, or a path that is not there, can't be synced."""
     assert plan_sync(service(host("/run/x.sock", "/x.sock")), {"/run/x.sock": ""}) == ()
 

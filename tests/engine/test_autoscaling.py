@@ -64,7 +64,7 @@ def test_the_number_that_an_autoscaler_chose_is_kept(server: Server) -> None:
     assert workload.manifest["spec"]["replicas"] == 5
 
 
-def test_what_sleeps_has_the_number_of_before(server: Server) -> None:
+def test_a_sleeping_workload_keeps_its_replicas(server: Server) -> None:
     """A deploy wakes it with as many pods as the autoscaler had given it."""
     assert counted(server, given(autoscaler()), live(0, **{"dev.platform.com/asleep": "4"})) == {KEY: 4}
 

@@ -76,7 +76,7 @@ def asked(server: Server, method: str) -> list[str]:
 THERE = LiveState(object_metadata={("Job", "task"): {"metadata": {"name": "task", "labels": LABELS}}})
 
 
-def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: Stack) -> None:
+def test_existing_objects_are_previewed(server: Server, api: Api, stack: Stack) -> None:
     """The server is asked with the whole manifest, lists and all, and the name an image will have."""
     server.answers[JOB] = Answer(b"{}")
     delete_conflicting(stack, api, plan(manifest()), THERE, {})
@@ -89,7 +89,9 @@ def test_what_is_there_is_tried_as_it_would_be(server: Server, api: Api, stack: 
 
 
 @pytest.mark.parametrize(("status", "deleted"), [(422, [JOB]), (400, [JOB]), (403, []), (409, [])])
-def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, status: int, deleted: list[str]) -> None:
+def test_objects_that_can_not_be_adopted_are_deleted(
+    server: Server, api: Api, stack: Stack, status: int, deleted: list[str]
+) -> None:
     """Only what the server refuses to make what is wanted is deleted."""
     server.first = [refusal(status, "no")]
     server.answers[JOB] = GONE
@@ -106,7 +108,7 @@ def test_what_can_not_be_taken_up_goes(server: Server, api: Api, stack: Stack, s
     ],
     ids=["known", "changeable"],
 )
-def test_what_need_not_go_is_left(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
+def test_replaceable_objects_are_kept(server: Server, api: Api, stack: Stack, kind: str, state: dict[str, Any]) -> None:
     """What the state knows Pulumi replaces, and what can be changed is changed."""
     live_state = LiveState(object_metadata={(kind, "task"): {"metadata": {"name": "task", "labels": LABELS}}})
     delete_conflicting(stack, api, plan(manifest(kind)), live_state, state)
@@ -125,7 +127,7 @@ def test_a_deletion_is_waited_for(server: Server, api: Api, stack: Stack, monkey
     assert (asked(server, "DELETE"), len(asked(server, "GET"))) == ([JOB], 3)
 
 
-def test_what_does_not_go(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_that_are_kept(server: Server, api: Api, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     """What something holds is reported, and how to see by what."""
     monkeypatch.setattr(deletion, "_DELETION_TIMEOUT_S", 0.0)
     monkeypatch.setattr(Stack, "pause", lambda _: None)

@@ -60,7 +60,7 @@ def test_a_dev_workload_of_another_environment() -> None:
     assert dev_workloads_by_service(object_metadata, "shop") == {}
 
 
-def test_what_has_no_labels_is_no_dev_workload() -> None:
+def test_a_workload_without_labels_is_no_dev_workload() -> None:
     """An object of someone else may carry no labels at all."""
     assert not is_dev_workload({"metadata": {"name": "x"}})
 

@@ -151,7 +151,7 @@ def test_update() -> None:
         pytest.param("metadata.annotations.pulumi.com/skipAwait", id="plain"),
     ],
 )
-def test_what_is_for_pulumi_alone_is_no_change(path: str) -> None:
+def test_pulumi_annotations_are_no_change(path: str) -> None:
     """An update that only shows Pulumi how to go about an object leaves the object as it is."""
     events = handle_events(before("update", WORKLOAD, old=deployment(), new=deployment(), diff={path: "add"}))
 

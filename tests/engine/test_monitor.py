@@ -96,8 +96,8 @@ def progress_of(*phases: tuple[str, str]) -> list[tuple[str, str]]:
     return received
 
 
-def test_what_is_new_is_reported_once() -> None:
-    """The same phase with the same words is no news; other words are."""
+def test_changes_are_reported_once() -> None:
+    """The same phase with the same message is reported once; another message again."""
     waiting, other = ("waiting", "its pod is pending"), ("waiting", "its pod starts")
 
     assert progress_of(waiting, waiting, other, other, waiting) == [waiting, other, waiting]

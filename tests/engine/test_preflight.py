@@ -113,7 +113,7 @@ def test_an_object_of_someone_else(project: Project, kind: str, name: str, place
         pytest.param({"app.kubernetes.io/managed-by": "composeplat"}, "'composeplat'", id="of-no-environment"),
     ],
 )
-def test_whose_it_is(project: Project, labels: Mapping[str, str], whose: str) -> None:
+def test_the_owner_of_an_object(project: Project, labels: Mapping[str, str], whose: str) -> None:
     """The message says whose the object is, as far as its labels do."""
     (diagnostic,) = report_of(read(project), LiveState(object_metadata=head("Service", "web", labels))).sorted()
 
@@ -135,7 +135,7 @@ def test_every_object_in_the_way(project: Project) -> None:
     assert report.errors == 9
 
 
-def test_what_is_ours(project: Project) -> None:
+def test_own_objects(project: Project) -> None:
     """Objects that carry this environment's labels are taken up, and those of others under other names don't matter."""
     reading = read(project)
     assert reading.plan is not None
@@ -212,7 +212,7 @@ def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: s
         pytest.param("x-access-mode: ReadWriteMany", claim("1Gi", "standard", "ReadWriteMany"), id="access"),
     ],
 )
-def test_a_volume_that_stays(project: Project, written: str, live: dict[str, Any]) -> None:
+def test_a_kept_volume(project: Project, written: str, live: dict[str, Any]) -> None:
     """A volume that is as the file says is no matter, nor is a class that the file leaves to the cluster."""
     assert of_volume(project, written, live) == []
 
@@ -310,7 +310,7 @@ def live_service(name: str, address: str) -> dict[str, Any]:
         pytest.param([("other", "10.0.0.1")], ["web", "api"], id="others"),
     ],
 )
-def test_a_service_whose_address_changes(project: Project, live: list[tuple[str, str]], expected: list[str]) -> None:
+def test_a_service_with_a_changed_address(project: Project, live: list[tuple[str, str]], expected: list[str]) -> None:
     """A preview gives another name to a Service whose address comes or goes, as it can't be changed in place."""
     plan = read(project, HEADLESS).plan
     assert plan is not None

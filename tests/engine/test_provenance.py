@@ -64,7 +64,7 @@ def test_another_project(command: str, hint: str) -> None:
     assert caught.value.hint == hint
 
 
-def test_what_continues() -> None:
+def test_projects_that_may_continue() -> None:
     """The same project continues, and so does a name that was given, a taking over, and what nothing is known of."""
     check(MINE)
     check(None)
@@ -97,8 +97,8 @@ def test_environments_of_one_project() -> None:
     assert other_environments(LiveState(object_metadata=object_metadata), "app", CLAIM) == ["a", "b"]
 
 
-def test_what_is_reported_of_them() -> None:
-    """They are reported of when an environment is made, and not again: nothing is deleted that nobody named."""
+def test_other_environments_are_reported_once() -> None:
+    """They are reported when an environment is made, and not again: nothing is deleted that nobody named."""
     first, many = record("old"), {key: head for number in range(7) for key, head in record(f"e{number}").items()}
 
     assert describe_siblings(LiveState(object_metadata=first), "app", CLAIM) == (

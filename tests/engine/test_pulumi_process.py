@@ -80,7 +80,7 @@ def test_ask_that_fails(tmp_path: Path) -> None:
     assert PulumiResult(255, "error: x\nhalf\n") == asked
 
 
-def test_ask_what_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that hangs, as with a backend that does not answer, hung for ever; it is ended, and reported."""
     monkeypatch.setattr("composeplat.engine.pulumi_process._COMMAND_TIMEOUT_S", 0.5)
     body = """
@@ -596,7 +596,7 @@ def test_read_note(tmp_path: Path) -> None:
     assert found.process == ProcessId.from_pid(os.getpid())
 
 
-def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
+def test_processes_that_may_lock_are_recorded(tmp_path: Path) -> None:
     """A command that changes the state is noted while it runs and afterwards; one that only asks is not."""
     asking = runner(tmp_path, "print(os.getpid())")
 
@@ -608,8 +608,8 @@ def test_what_may_leave_a_lock_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["change", "follow"])
-def test_what_met_a_lock_has_left_none(tmp_path: Path, way: str) -> None:
-    """A process that met a lock never had it; in a container next entry point the holder may have the same number."""
+def test_a_process_that_met_a_lock_has_none(tmp_path: Path, way: str) -> None:
+    """A process that met a lock never had it; in another container the holder may have the same number."""
     locked = runner(tmp_path, "print('error: the stack is currently locked by 1 lock(s).'); sys.exit(1)")
 
     if way == "change":

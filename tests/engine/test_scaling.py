@@ -90,7 +90,7 @@ def changes(server: Server) -> list[Any]:
         pytest.param({**deployment(), "metadata": {"deletionTimestamp": "now"}}, False, id="going-away"),
     ],
 )
-def test_what_can_sleep(workload: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
+def test_workloads_that_can_sleep(workload: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
     """What has no pods, or has ended, is left as it is."""
     assert expected is can_sleep(workload)
 
@@ -103,7 +103,7 @@ def test_what_can_sleep(workload: dict[str, Any], expected: bool) -> None:  # no
         pytest.param("many", 1, id="spoiled"),
     ],
 )
-def test_what_is_remembered(marked: str | None, count: int | None) -> None:
+def test_a_broken_annotation_counts_as_one_pod(marked: str | None, count: int | None) -> None:
     """A mark that someone has spoiled counts as one pod."""
     assert count == remembered_replicas(head(marked=marked))
 
@@ -217,7 +217,7 @@ def test_no_owner_is_left(server: Server) -> None:
         pytest.param({"f:status": {}}, False, id="status"),
     ],
 )
-def test_what_is_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
+def test_annotations_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 -- the expected value
     """Only what sleeping sets, and what was set by no apply and no subresource."""
     entry = {"operation": "Update", "fieldsV1": fields}
     assert expected is is_sleep_entry(entry)
@@ -234,7 +234,7 @@ def test_what_is_of_sleep(fields: dict[str, Any], expected: bool) -> None:  # no
         pytest.param({"spec": {"replicas": 2}, "metadata": {}}, True, False, id="was-made-anew"),
     ],
 )
-def test_what_a_deploy_has_woken(server: Server, live: dict[str, Any], is_certain: bool, patched: bool) -> None:  # noqa: FBT001 -- cases
+def test_services_that_a_deploy_wakes(server: Server, live: dict[str, Any], is_certain: bool, patched: bool) -> None:  # noqa: FBT001 -- cases
     """Its mark goes once it has its pods, or once the deploy has ended well."""
     server.otherwise = answer({"kind": "Deployment", **head(), **live})
     with Api(server.access) as api:
@@ -242,7 +242,7 @@ def test_what_a_deploy_has_woken(server: Server, live: dict[str, Any], is_certai
     assert changes(server) == ([{"metadata": {"annotations": {MARK: None}}}] if patched else [])
 
 
-def test_what_a_deploy_has_deleted(server: Server) -> None:
+def test_objects_that_a_deploy_deletes(server: Server) -> None:
     """A workload that is not there any more has no mark."""
     server.otherwise = refusal(404, "not found")
     with Api(server.access) as api:

@@ -289,7 +289,7 @@ with make_workspace(Path(sys.argv[1]), int(sys.argv[2])).lock("deploy"):
 """
 
 
-def test_a_killed_holder_holds_nothing(tmp_path: Path, port: int, workspace: Workspace) -> None:
+def test_a_killed_holder_releases_the_lock(tmp_path: Path, port: int, workspace: Workspace) -> None:
     """Another process that is killed in the middle of an operation leaves no lock behind."""
     command = [sys.executable, "-c", HOLD, str(tmp_path), str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as holder:
@@ -468,7 +468,7 @@ def test_the_disk_of_the_state(tmp_path: Path, port: int, small: str, *, is_refu
             pass
 
 
-def test_a_disk_that_can_not_be_asked(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_of_unknown_size(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state whose disk does not answer is reported with its path, as one that can't be written."""
 
     def refuse(path: Path) -> None:
@@ -493,7 +493,7 @@ def test_no_room_for_a_copy(workspace: Workspace) -> None:
     assert state.exists()
 
 
-def test_no_room_for_what_is_put_back(workspace: Workspace) -> None:
+def test_no_space_for_a_restored_file(workspace: Workspace) -> None:
     """Where the copy can't be put back, the spoiled state stays: none would be taken for that of a new stack."""
     state = write_state(workspace, "a")
     lock_once(workspace)
@@ -618,7 +618,7 @@ def test_make_a_stack_with_secrets_elsewhere(workspace: Workspace) -> None:
     assert workspace.salt() == ""
 
 
-def test_settings_that_are_there_stay(workspace: Workspace) -> None:
+def test_existing_settings_are_kept(workspace: Workspace) -> None:
     """Settings that are there are not written again."""
     answering(workspace)
     write_state(workspace)

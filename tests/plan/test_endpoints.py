@@ -162,7 +162,7 @@ def test_many_paths_to_one_port(project: Project) -> None:
     assert [len(rule["matches"]) for rule in route["spec"]["rules"]] == [64, 1]
 
 
-def test_what_follows_from_a_bad_port_is_not_reported(project: Project) -> None:
+def test_consequences_of_a_bad_port_are_not_reported(project: Project) -> None:
     """Where a port can't be read, neither 'public' nor a route is blamed for the port that is missing."""
     text = "services: {web: {image: a, ports: [70000], public: true}}\nendpoints: [{path: /, service: web, port: 80}]\n"
 

@@ -43,7 +43,7 @@ def test_equal_values_don_t_look_equal(project: Project) -> None:
     assert str(found_in(project, namespace="dev")) != str(found_in(project, namespace="prod"))
 
 
-def test_it_does_not_show_what_it_is_made_from(project: Project) -> None:
+def test_it_does_not_reveal_its_inputs(project: Project) -> None:
     """A plan that is printed for debugging has no digest in it."""
     found = found_in(project)
 

@@ -37,7 +37,7 @@ def test_with_dependencies(plan: Plan) -> None:
     assert plan.select_services(["db", "other"]) == {"db", "other"}
 
 
-def test_what_belongs_to_them(plan: Plan) -> None:
+def test_a_part_of_a_plan(plan: Plan) -> None:
     """A part has the volumes, endpoints, images and conditions of its services, and no others."""
     part = plan.limited_to(["api"])
 

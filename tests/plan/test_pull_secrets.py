@@ -24,7 +24,7 @@ def objects(project: Project, text: str = TEXT, **asked: Any) -> dict[str, dict[
     return {f"{desired.kind}/{desired.name}": desired.manifest for desired in plan.objects}
 
 
-def test_made_for_whom_it_is_needed(project: Project) -> None:
+def test_it_is_created_for_the_services_that_need_it(project: Project) -> None:
     """Each service whose registry the user is logged in to gets a Secret of its own, and its pods name it."""
     made = objects(project, pull_secret=True)
 
@@ -40,7 +40,7 @@ def test_made_for_whom_it_is_needed(project: Project) -> None:
     assert "Secret/db-pull" not in made
 
 
-def test_what_is_confidential_is_not_written_out() -> None:
+def test_confidential_values_are_not_written() -> None:
     """A plan that finds its way into a traceback has none of what it knows to be confidential in it."""
     plan = Plan(environment="demo", namespace="team").with_confidential(("hunter2",))
 
@@ -53,7 +53,7 @@ def test_only_when_asked(project: Project) -> None:
     assert "Secret/web-pull" not in objects(project)
 
 
-def test_for_what_is_built(project: Project) -> None:
+def test_built_services(project: Project) -> None:
     """A service that is built is pulled from the registry that it is pushed to."""
     text = "services: {web: {build: ./app}}"
 

@@ -25,7 +25,7 @@ def messages_of(project: Project, text: str, users: Mapping[str, str] | None = N
     return lines(loaded.report.at_least(Severity.WARNING))
 
 
-def test_what_such_a_namespace_wants(project: Project) -> None:
+def test_settings_of_a_restricted_namespace(project: Project) -> None:
     """No root, no way to become it, no capability but one, and a seccomp profile."""
     reading = project("services: {web: {image: x, user: '5:6', cap_add: [NET_BIND_SERVICE], cap_drop: [CHOWN]}}").read(
         pod_security="restricted"
@@ -62,7 +62,7 @@ def test_nothing_of_it_unasked(project: Project) -> None:
         ),
     ],
 )
-def test_what_it_refuses_is_reported_at_its_place(service: str, expected: str, project: Project) -> None:
+def test_forbidden_settings_are_reported_at_their_place(service: str, expected: str, project: Project) -> None:
     """Who can't be so is named, with the line, before anything changes."""
     assert messages_of(project, f"services: {{web: {{image: x, {service}}}}}") == [expected]
 

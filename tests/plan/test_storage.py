@@ -84,7 +84,7 @@ LABEL = "dev.platform.com/volume-"
         ),
     ],
 )
-def test_who_shares_with_whom(project: Project, text: str, expected: Mapping[str, list[str]]) -> None:
+def test_services_that_share_volumes(project: Project, text: str, expected: Mapping[str, list[str]]) -> None:
     """What is shared by way of others holds all of them to one node."""
     assert expected == shared_by(project(text).read())
 
@@ -144,7 +144,7 @@ def test_content(project: Project) -> None:
     assert reading.pod("Deployment", "web")["volumes"][0]["secret"]["secretName"] == "web-files"
 
 
-def test_files_whose_names_meet(project: Project) -> None:
+def test_files_with_equal_names(project: Project) -> None:
     """Paths that would have the same key in a Secret keep apart."""
     reading = project({"compose.yaml": HOST, "conf/a/b": "1", "conf/a_b": "2"}).read()
 

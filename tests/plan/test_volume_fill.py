@@ -136,7 +136,7 @@ def give(path: Path, owner: int, mode: int) -> None:
 
 
 @needs_root
-def test_a_new_volume_gets_what_the_image_has(machine: Machine) -> None:
+def test_a_new_volume_gets_the_content_of_the_image(machine: Machine) -> None:
     """With owners, modes, links and times, the folder's own too; lost+found is no content."""
     file = machine.image / "file"
     file.write_text("x")
@@ -159,7 +159,7 @@ def test_a_new_volume_gets_what_the_image_has(machine: Machine) -> None:
 
 @needs_root
 @pytest.mark.parametrize("left", [("other",), ()])
-def test_what_was_deleted_stays_deleted(machine: Machine, left: tuple[str, ...]) -> None:
+def test_deleted_files_stay_deleted(machine: Machine, left: tuple[str, ...]) -> None:
     """A second start fills nothing, though a program deleted a part or all."""
     for name in ("file", ".hidden", "other"):
         (machine.image / name).touch()
@@ -196,7 +196,7 @@ def test_a_volume_with_anything_in_it_stays_as_it_is(machine: Machine) -> None:
         pytest.param(None, "0", "0:0 755", id="not in the image for root"),
     ],
 )
-def test_who_may_write_to_an_empty_volume(
+def test_users_that_can_write_to_an_empty_volume(
     machine: Machine, folder: tuple[int, int] | None, user: str, expected: str
 ) -> None:
     """The owner that the image names, else the program's user, else, of a folder that is nobody's, everyone."""
@@ -210,7 +210,7 @@ def test_who_may_write_to_an_empty_volume(
 
 
 @needs_root
-def test_an_owner_of_the_volume_stays(machine: Machine) -> None:
+def test_the_owner_of_a_volume_is_kept(machine: Machine) -> None:
     """PostgreSQL closes its folder; a start neither opens it nor takes it away, though there is nothing in it yet."""
     give(machine.volume, 999, 0o700)
     machine.fill("999", "999")
