@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from composeplat.compatibility.fixes import Entry
 from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries
@@ -91,3 +93,35 @@ def test_line_ends() -> None:
 def test_comments_alone() -> None:
     """A file of comments is extended below them."""
     assert add_entries("# mine\n", [VOLUME], "f") == "# mine\nvolumes:\n  # One gibibyte.\n  data:\n"
+
+
+_KEYS = st.sampled_from(["services", "volumes", "db", "web", "data", "image", "x-mine", "'quoted key'"])
+_VALUES = st.sampled_from(["", " x", " 1", " [a, b]", " {a: b}", " # why", " !override", " &anchor", " |", " 'a: b'"])
+
+
+@st.composite
+def files(draw: st.DrawFn) -> str:
+    """Lines as a user could write them, not all of them YAML."""
+    lines: list[str] = []
+    for _ in range(draw(st.integers(0, 12))):
+        indent = " " * draw(st.sampled_from([0, 0, 2, 2, 4, 4, 6]))
+        content = draw(st.sampled_from(["key", "item", "comment", "blank"]))
+        key = f"{draw(_KEYS)}:{draw(_VALUES)}"
+        lines.append(
+            {"key": indent + key, "item": f"{indent}- {key}", "comment": f"{indent}# mine", "blank": ""}[content]
+        )
+    return "\n".join(lines) + "\n"
+
+
+@given(files())
+@settings(deadline=None, max_examples=300)
+def test_any_file(text: str) -> None:
+    """Whatever the user wrote, every line of it stays in its order, or nothing is written."""
+    try:
+        after = add_entries(text, [MOUNT, VOLUME], "f")
+    except CannotMerge:
+        return
+    rest = iter(after.splitlines())
+
+    assert all(line in rest for line in text.rstrip().splitlines())
+    assert add_entries(after, [VOLUME], "f") == after

@@ -9,7 +9,8 @@ services:
   store:
     image: busybox:1.37
     command: {sleep}
-    user: "1000:1000"
+    stop_grace_period: 0
+    scale: 1
     volumes: ["./store:/srv/store", "/var/run/docker.sock:/var/run/docker.sock"]
 """
 
@@ -18,18 +19,41 @@ def test_data_is_kept(environment: Environment) -> None:
     """A project that can't be deployed as it is can be after `init`, and keeps its data when its pod is replaced."""
     environment.write(TEXT.format(sleep=SLEEP))
     environment.platform("deploy").expect(3)
-    before = environment.platform("check", "--json").expect(3).json
+    before = environment.platform("check", "--offline", "--json").expect(3).json
     environment.platform("init", "--yes", "--offline").expect(0)
     after = environment.platform("check", "--json").expect(0).json
 
     environment.platform("deploy").expect(0)
     environment.exec("store-0", "sh", "-c", "echo kept > /srv/store/file")
-    with environment.api() as api:
-        api.delete(f"/api/v1/namespaces/{environment.namespace}/pods/store-0")
-    environment.write(TEXT.format(sleep=SLEEP).replace("1000:1000", "1000:1001"))
+    environment.write(TEXT.format(sleep=SLEEP).replace("scale: 1", "environment: {CHANGED: 'yes'}"))
     environment.platform("deploy").expect(0)
 
     assert environment.exec("store-0", "cat", "/srv/store/file") == "kept\n"
     assert (before["verdict"], after["verdict"]) == ("cannot-run", "as-written")
     assert [note for note in after["notes"] if "could not" in note] == []
     assert after["services"][0]["kind"] == "StatefulSet"
+
+
+def test_the_cluster_s_rules(environment: Environment) -> None:
+    """The rules of a real namespace and the classes of a real cluster are findings, before anything is deployed."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    metadata = {"name": environment.namespace, "labels": labels}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": environment.namespace}}
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        api.apply({**quota, "spec": {"hard": {"limits.memory": "1Gi", "pods": "1"}}})
+    environment.write(
+        "services: {web: {image: 'busybox:1.37', scale: 2, volumes: ['d:/d', '/e']}}\nvolumes: {d: {class: fast}}\n"
+    )
+
+    found = environment.platform("check", "--json").expect(1).json
+    findings = [*found["services"][0]["findings"], *found["findings"]]
+
+    assert sorted(finding["code"] for finding in findings) == [
+        "no-storage-class",
+        "over-quota",
+        "over-quota",
+        "pod-security-level",
+    ]
+    assert {finding["effect"] for finding in findings} == {"cannot-run"}
+    assert environment.objects("apps/v1", "StatefulSet") == []
