@@ -152,6 +152,7 @@ CODES: dict[str, Code] = {
         "A label of kompose has no effect here; the hint says what to write instead.",
         "Write that, and remove the label.",
         many=True,
+        effect=_LOST,
     ),
     "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
     "unknown-key": Code(

@@ -9,6 +9,7 @@ from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
 
+#: `migrate` sets no `restart`: it is a Job, as `api` waits for it to complete.
 CHAIN = (
     HEAD
     + """
@@ -19,7 +20,6 @@ CHAIN = (
     environment: {ROUND: "${ROUND:-1}"}
   migrate:
     <<: *app
-    restart: "no"
     command: sh -c 'sleep 1'
     environment: {ROUND: "${ROUND:-1}"}
     depends_on: {db: {condition: service_healthy}}
