@@ -17,6 +17,7 @@ from composeplat.cluster.capabilities import Capabilities, read_capabilities
 from composeplat.compatibility.check import Check, make_check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import Request
 from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, MissingPiece
@@ -57,6 +58,8 @@ def gather(
         variables, offered = _ask_cluster(request, target)
     loaded, plan = load_plan(replace(request, platform=variables))
     hide_secrets_of(loaded, plan, target=target)
+    builds = {service.name: service.build for service in loaded.project.services.values() if service.build}
+    check_builds(builds, loaded.origins, loaded.report)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))
     return Gathered(loaded, plan, {} if offline else _ask_registries(loaded), offered)

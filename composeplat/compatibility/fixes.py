@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Mount, Service
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
 from composeplat.compose.origins import mount_path
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey
@@ -26,6 +28,7 @@ from composeplat.names import clean, is_dns_label
 from composeplat.registry.image_config import ImageFacts
 
 _GIB = 1024**3
+_SECRETS_FOLDER = "/run/secrets"
 #: Names of folders that say nothing about the service.
 _VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
@@ -52,6 +55,42 @@ def yaml_text(text: str) -> str:
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
+def _not_started(loaded: Loaded) -> frozenset[str]:
+    """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs."""
+    chosen = {profile.strip() for profile in (loaded.variables.lookup("COMPOSE_PROFILES") or "").split(",")}
+    services = loaded.project.services
+    started: set[str] = set()
+    waiting = [name for name in services if _is_chosen(_find(loaded.document, "services", name, "profiles"), chosen)]
+    while waiting:
+        name = waiting.pop()
+        if name in services and name not in started:
+            started.add(name)
+            waiting += (dependency.service for dependency in services[name].depends_on)
+    return frozenset(services) - started
+
+
+def _is_chosen(profiles: Node | None, chosen: set[str]) -> bool:
+    listed = to_plain(profiles) if isinstance(profiles, Sequence) else []
+    return not listed or "*" in chosen or not chosen.isdisjoint(map(str, listed))
+
+
+def _find(node: Node | None, *path: str) -> Node | None:
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def _secret_files(definition: dict[str, Any], service: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, file and path in the container of a service's secrets that come from files of the project."""
+    for item in definition["services"][service].get("secrets") or ():
+        name, target = (item.get("source"), item.get("target")) if isinstance(item, dict) else (item, None)
+        secret = (definition.get("secrets") or {}).get(name)
+        if isinstance(secret, dict) and isinstance(secret.get("file"), str):
+            file = secret["file"]
+            path = PurePosixPath(_SECRETS_FOLDER, str(target or name))
+            yield str(name), file if file.startswith((".", "/")) else f"./{file}", str(path)
+
+
 class Fixes:
     """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
 
@@ -59,6 +98,7 @@ class Fixes:
         self._loaded = loaded
         self._images = images
         self._names: dict[str, str] = {}
+        self._left_out = _not_started(loaded)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         for service in loaded.project.services.values():
             for index, mount in enumerate(service.mounts):
@@ -71,9 +111,14 @@ class Fixes:
             "outside-project": self._keep_data,
             "forbidden-path": self._keep_or_drop,
             "image-volume": self._keep_image_volumes,
+            "unsupported-key": self._mend_key,
         }
 
     def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        path = diagnostic.path
+        if path[:1] == ("services",) and len(path) > 1 and path[1] in self._left_out:
+            reason = "Docker Compose starts it only with its profile."
+            return (Entry(("services",), f"{yaml_text(str(path[1]))}: !reset null", reason),)
         fixer = self._fixers.get(diagnostic.code)
         return fixer(diagnostic) if fixer else ()
 
@@ -120,6 +165,25 @@ class Fixes:
             name = self._name_for(service, f"{service.name}:{target}", target)
             entries += self._volume(service, name, target, "The image keeps data here.")
         return tuple(entries)
+
+    def _mend_key(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        match diagnostic.path:
+            case ("services", str(name), "secrets"):
+                return self._mount_secrets(self._loaded.project.services[name])
+        return ()
+
+    def _mount_secrets(self, service: Service) -> tuple[Entry, ...]:
+        """Mount the files of secrets where Docker Compose puts them; a service that is built can have no such mount."""
+        definition = to_plain(self._loaded.document)
+        found = () if service.build else tuple(_secret_files(definition, service.name))
+        files = (_find(self._loaded.document, "secrets", name, "file") for name, _, _ in found)
+        is_hidden = any(isinstance(file, Scalar) and file.is_substituted for file in files)
+        if is_hidden or len(found) != len(definition["services"][service.name]["secrets"]):
+            return ()
+        parent = ("services", service.name)
+        lines = (f"- {yaml_text(f'{file}:{path}:ro')}" for _, file, path in found)
+        reset = Entry(parent, "secrets: !reset null", "The files below take their place.")
+        return reset, *(Entry((*parent, "volumes"), line, "The file of a secret.") for line in lines)
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
         mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)

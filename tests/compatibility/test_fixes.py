@@ -130,3 +130,65 @@ def test_entries_for_the_same_mount_are_written_once(project: Project) -> None:
     entries = [entry for finding in found.all_findings for entry in (*finding.fix, *finding.fix)]
 
     assert add_entries("", entries, "f").count("- gone:/x") == 1
+
+
+PROFILES = "services: {web: {image: nginx}, seed: {image: busybox, profiles: [seed]}}"
+NEEDED = "services: {web: {image: nginx, depends_on: [seed]}, seed: {image: busybox, profiles: [seed]}}"
+
+
+def test_a_service_of_a_profile(project: Project) -> None:
+    """A service that Compose starts only with its profile is left out; then nothing is left to mend."""
+    folder = project({"compose.yaml": PROFILES})
+    lines = fix(folder)
+
+    assert lines == ["services:", "  seed: !reset null"]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert check(folder).all_findings == ()
+
+
+def test_a_service_of_a_profile_that_another_needs(project: Project) -> None:
+    assert fix(project({"compose.yaml": NEEDED})) == []
+
+
+def test_a_service_of_a_chosen_profile(project: Project) -> None:
+    assert fix(project({"compose.yaml": PROFILES, ".env": "COMPOSE_PROFILES=dev,seed\n"})) == []
+
+
+SECRETS = """
+services:
+  db: {image: postgres, secrets: [password, {source: key, target: keys/db}], DB}
+secrets:
+  password: {file: password.txt}
+  key: {file: ./key.txt}
+"""
+
+
+def test_secrets(project: Project) -> None:
+    """The files of secrets are mounted where Compose puts them."""
+    folder = project({"compose.yaml": SECRETS.replace(", DB", ""), "password.txt": "a", "key.txt": "b"})
+    lines = fix(folder)
+
+    assert lines == [
+        "services:",
+        "  db:",
+        "    secrets: !reset null",
+        "    volumes:",
+        "      - ./password.txt:/run/secrets/password:ro",
+        "      - ./key.txt:/run/secrets/keys/db:ro",
+    ]
+    folder.write({"compose.platform.yaml": "\n".join(lines)})
+    assert {finding.diagnostic.path[0] for finding in check(folder).all_findings} == {"secrets"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(SECRETS.replace("DB", "build: ."), id="a-service-that-is-built"),
+        pytest.param(SECRETS.replace(", DB", "").replace("./key.txt", "$FILE"), id="a-path-from-a-variable"),
+        pytest.param(SECRETS.replace(", DB", "").replace("file: ./key.txt", "environment: KEY"), id="of-a-variable"),
+        pytest.param(SECRETS.replace(", DB", "").replace("source: key", "source: other"), id="not-declared"),
+    ],
+)
+def test_secrets_that_have_no_mount(project: Project, text: str) -> None:
+    files = {"compose.yaml": text, "password.txt": "a", "key.txt": "b", "Dockerfile": "FROM scratch"}
+    assert fix(project(files, FILE="./key.txt")) == []
