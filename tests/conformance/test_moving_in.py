@@ -47,6 +47,12 @@ def names_of(found: Any) -> set[str]:
     return {service["service"] for service in found["services"]}
 
 
+def errors_but_contexts(found: Any) -> list[Any]:
+    """The errors but those of build contexts, which the corpus does not have."""
+    findings = [*found["findings"], *(finding for service in found["services"] for finding in service["findings"])]
+    return [finding for finding in findings if finding["severity"] == "error" and ".build" not in finding["path"]]
+
+
 def left_out(found: Any) -> set[str]:
     """The services of profiles, which Docker Compose does not start either."""
     services = found["services"]
@@ -84,7 +90,7 @@ def test_losses_have_warnings(name: str, tmp_path: Path) -> None:
 
 def test_how_many_need_no_init(tmp_path: Path) -> None:
     """The page about moving in has the number of projects that have no error as they are."""
-    valid = [name for name in RUN_SETS if Moved(name, tmp_path / name).check()["valid"]]
+    valid = [name for name in RUN_SETS if not errors_but_contexts(Moved(name, tmp_path / name).check())]
 
     page = (ROOT / "docs" / "moving-in.md").read_text()
     assert f"Of {len(RUN_SETS)} public projects" in page
