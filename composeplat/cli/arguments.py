@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from composeplat.cli.compose_commands import message_for_options
 from composeplat.cli.help_text import FittingContext, Guide
 from composeplat.diagnostics import printable, quoted
 
@@ -27,6 +28,9 @@ class StrictCommand(TyperCommand):
     context_class = FittingContext
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        message = None if ctx.resilient_parsing else message_for_options(str(self.name), args)
+        if message:
+            ctx.fail(message)
         ctx.allow_extra_args = True
         unexpected: list[str] = super().parse_args(ctx, args)
         if unexpected and not ctx.resilient_parsing:

@@ -31,6 +31,32 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "watch": ("platform up SERVICE", "syncs files while you edit them"),
 }
 
+#: Options of docker compose that a command here does not have -> the command to type.
+_DEPLOY = "platform deploy, which ends when all services are ready"
+OPTIONS: dict[tuple[str, str], str] = {
+    ("up", "-d"): _DEPLOY,
+    ("up", "--detach"): _DEPLOY,
+    ("up", "--build"): "platform deploy --build",
+    ("up", "--wait"): _DEPLOY,
+    ("up", "--force-recreate"): "platform restart, after platform deploy",
+    ("up", "--remove-orphans"): "platform deploy, which deletes what has left the Compose file",
+    ("down", "-v"): "platform destroy --volumes",
+    ("down", "--remove-orphans"): "platform destroy",
+    ("down", "--rmi"): "platform destroy; images stay in their registry",
+    ("deploy", "-d"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
+    ("deploy", "--detach"): "platform deploy, which ends when all services are ready; --no-wait does not wait",
+}
+
+
+def message_for_options(command: str, args: list[str]) -> str | None:
+    """The message about an option of docker compose, unless it belongs to a command behind ``--``."""
+    own = args[: args.index("--")] if "--" in args else args
+    found = next((arg for arg in own if (command, arg.partition("=")[0]) in OPTIONS), None)
+    if found is None:
+        return None
+    option = found.partition("=")[0]
+    return f"No such option: {option}\n  hint: for 'docker compose {command} {option}' type {OPTIONS[command, option]}"
+
 
 def message_for(command: str) -> str | None:
     """The message about a command of docker compose; none for another name."""

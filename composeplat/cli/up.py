@@ -273,7 +273,7 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     stack_for(planned).check_project("down")
     development = development_for(planned, service)
     if not end_development(development, planned, volumes=volumes, note=progress.note):
-        progress.conclude(f"{service.name} is not under development")
+        progress.conclude(f"{service.name} is not under development; platform destroy deletes the environment")
     return Exit.DONE
 
 

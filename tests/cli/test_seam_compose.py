@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from composeplat.cli.commands import MODULES
-from composeplat.cli.compose_commands import INSTEAD
+from composeplat.cli.compose_commands import INSTEAD, OPTIONS
 from composeplat.dev.container_commands import Command
 from tests.cli.conftest import Seam, data
 from tests.cluster.objects import Answer, deployment, given, pod, refusal, replica_set, running
+from tests.conftest import ROOT
 from tests.in_process import run_here
 
 WORKLOADS = "/apis/apps/v1/namespaces/team"
@@ -186,3 +187,27 @@ def test_a_command_of_docker_compose(command: str, tmp_path: Path) -> None:
 def test_another_command_has_a_suggestion(tmp_path: Path) -> None:
     """As before: a mistyped name is compared with those here."""
     assert "Did you mean 'deploy'?" in run_here("deplyo", folder=tmp_path).stderr
+
+
+@pytest.mark.parametrize(("command", "option"), OPTIONS)
+def test_an_option_of_docker_compose(command: str, option: str, tmp_path: Path) -> None:
+    """It is named with the command to type; behind ``--`` it belongs to another program."""
+    outcome = run_here(command, option, folder=tmp_path)
+
+    hint = f"  hint: for 'docker compose {command} {option}' type {OPTIONS[command, option]}\n"
+    assert outcome.status == 2
+    assert outcome.stderr.endswith(f"Error: No such option: {option}\n{hint}")
+    assert shlex.split(OPTIONS[command, option])[1].strip(",;") in MODULES
+    assert "docker compose" not in run_here("up", "web", "--", "sh", option, folder=tmp_path).stderr
+
+
+def test_an_option_of_ours_is_none_of_docker_compose() -> None:
+    """A row for an option that the command has would take it away."""
+    grammar = json.loads((ROOT / "composeplat" / "cli" / "grammar.json").read_text())
+    ours = {
+        (path.removeprefix("platform "), name)
+        for path, command in grammar.items()
+        for option in command["options"]
+        for name in option["names"]
+    }
+    assert not ours & set(OPTIONS)

@@ -463,5 +463,7 @@ def test_down(seam: Seam, developing: Developing, *, is_there: bool, volumes: bo
     assert outcome.status == 0
     assert developing.done == [("down", "web", volumes), *([("note", "web", None)] if is_there else [])]
     assert outcome.stderr.splitlines()[-1] == (
-        "web runs as it was deployed again" if is_there else "web is not under development"
+        "web runs as it was deployed again"
+        if is_there
+        else "web is not under development; platform destroy deletes the environment"
     )
