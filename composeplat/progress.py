@@ -167,7 +167,7 @@ def _forms(value: str) -> Iterator[str]:
 
 
 class Sink:
-    """Where all events go: it masks them, then gives them to the innermost handler."""
+    """The sink of all events: it masks them, and passes them to the innermost handler."""
 
     def __init__(self) -> None:
         self.handlers: list[Handler] = []
@@ -229,7 +229,7 @@ def masked_data(value: Any) -> Any:
 
 @contextmanager
 def use_handler(handler: Handler) -> Iterator[None]:
-    """Give events to a handler, instead of the one before."""
+    """Send events to a handler, instead of the previous handler."""
     _sink.handlers.append(handler)
     try:
         yield
@@ -248,7 +248,7 @@ def forget_values() -> Iterator[None]:
 
 @contextmanager
 def use_observer(observer: Handler) -> Iterator[None]:
-    """Give events to an observer too, whichever handler there is."""
+    """Send events to an observer too, besides the handler."""
     _sink.observers.append(observer)
     try:
         yield

@@ -128,7 +128,7 @@ def _show_how_to_read(choice: Choice, path: Path) -> None:
 
 
 def _show_rest(check: Check) -> None:
-    """Say how much is left that an entry can't mend."""
+    """Report the number of findings that no entry fixes."""
     left = [finding for finding in check.all_findings if finding.effect.rank > Effect.CHANGED.rank and not finding.fix]
     services = {str(finding.diagnostic.path[1]) for finding in left if finding.diagnostic.path[:1] == ("services",)}
     if left:

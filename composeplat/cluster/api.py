@@ -261,7 +261,7 @@ class Api:
         return self._connection, False
 
     def _may_repeat(self, method: str, error: Exception) -> bool:
-        """Say whether a request without a response may be repeated: only one that changes nothing the second time."""
+        """Return whether a request without a response may be repeated: only if the second time changes nothing."""
         if isinstance(error, ConnectionRefusedError):
             # A server that has answered before is restarting; another does not exist.
             return self._has_answered
@@ -275,7 +275,7 @@ class Api:
             raise ApiError(http.client.UNAUTHORIZED, str(error), error.hint) from error
 
     def _may_renew(self, answer: http.client.HTTPResponse, credential: Credential) -> bool:
-        """Say whether the server refused a credential, and there is another now."""
+        """Return whether the server refused a credential, and there is another now."""
         return answer.status == http.client.UNAUTHORIZED and self.access.credentials.replace(credential)
 
     def _connect(self, credential: Credential, timeout: float) -> http.client.HTTPConnection:
@@ -313,7 +313,7 @@ class Api:
 
 
 def _is_from_api_server(path: str, body: bytes) -> bool:
-    """Say whether a response is the API server's own, and not proxied from a service."""
+    """Return whether a response is the API server's own, and not proxied from a service."""
     return "/proxy/" not in path or (b'"Status"' in body and b'"Unauthorized"' in body)
 
 

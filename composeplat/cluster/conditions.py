@@ -63,7 +63,7 @@ class ServiceStatus:
 
     @property
     def is_done(self) -> bool:
-        """Say whether a deploy can stop waiting."""
+        """Return whether a deploy can stop waiting."""
         return self.state in (WorkloadState.READY, WorkloadState.COMPLETED) or self.waits_for_outdated
 
 

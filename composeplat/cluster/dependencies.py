@@ -33,7 +33,7 @@ class DependencyState:
     """What the dependency still lacks."""
 
     def allows(self, *, required: bool) -> bool:
-        """Say whether the waiting service may start: an optional dependency that failed holds nothing back."""
+        """Return whether the waiting service may start: an optional dependency that failed holds nothing back."""
         return self.is_met or (bool(self.clause) and not required)
 
 

@@ -52,7 +52,7 @@ class Plugin:
         return self._read(output)
 
     def _is_interactive(self) -> bool:
-        """Say whether the plugin may ask the user: on its first run only, as progress uses the terminal later."""
+        """Return whether the plugin may ask the user: on its first run only, as progress uses the terminal later."""
         has_terminal = sys.stdin is not None and sys.stdin.isatty()
         if self.mode == "Always" and not has_terminal:
             raise self._failed("needs a terminal to ask for your login, and there is none")

@@ -29,7 +29,7 @@ def scheduling_limit(pod: Object, snapshot: Snapshot) -> float:
 
 
 def is_node_coming(pod: Object, snapshot: Snapshot) -> bool:
-    """Say whether a pod will get a node: from an autoscaler, or from the scheduler, which preempts other pods."""
+    """Return whether a pod will get a node: from an autoscaler, or from the scheduler, which preempts other pods."""
     last = _last_decision(pod, snapshot)
     return bool(pod.get("status", {}).get("nominatedNodeName")) or (last is not None and last.get("reason") in _ADDING)
 

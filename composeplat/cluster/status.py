@@ -123,7 +123,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
 
 
 def _sleeps(workload: Object) -> bool:
-    """Say whether a workload is scaled to 0 or suspended."""
+    """Return whether a workload is scaled to 0 or suspended."""
     return workload["spec"].get("replicas") == 0 or bool(workload["spec"].get("suspend"))
 
 

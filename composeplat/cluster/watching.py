@@ -119,7 +119,7 @@ class Watcher:
         return api.items(kind_path(version, kind, self.namespace) + self._selector)
 
     def _has_autoscaler(self, api: Api) -> bool | None:
-        """Say whether the cluster has an autoscaler; it is looked up once."""
+        """Return whether the cluster has an autoscaler; it is looked up once."""
         if not self._knows_autoscaler:
             self._autoscaler = find_autoscaler(api)
             self._knows_autoscaler = True
@@ -211,7 +211,7 @@ def _answers(api: Api, path: str) -> bool:
 
 
 def find_autoscaler(api: Api) -> bool | None:
-    """Say whether a cluster has an autoscaler, by the objects of each kind; None if they may not be read."""
+    """Return whether a cluster has an autoscaler, by the objects of each kind; None if they may not be read."""
     known = True
     for path in _AUTOSCALERS:
         try:
@@ -252,7 +252,7 @@ def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previ
 
 
 def probe_port(api: Api, namespace: str, pod: str, port: int) -> bool | None:
-    """Say whether something listens on a pod's port; None if that can't be found out.
+    """Return whether something listens on a pod's port; None if that can't be found out.
 
     The API server proxies an HTTP request to it: any response, even of another protocol, means that something listens.
     """

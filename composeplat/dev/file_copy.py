@@ -47,7 +47,7 @@ def pack_args(path: str) -> tuple[str, ...]:
 
 
 def is_content(path: str) -> bool:
-    """Say whether a path means the content of a folder, and not the folder."""
+    """Return whether a path means the content of a folder, and not the folder."""
     return path == "." or path.endswith("/.")
 
 

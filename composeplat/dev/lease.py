@@ -43,7 +43,7 @@ def describe_holder(holder: Mapping[str, Any]) -> str:
 
 
 def may_be_running(holder: Mapping[str, Any]) -> bool:
-    """Say whether a holder may still be running: the end of a process is known on its own machine only."""
+    """Return whether a holder may still be running: the end of a process is known on its own machine only."""
     process = ProcessId.from_data(holder)
     return process is None or not (process.has_ended or process.is_current)
 

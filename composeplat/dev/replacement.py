@@ -80,7 +80,7 @@ class Replacement:
         return {claim["metadata"]["name"] for claim in metadata}
 
     def has_limit_policies(self) -> bool:
-        """Say whether the namespace may refuse containers without limits, or set limits of its own."""
+        """Return whether the namespace may refuse containers without limits, or set limits of its own."""
         try:
             kinds = ("ResourceQuota", "LimitRange")
             return any(self.api.object_metadata(kind_path("v1", kind, self.namespace)) for kind in kinds)
@@ -89,7 +89,7 @@ class Replacement:
             return True
 
     def is_outdated(self, dev_workload: Object) -> bool:
-        """Say whether the service was deployed since: its original has another template now, or pods."""
+        """Return whether the service was deployed since: its original has another template now, or pods."""
         workload = self.workload()
         if workload is None:
             return False

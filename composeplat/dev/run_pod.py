@@ -60,7 +60,7 @@ def choose_args(container: Object, options: RunOptions, image: tuple[tuple[str, 
 
 
 def needs_image(container: Object, options: RunOptions) -> bool:
-    """Say whether the command depends on the image's own."""
+    """Return whether the command depends on the image's own."""
     return options.entrypoint is None and not container.get("command")
 
 

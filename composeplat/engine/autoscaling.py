@@ -54,7 +54,7 @@ def with_autoscaled(plan: Plan, counts: Mapping[Key, int]) -> Plan:
 
 
 def differs_from_state(state: Mapping[str, Any], counts: Mapping[Key, int]) -> bool:
-    """Say whether the state has other numbers of pods, which would look like changes of the plan."""
+    """Return whether the state has other numbers of pods, which would look like changes of the plan."""
     for resource in state.get("resources") or []:
         manifest = resource.get("inputs") or {}
         key = (str(manifest.get("kind")), str(manifest.get("metadata", {}).get("name")))

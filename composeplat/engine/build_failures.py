@@ -81,7 +81,7 @@ def confidential(build: Build, secrets: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def matches(record: Mapping[str, Any], text: str, context: str) -> bool:
-    """Say whether a build in BuildKit's history, as seen from the root folder, is the build of a text."""
+    """Return whether a build in BuildKit's history, as seen from the root folder, is the build of a text."""
     message = str((record.get("Error") or {}).get("Message") or "")
     place = str(record.get("Context") or "")
     return bool(message) and message in text and (not place or context in (place, f"/{place}"))

@@ -95,7 +95,7 @@ def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:
 
 
 def _can_update(api: Api, manifest: dict[str, Any]) -> bool:
-    """Say whether the API server would accept an update of an object."""
+    """Return whether the API server would accept an update of an object."""
     try:
         api.apply(_plain(manifest), dry_run=True)
     except ApiError as error:

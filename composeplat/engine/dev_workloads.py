@@ -34,7 +34,7 @@ class OriginalWorkload:
 
 
 def is_dev_workload(head: Object) -> bool:
-    """Say whether an object belongs to development, and so to no plan."""
+    """Return whether an object belongs to development, and so to no plan."""
     return DEV_WORKLOAD_LABEL in (head["metadata"].get("labels") or {})
 
 
@@ -56,7 +56,7 @@ def read_replicas(workload: Mapping[str, Any]) -> int:
 
 
 def replicas_patch(kind: str, replicas: int) -> Object:
-    """The change that gives a workload so many pods."""
+    """Return the patch that sets the number of pods of a workload."""
     return {"spec": {"suspend": replicas == 0}} if kind == "Job" else {"spec": {"replicas": replicas}}
 
 

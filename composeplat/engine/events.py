@@ -90,7 +90,7 @@ class Events:
     _refreshing: set[str] = field(default_factory=set)
 
     def handle(self, event: Mapping[str, Any]) -> str | None:
-        """Record an event; gives the URN of a resource whose state it changes."""
+        """Record an event, and return the URN of a resource whose state it changes."""
         match event:
             case {"resourcePreEvent": {"metadata": metadata}}:
                 return self._start(metadata)

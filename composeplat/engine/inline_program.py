@@ -21,7 +21,7 @@ _MAX_WORKERS = 4
 
 @contextlib.contextmanager
 def serve(program: Callable[[], None]) -> Iterator[str]:
-    """Serve a program on loopback until the block ends; gives the address."""
+    """Serve a program on loopback until the block ends, and return the address."""
 
     def run() -> Awaitable[None]:
         program()

@@ -124,7 +124,7 @@ class Monitor:
             self.emit(service.name, Phase.WAITING, status.message)
 
     def is_over(self, snapshot: Snapshot | None, rounds: int) -> bool:
-        """Say whether the deployment is over: all services are ready or have failed, and Jobs have started."""
+        """Return whether the deployment is over: all services are ready or have failed, and Jobs have started."""
         if snapshot is None or any(self.applied.get(name, 0) + 1 >= rounds for name in self.chosen):
             return False
         running = False
@@ -142,7 +142,7 @@ class Monitor:
         return time.monotonic() - self._stable_since >= stable_s
 
     def _only_runs(self, service: ServicePlan) -> bool:
-        """Say whether a changed service counts as ready while it runs."""
+        """Return whether a changed service counts as ready while it runs."""
         return (
             service.workload_kind != "Job"
             and not service.has_health_check

@@ -43,7 +43,7 @@ _HOLDER = re.compile(r"created by (\S+)@(\S+) \(pid (\d+)\) at (\S+)")
 
 
 def is_locked_out(output: str) -> bool:
-    """Say whether Pulumi failed because the stack is locked."""
+    """Return whether Pulumi failed because the stack is locked."""
     return "is currently locked" in output
 
 
@@ -121,7 +121,7 @@ class OwnProcesses:
             write_private(self.path, json.dumps([own.to_data() for own in rows][-_MAX_KEPT:]))
 
     def have_left(self, locks: Iterable[LockHolder], *, state_is_private: bool) -> bool:
-        """Say whether recorded processes that have ended hold all these locks."""
+        """Return whether recorded processes that have ended hold all these locks."""
         noted = self.read()
         return all(
             any(own.took(lock) and own.has_ended(state_is_private=state_is_private) for own in noted) for lock in locks

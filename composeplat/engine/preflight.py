@@ -54,7 +54,7 @@ class LiveState:
     """Objects of such kinds that are known not to be there."""
 
     def lacks(self, key: Key) -> bool:
-        """Say whether an object is known not to be there."""
+        """Return whether an object is known not to be there."""
         return key not in self.object_metadata and (key[0] not in self.unlisted or key in self.absent)
 
     def may_grow(self, storage_class: str) -> bool:

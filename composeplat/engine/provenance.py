@@ -122,7 +122,7 @@ def notice_of_other(api: Api, claim: Claim | None, environment: str, namespace: 
 
 
 def note_project(api: Api, live_state: LiveState, claim: Claim, environment: str, namespace: str) -> str:
-    """Remember the project, before anything else is made; gives what there is to say of it."""
+    """Record the project before other objects are created; return a message about it, if any."""
     known = recorded_project(live_state.object_metadata.get(record_key(environment)))
     if known is not None and known.key == claim.project.key:
         return ""

@@ -289,7 +289,7 @@ def read_note(note: Path) -> OwnProcess | None:
 
 
 def end_leftovers(note: Path) -> bool:
-    """End what a killed run left behind; gives whether a run had been cut off."""
+    """End what a killed run left behind, and return whether a run was cut off."""
     if not note.exists():
         return False
     noted = read_note(note)

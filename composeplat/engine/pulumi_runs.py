@@ -127,7 +127,7 @@ def run_error(result: PulumiResult, events: Events) -> ComposeplatError:
 
 
 def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int) -> bool:
-    """Say whether another run may succeed: after a dead process's lock, an expired credential, or a silent cluster."""
+    """Return whether another run may succeed: after the lock of a dead process, an expired credential, no response."""
     if is_locked_out(result.output):
         if stack.workspace.unlock(result.output):
             stack.note("removed the lock of a process that has ended")
@@ -148,7 +148,7 @@ def _has_passed(stack: Stack, events: Events, result: PulumiResult, number: int)
 
 
 def _is_let_in(stack: Stack) -> bool:
-    """Say whether the cluster accepts the present credentials."""
+    """Return whether the cluster accepts the present credentials."""
     with Api(stack.target.access) as api:
         try:
             api.get(f"/api/v1/namespaces/{stack.namespace}")

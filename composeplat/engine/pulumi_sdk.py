@@ -31,7 +31,7 @@ class SdkName:
             raise self._missing() from error
 
     def replace(self, value: Any) -> Any:
-        """Put another object in its place; gives the one before."""
+        """Replace an object, and return the previous one."""
         before = self.find()
         setattr(import_module(self.module), self.name, value)
         return before

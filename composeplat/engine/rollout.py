@@ -72,7 +72,7 @@ class Rollout:
             self.stack.pause()
 
     def _fail_late_services(self) -> bool:
-        """Fail the services whose deadline has passed; says whether no other service is waited for."""
+        """Fail the services whose deadline has passed, and return whether no other service is waited for."""
         services = {service.name: service for service in self.monitor.plan.services}
         unready = self.monitor.unready(self.watcher.latest)
         late = {name for name in unready if self.deadline.has_passed_for(name)}

@@ -60,7 +60,7 @@ def sleeping_workloads_of(plan: Plan, live_state: LiveState, services: Collectio
 
 
 def can_sleep(workload: Object) -> bool:
-    """Say whether a workload has pods to remove: a finished Job has none, nor has a workload without replicas."""
+    """Return whether a workload has pods to remove: a finished Job has none, nor has a workload without replicas."""
     if "deletionTimestamp" in workload["metadata"] or read_replicas(workload) == 0:
         return False
     conditions = workload.get("status", {}).get("conditions") or []
@@ -131,7 +131,7 @@ def remove_scaling_owner(api: Api, path: str) -> None:
 
 
 def is_sleep_entry(entry: Object) -> bool:
-    """Say whether an entry of the managed fields owns nothing but the fields that sleep sets."""
+    """Return whether an entry of the managed fields owns nothing but the fields that sleep sets."""
     if entry.get("operation") != "Update" or entry.get("subresource"):
         return False
     fields: Mapping[str, Any] = entry.get("fieldsV1") or {}

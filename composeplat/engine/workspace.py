@@ -289,7 +289,7 @@ class Workspace:
             raise explain(done.output)
 
     def unlock(self, output: str) -> bool:
-        """Break Pulumi's own lock if all its holders are processes started here that have ended; gives whether it did.
+        """Break Pulumi's own lock if all its holders are ended processes of ours; return whether it was broken.
 
         Pulumi names a holder by user, host name and process id, all of which another machine may have too.
         """
@@ -326,12 +326,12 @@ _REFUSED = re.compile(
 
 
 def is_refused(output: str) -> bool:
-    """Say whether Pulumi failed because its credential had expired: the next run gets a new one."""
+    """Return whether Pulumi failed because its credential had expired: the next run gets a new one."""
     return _REFUSED.search(output) is not None
 
 
 def broke_off(output: str) -> bool:
-    """Say whether Pulumi failed because the cluster did not answer: another run may continue once it does."""
+    """Return whether Pulumi failed because the cluster did not answer: another run may continue once it does."""
     return _NO_ANSWER.search(output) is not None
 
 

@@ -52,7 +52,7 @@ def _busybox(environment: Mapping[str, str]) -> tuple[str, bytes]:
 
 
 def is_static(program: bytes) -> bool:
-    """Say whether an ELF program asks for no interpreter, and so needs no libraries."""
+    """Return whether an ELF program asks for no interpreter, and so needs no libraries."""
     if program[:4] != b"\x7fELF":
         return False
     offset = int.from_bytes(program[32:40], "little")

@@ -96,7 +96,7 @@ def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
 
 
 def prepare_builder(layout: Layout) -> None:
-    """Give the builder its folders, and what has been written there."""
+    """Make the builder the owner of its folders, and of their content."""
     run = layout.build_run
     for folder in (layout.build_data, run / "state"):
         folder.mkdir(parents=True, exist_ok=True)

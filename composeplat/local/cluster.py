@@ -124,7 +124,7 @@ class LocalCluster:
     # starting
 
     def start(self) -> bool:
-        """Start the cluster and wait until it can be used; gives whether it was not running before."""
+        """Start the cluster and wait until it can be used, and return whether it was not running before."""
         self._check_machine()
         with self._lock():
             if self._supervisor() is not None:
@@ -364,7 +364,7 @@ class LocalCluster:
     # stopping
 
     def stop(self) -> bool:
-        """End the cluster, keeping its data; gives whether it was running."""
+        """End the cluster, keeping its data, and return whether it was running."""
         with self._lock():
             supervisor = self._supervisor()
             if supervisor is not None:

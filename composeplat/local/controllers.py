@@ -98,7 +98,7 @@ def _dns_objects() -> list[Object]:
 
 
 def is_waiting(claim: Object) -> bool:
-    """Say whether a claim is ours to fill: of our class, without a volume, with a pod that wants it."""
+    """Return whether a claim is ours to fill: of our class, without a volume, with a pod that wants it."""
     metadata, spec = claim["metadata"], claim.get("spec", {})
     return (
         spec.get("storageClassName") == STORAGE_CLASS

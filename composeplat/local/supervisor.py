@@ -182,7 +182,7 @@ def _reap_all() -> bool:
 
 
 def is_listening(address: str) -> bool:
-    """Say whether something accepts connections at ``unix:PATH`` or ``tcp:HOST:PORT``; no address always does."""
+    """Return whether something accepts connections at ``unix:PATH`` or ``tcp:HOST:PORT``; no address always does."""
     network, _, place = address.partition(":")
     try:
         if network == "unix":

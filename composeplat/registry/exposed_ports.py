@@ -134,7 +134,7 @@ class ExposedPorts:
 
 
 def _is_permanent(image: str, entry: _CacheEntry) -> bool:
-    """Say whether an entry holds for ever: the content behind a digest never changes."""
+    """Return whether an entry holds for ever: the content behind a digest never changes."""
     return entry.ports is not None and bool(ImageReference.parse(image).digest)
 
 

@@ -111,7 +111,7 @@ def read_users(
 
 
 def _reason(error: Exception) -> str:
-    """Say why an image can't be read; the phrase follows its name."""
+    """Return why an image can't be read, as a phrase that follows its name."""
     match error:
         case urllib.error.HTTPError(code=http.client.NOT_FOUND):
             return "is not in its registry"

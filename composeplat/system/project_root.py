@@ -25,7 +25,7 @@ class ProjectRoot:
     """The option that allows them; messages name it."""
 
     def allows(self, path: str | os.PathLike[str]) -> bool:
-        """Say whether a path may be opened; it need not exist, and is not opened for this."""
+        """Return whether a path may be opened; it need not exist, and is not opened for this."""
         return self.allow_outside or is_inside(self.path, resolve(path))
 
     @property
@@ -35,7 +35,7 @@ class ProjectRoot:
 
 
 def is_inside(root: str, path: str) -> bool:
-    """Say whether a path is a folder or lies below it; both absolute and without links."""
+    """Return whether a path is a folder or lies below it; both absolute and without links."""
     return path == root or path.startswith(root if root.endswith("/") else f"{root}/")
 
 

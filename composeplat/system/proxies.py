@@ -62,7 +62,7 @@ def _authorization(user: str | None, password: str | None) -> str:
 
 
 def find_proxy(environment: Mapping[str, str], scheme: str, host: str, port: int) -> Proxy | None:
-    """Give the proxy that the environment names for an address; this machine is always reached directly."""
+    """Return the proxy of the environment for an address; this machine needs none."""
     name = f"{scheme.upper()}_PROXY"
     found = next((key for key in (name, name.lower()) if environment.get(key)), "")
     listed = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
@@ -83,7 +83,7 @@ def _is_here(host: str) -> bool:
 
 
 def _covers(entry: str, host: str, port: int) -> bool:
-    """Say whether an entry of ``NO_PROXY`` is about an address: ``*``, a domain, an address or network, with a port."""
+    """Check an entry of ``NO_PROXY`` for an address: it is ``*``, a domain, an address or a network, with a port."""
     entry = entry.strip().lower()
     if entry in ("", "*"):
         return entry == "*"

@@ -43,7 +43,7 @@ class BadDownload(Exception):
 
 
 def can_download(tool: Tool, environment: Mapping[str, str]) -> bool:
-    """Say whether a program's release is pinned, and its host answers: a few seconds at most."""
+    """Return whether a program's release is pinned, and its host answers: a few seconds at most."""
     if environment.get(VARIABLE, "").lower() in ("off", "0", "no", "false"):
         return False
     url = release_url(tool)
@@ -70,7 +70,7 @@ def download(tool: Tool, folder: Path, environment: Mapping[str, str]) -> None:
 
 
 def fetch(url: str, environment: Mapping[str, str]) -> bytes:
-    """Give what lies at an address, through the proxy that the environment names for it."""
+    """Download from an address, through the proxy of the environment."""
     try:
         with _opener(environment).open(url, timeout=_DOWNLOAD_TIMEOUT_S) as answer:
             content: bytes = answer.read(_MAX_BYTES + 1)
@@ -94,7 +94,7 @@ def _reason(error: Exception, url: str, environment: Mapping[str, str]) -> str:
 
 
 def _is_login_wanted(error: Exception) -> bool:
-    """Say whether a proxy answered 407; of a tunnel the library has the answer only as text."""
+    """Return whether a proxy answered 407; of a tunnel the library has the answer only as text."""
     wanted = http.client.PROXY_AUTHENTICATION_REQUIRED
     return getattr(error, "code", 0) == wanted or f"Tunnel connection failed: {wanted:d}" in str(error)
 

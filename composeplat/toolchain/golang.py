@@ -130,7 +130,7 @@ _REASONS = (
 
 
 def explain_failure(output: str) -> str:
-    """Say in a sentence why a build failed; where it is none of the usual reasons, its last lines."""
+    """Return why a build failed, as a sentence; for an unknown reason, the last lines."""
     lines = [line.strip() for line in output.splitlines() if line.strip() and "downloading" not in line]
     for pattern, reason in _REASONS:
         for line in lines:

@@ -27,7 +27,7 @@ from composeplat.toolchain.tools import CHECKSUMS, TOOLS, Tool
 
 
 def pin(tools: Iterable[Tool], path: Path, environment: Mapping[str, str]) -> list[str]:
-    """Pin every release of some tools; gives what went wrong, and then changes nothing."""
+    """Pin every release of some tools. If that fails, return the problems and change nothing."""
     known = read_checksums(path)
     pinned: dict[str, str] = {}
     problems: list[str] = []

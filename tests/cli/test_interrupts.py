@@ -97,7 +97,7 @@ def test_a_press_at_any_moment(tmp_path: Path) -> None:
 
 
 def began_as_python(status: int, stdout: str, stderr: str) -> bool:
-    """Say whether a press came before any of our code ran: then the interpreter shows of it in its own words."""
+    """Return whether a press came before any of our code ran: then the interpreter shows of it in its own words."""
     return status in (-signal.SIGINT, 1) and not stdout and "_run_command" not in stderr
 
 

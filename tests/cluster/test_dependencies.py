@@ -1,4 +1,4 @@
-"""One function says whether a dependency meets its condition, for a deploy and for a wake-up."""
+"""One function decides whether a dependency meets its condition, for a deploy and for a wake-up."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_from_source_to_answer(environment: Environment) -> None:
 
 
 def title(environment: Environment, url: str, text: str) -> bool:
-    """Say whether an address answers with a text; while a pod is ended at once, it may answer nothing at all."""
+    """Return whether an address answers with a text; while a pod is ended at once, it may answer nothing at all."""
     with contextlib.suppress(OSError):
         return fetch(environment, url) == text
     return False

@@ -185,7 +185,7 @@ def kill_agent(session: Session) -> None:
 
 
 def is_below(pid: int, root: bytes) -> bool:
-    """Say whether a process runs in this test's own cluster: its mounts lie in the cluster's folder."""
+    """Return whether a process runs in this test's own cluster: its mounts lie in the cluster's folder."""
     with contextlib.suppress(OSError):
         return root in Path(f"/proc/{pid}/mountinfo").read_bytes()
     return False
@@ -280,7 +280,7 @@ def test_nothing_is_lost(session: Session, part: str) -> None:
 
 
 def is_connected(session: Session) -> bool:
-    """Say whether the trees can be compared: a pod is there, and the last message was not of a loss."""
+    """Return whether the trees can be compared: a pod is there, and the last message was not of a loss."""
     session.see_to_it()
     with contextlib.suppress(subprocess.CalledProcessError, ValueError):
         return bool(there(session.environment))

@@ -58,7 +58,7 @@ def fake(path: Path, body: str) -> Path:
 
 
 def comes_true(condition: Callable[[], object], seconds: float = 20) -> bool:
-    """Say whether a condition comes true soon."""
+    """Return whether a condition comes true soon."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

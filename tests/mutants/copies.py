@@ -83,7 +83,7 @@ class Copy:
             start.unlink()
 
     def is_noticed(self, tests: Sequence[str], longest: float, limit: float) -> bool:
-        """Say whether any of the tests fails, or takes too long, or they don't come to an end in time."""
+        """Return whether any of the tests fails, or takes too long, or they don't come to an end in time."""
         chosen = self._folder / "chosen"
         chosen.write_text("".join(f"{name}\n" for name in tests))
         files = dict.fromkeys(name.partition("::")[0] for name in tests)

@@ -71,7 +71,7 @@ class Coverage:
         return sorted(order, key=lambda index: order[index])
 
     def is_imported_only(self, name: str, change: Change) -> bool:
-        """Say whether no test runs the statement itself: it runs when the module is imported, if ever."""
+        """Return whether no test runs the statement itself: it runs when the module is imported, if ever."""
         lines = self.tests.get(name, {})
         return not any(lines.get(number, 0) & self.usable for number in range(change.first, change.last + 1))
 

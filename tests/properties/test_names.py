@@ -96,7 +96,7 @@ def test_config_keys_stay_apart(several: set[str]) -> None:
 
 @given(labels, labels)
 def test_hosts_are_hosts(endpoint: str, namespace: str) -> None:
-    """A host of any endpoint and namespace is one that DNS takes, and says whether it was cut."""
+    """A host of any endpoint and namespace is valid for DNS, with the information whether it was cut."""
     host, shortened = endpoint_host(endpoint[:63].strip("-"), namespace[:63].strip("-"), "apps.example.com")
 
     assert is_dns_name(host)

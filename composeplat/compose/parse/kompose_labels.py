@@ -75,5 +75,5 @@ _UNKNOWN = "see docs/from-kompose.md"
 
 
 def replacement_of(label: str) -> str:
-    """Say what to write instead of a label of kompose."""
+    """Return the key to write instead of a label of kompose."""
     return LABELS.get(label, _UNKNOWN)

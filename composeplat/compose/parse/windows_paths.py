@@ -24,7 +24,7 @@ def is_windows_path(text: str) -> bool:
 
 
 def refuse_windows_path(place: Field, text: str) -> bool:
-    """Report a path of Windows that names a file or folder; say whether it is one."""
+    """Report a path of Windows that names a file or folder; return whether it is one."""
     if not is_windows_path(text):
         return False
     fix = "move it into the project" if _ABSOLUTE.match(text) else f"write {quoted(_slashed(text))}"
@@ -33,7 +33,7 @@ def refuse_windows_path(place: Field, text: str) -> bool:
 
 
 def refuse_windows_volume(place: Field, text: str) -> bool:
-    """Report a volume in its short form with a path of Windows; say whether it has one."""
+    """Report a volume in its short form with a path of Windows; return whether it has one."""
     found = _VOLUME.match(text)
     source, target = (found[1], found[2] or "") if found else ("", "")
     if not is_windows_path(source) and "\\" not in target:
