@@ -212,7 +212,7 @@ class Fixes:
             last = clean(folder.rstrip("/").rpartition("/")[2])
             last = last if is_dns_label(last) and last != owner else "data"
             is_telling = named_by_folder and last not in _VAGUE.split()
-            taken = {*self._loaded.project.volumes, *self._names.values()}
+            taken = {*map(clean, self._loaded.project.volumes), *self._names.values()}
             names = (f"{owner}-{last}", *(f"{owner}-{last}-{number}" for number in range(2, len(taken) + 3)))
             self._names[source] = next(n for n in ((last,) if is_telling else ()) + names if n not in taken)
         return self._names[source]

@@ -86,6 +86,13 @@ volumes: {taken: }
     ]  # fmt: skip
 
 
+def test_names_that_kubernetes_sees_as_the_same(project: Project) -> None:
+    """A name is taken if a declared volume has it in the cluster."""
+    text = "services: {a: {image: x, volumes: ['./my-cache:/c', 'my_cache:/d']}}\nvolumes: {my_cache: }"
+
+    assert fix(project(text))[-1] == "  a-my-cache:"
+
+
 def test_size(project: Project) -> None:
     """A folder of more than half a GiB gets a volume of twice its size."""
     folder = project(service("./full:/var/lib/postgresql/data"))
