@@ -496,3 +496,12 @@ def problem_with(args: list[str]) -> str:
 def test_a_wrong_command_is_found(args: str, expected: str) -> None:
     """A command or an option that does not exist is noticed."""
     assert expected == problem_with(args.split())
+
+
+def test_the_page_of_real_projects() -> None:
+    """docs/real-projects.md has a row for each project that `make real` deploys."""
+    folders = (ROOT / "tests" / "real" / "projects", ROOT / "tests" / "real" / "corpus")
+    page = (ROOT / "docs" / "real-projects.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)
+
+    assert sorted(project.name for folder in folders for project in folder.iterdir()) == sorted(rows)
