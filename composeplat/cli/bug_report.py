@@ -26,7 +26,7 @@ from composeplat.cli.console import write_message, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import hide_secrets_of, load_plan
 from composeplat.cli.run_log import environment_mask, log_files, log_folder
-from composeplat.cli.selection import Choice, choosing, request_for
+from composeplat.cli.selection import Choice, request_for, with_choice
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.target import find_target
@@ -144,7 +144,7 @@ def _write(path: Path, name: str, texts: Mapping[str, str]) -> None:
 @app.command(
     "bug-report", guide=Guide({"For an issue, after a deploy that failed": "platform bug-report"}, "commands.md")
 )
-@choosing()
+@with_choice()
 def bug_report_command(
     choice: Choice,
     output: Annotated[

@@ -20,7 +20,7 @@ from composeplat.cli.operations import (
     show_refusal,
     stack_for,
 )
-from composeplat.cli.selection import READING, WORKING, Choice, choosing
+from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
@@ -64,7 +64,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
         "building.md",
     ),
 )
-@choosing("registry", "builder", *READING, *WORKING)
+@with_choice("registry", "builder", *READING, *WORKING)
 def build_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -14,7 +14,7 @@ from composeplat.cli.console import table, wants_color, write_json, write_output
 from composeplat.cli.gathering import gather
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import PLANNING, Choice, choosing
+from composeplat.cli.selection import PLANNING, Choice, with_choice
 from composeplat.codes import Effect
 from composeplat.compatibility.check import Check, Finding, ServiceCheck
 from composeplat.compatibility.explanation import Statement
@@ -177,7 +177,7 @@ def _place_data(span: Span) -> dict[str, object]:
         "moving-in.md",
     ),
 )
-@choosing(*PLANNING)
+@with_choice(*PLANNING)
 def check_command(
     choice: Choice,
     offline: Annotated[bool, typer.Option("--offline", help="Ask neither registries nor a cluster.")] = False,

@@ -11,7 +11,7 @@ import typer
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
-from composeplat.cli.errors import funnel
+from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.selection import working
 from composeplat.diagnostics import Exit
@@ -148,7 +148,7 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Show whether the local cluster runs, and the state of its parts."""
     from composeplat.local.cluster_kind import local_cluster
 
-    with funnel():
+    with show_errors():
         cluster = local_cluster(os.environ, simulated=int(simulated))
         found = cluster.status()
         if as_json:

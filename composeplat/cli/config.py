@@ -12,7 +12,7 @@ import typer
 from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, table, write_unmasked
 from composeplat.cli.help_text import Guide
-from composeplat.cli.selection import READING, Choice, choosing, request_for
+from composeplat.cli.selection import READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load, read
 from composeplat.compose.resolved import plain_definition, resolved_definition, variable_rows
 from composeplat.diagnostics import Exit
@@ -87,7 +87,7 @@ def _text(content: Any, view: View, *, as_json: bool) -> str:
         "compose-file.md",
     ),
 )
-@choosing("domain", "registry", *READING, cluster=False)
+@with_choice("domain", "registry", *READING, cluster=False)
 def config_command(
     choice: Choice,
     form: Annotated[str, typer.Option("--format", metavar="yaml|json", help="Form of the output.")] = "yaml",

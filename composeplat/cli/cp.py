@@ -14,7 +14,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.exec import find_container
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
 from composeplat.dev.file_copy import (
@@ -125,7 +125,7 @@ def _report(copied: Copied) -> int:
         "living.md",
     ),
 )
-@choosing()
+@with_choice()
 def cp_command(
     choice: Choice,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="SERVICE:PATH, a path here, or - for an archive.")],

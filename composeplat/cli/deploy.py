@@ -23,7 +23,7 @@ from composeplat.cli.operations import (
     stack_for,
 )
 from composeplat.cli.preview import change_rows
-from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
+from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import deploy as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
@@ -94,7 +94,7 @@ def count_changes(outcome: Outcome) -> str:
         "deploying.md",
     ),
 )
-@choosing(*PLANNING, "builder", "pull_secret", "timeout", *READING, *WORKING)
+@with_choice(*PLANNING, "builder", "pull_secret", "timeout", *READING, *WORKING)
 def deploy_command(
     choice: Choice,
     services: opt.Services = None,

@@ -12,7 +12,7 @@ from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, stack_for
-from composeplat.cli.selection import WORKING, Choice, choosing
+from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.operations import destroy as operation
 
@@ -65,7 +65,7 @@ def _confirm(name: str, where: str) -> None:
         "deploying.md",
     ),
 )
-@choosing(*WORKING)
+@with_choice(*WORKING)
 def destroy_command(
     choice: Choice,
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,

@@ -14,7 +14,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_unmasked
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for
-from composeplat.cli.selection import PLANNING, WORKING, Choice, choosing, request_for
+from composeplat.cli.selection import PLANNING, WORKING, Choice, request_for, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 from composeplat.engine.builder import BUILDER, builder_variables
 from composeplat.engine.eject import ejected_files
@@ -76,7 +76,7 @@ def _variables(planned: Planned, workspace: Workspace, builder: Mapping[str, str
 
 
 @app.command("eject", guide=Guide({"A folder for plain Pulumi": "platform eject -o infrastructure"}, "leaving.md"))
-@choosing(*PLANNING, *WORKING)
+@with_choice(*PLANNING, *WORKING)
 def eject_command(
     choice: Choice,
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.")],

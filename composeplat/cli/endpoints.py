@@ -17,7 +17,7 @@ from composeplat.cli.console import write_json, write_unmasked
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address
 from composeplat.diagnostics import ComposeplatError, Exit
@@ -88,7 +88,7 @@ def _addresses(view: EnvironmentView) -> list[Address]:
 
 
 @app.command("endpoints", guide=Guide({"Addresses, for a program": "platform endpoints --json"}, "living.md"))
-@choosing()
+@with_choice()
 def endpoints_command(
     choice: Choice,
     as_json: opt.Json = False,
@@ -98,7 +98,7 @@ def endpoints_command(
 
 
 @app.command("open", guide=Guide({"The page of one service": "platform open web"}, "living.md"))
-@choosing()
+@with_choice()
 def open_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service whose address to open.")] = "",

@@ -1,4 +1,4 @@
-"""Where exceptions become exit statuses: the body of every command runs inside :func:`funnel` or :func:`logged`.
+"""Where exceptions become exit statuses: the body of every command runs inside :func:`show_errors` or :func:`logged`.
 
 What the user can fix ends with its message and status. Anything else is a bug of this project: its traceback is shown,
 masked, and kept in a log.
@@ -36,7 +36,7 @@ class Run:
 
 
 @contextmanager
-def funnel(*, as_json: bool = False) -> Iterator[Run]:
+def show_errors(*, as_json: bool = False) -> Iterator[Run]:
     """Run a command that needs no cluster: only a bug leaves a log."""
     with progress.forget_values():
         try:

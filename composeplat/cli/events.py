@@ -16,7 +16,7 @@ from composeplat.cli.console import wants_color, write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.status import age
@@ -105,7 +105,7 @@ def _message(event: EnvironmentEvent) -> str:
 
 
 @app.command("events", guide=Guide({"The Kubernetes events of one service": "platform events web"}, "living.md"))
-@choosing()
+@with_choice()
 def events_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -13,7 +13,7 @@ import typer
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.watching import environment_selector
 from composeplat.dev.container_commands import Command, choose_pod, run_command
@@ -71,7 +71,7 @@ def _given_command(command: list[str]) -> tuple[str, ...]:
     ),
     context_settings={"allow_interspersed_args": False},
 )
-@choosing()
+@with_choice()
 def exec_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],

@@ -13,7 +13,7 @@ from composeplat.cli.console import write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, service_of
 from composeplat.cluster.watching import Watcher
@@ -82,7 +82,7 @@ def _running_digest(pods: list[Object]) -> str:
     "images",
     guide=Guide({"The digests that run, for a program": "platform images --json"}, "living.md"),
 )
-@choosing()
+@with_choice()
 def images_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -22,7 +22,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, wants_color, write_output
 from composeplat.cli.gathering import Gathered, gather
 from composeplat.cli.help_text import Guide
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.codes import Effect
 from composeplat.compatibility.check import Check
 from composeplat.compatibility.platform_file import add_entries
@@ -154,7 +154,7 @@ def _in(services: Iterable[str]) -> str:
         "moving-in.md",
     ),
 )
-@choosing(cluster=False)
+@with_choice(cluster=False)
 def init_command(
     choice: Choice,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask registries about the images.")] = False,

@@ -22,7 +22,7 @@ from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.environment_view import EnvironmentView, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_lines
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, service_of
@@ -185,7 +185,7 @@ def _is_control(character: str) -> bool:
         "living.md",
     ),
 )
-@choosing(file=opt.FilesByLongName)
+@with_choice(file=opt.FilesByLongName)
 def logs_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

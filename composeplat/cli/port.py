@@ -13,7 +13,7 @@ from composeplat.cli.console import write_json, write_unmasked
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address
 from composeplat.cluster.snapshot import Object
@@ -81,7 +81,7 @@ def port_rows(service: Object, addresses: list[Address]) -> list[PortRow]:
         {"All ports of a service": "platform port web", "Where one is reached": "platform port web 8080"}, "living.md"
     ),
 )
-@choosing()
+@with_choice()
 def port_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service.")],

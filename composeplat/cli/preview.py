@@ -15,7 +15,7 @@ from composeplat.cli.arguments import App
 from composeplat.cli.console import wants_color, write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, report_deploy, show_document, show_refusal, stack_for
-from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, choosing
+from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.events import Change, Operation, describe_differences, format_value
 from composeplat.engine.operations import preview as operation
@@ -165,7 +165,7 @@ def _end(changes: list[Change], outcome: Outcome) -> str:
         "deploying.md",
     ),
 )
-@choosing(*PLANNING, "pull_secret", *READING, *WORKING)
+@with_choice(*PLANNING, "pull_secret", *READING, *WORKING)
 def preview_command(
     choice: Choice,
     services: opt.Services = None,

@@ -13,7 +13,7 @@ from composeplat.cli.console import write_output
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document, plan_for, show_document, stack_for
 from composeplat.cli.preview import change_rows
-from composeplat.cli.selection import WORKING, Choice, choosing
+from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import refresh as operation
 
@@ -47,7 +47,7 @@ def run(choice: Choice, *, preview: bool, as_json: bool) -> Exit:
     "refresh",
     guide=Guide({"Show what others changed, and keep the state": "platform refresh --preview"}, "deploying.md"),
 )
-@choosing(*WORKING)
+@with_choice(*WORKING)
 def refresh_command(
     choice: Choice,
     only_show: Annotated[bool, typer.Option("--preview", help="Only show the changes; keep the state.")] = False,

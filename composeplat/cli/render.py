@@ -11,7 +11,7 @@ import typer
 from composeplat.cli.arguments import App
 from composeplat.cli.console import show_report, write_message, write_unmasked
 from composeplat.cli.help_text import Guide
-from composeplat.cli.selection import PLANNING, READING, Choice, choosing, request_for
+from composeplat.cli.selection import PLANNING, READING, Choice, request_for, with_choice
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.origins import mount_path
@@ -81,7 +81,7 @@ def _write(folder: Path, texts: dict[str, str]) -> None:
         "kubernetes.md",
     ),
 )
-@choosing(*PLANNING, *READING, cluster=False)
+@with_choice(*PLANNING, *READING, cluster=False)
 def render_command(
     choice: Choice,
     output: Annotated[

@@ -18,7 +18,7 @@ from composeplat.cli.operations import (
     show_failures,
     stack_for,
 )
-from composeplat.cli.selection import WORKING, Choice, choosing
+from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import restart as operation
 
@@ -56,7 +56,7 @@ def run(choice: Choice, services: tuple[str, ...], *, wait: bool, as_json: bool)
         "commands.md",
     ),
 )
-@choosing("timeout", *WORKING)
+@with_choice("timeout", *WORKING)
 def restart_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

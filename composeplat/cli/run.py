@@ -16,7 +16,7 @@ from composeplat import progress
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.values import BadValue, parse_user, split_pair
@@ -181,7 +181,7 @@ def _user(text: str) -> tuple[int | None, int | None]:
     ),
     context_settings={"allow_interspersed_args": False},
 )
-@choosing("timeout")
+@with_choice("timeout")
 def run_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="SERVICE", help="The service, which must be deployed.")],

@@ -12,7 +12,7 @@ import typer
 
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_output
-from composeplat.cli.errors import funnel
+from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide
 
 app = App()
@@ -100,5 +100,5 @@ def completion_command(
     shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
 ) -> None:
     """Print a script that lets a shell complete commands, options and services."""
-    with funnel():
+    with show_errors():
         write_output(script_for(shell))

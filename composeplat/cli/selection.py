@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from composeplat.cli import options as opt
-from composeplat.cli.errors import Run, funnel, logged
+from composeplat.cli.errors import Run, logged, show_errors
 from composeplat.compose.options import SETTINGS, Options, Request
 from composeplat.diagnostics import Exit
 
@@ -59,12 +59,12 @@ Command = Callable[..., Any]
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def choosing(*more: str, file: object = opt.Files, cluster: bool = True) -> Callable[[Command], Command]:
+def with_choice(*more: str, file: object = opt.Files, cluster: bool = True) -> Callable[[Command], Command]:
     """Add the options of a :class:`Choice` to a command, also those of ``more``, and pass them as ``choice``.
 
     Without ``cluster`` the command connects to no cluster, and has no option that names one.
 
-    The command runs inside the funnel, and returns the exit status of the process.
+    The command runs within :func:`logged` or :func:`show_errors`, and returns the exit status of the process.
     """
     names = {*_FIRST, "json_diagnostics", "debug", *more} - set(() if cluster else _CLUSTER)
     works = "progress" in more
@@ -135,7 +135,7 @@ def _scope(
 ) -> AbstractContextManager[Run]:
     as_json = values["json_diagnostics"]
     if not cluster:
-        return funnel(as_json=as_json)
+        return show_errors(as_json=as_json)
     given = _given(values, parameters)
     return logged(command_name(command), given, as_json=as_json, debug=values["debug"], is_kept=is_kept)
 

@@ -19,7 +19,7 @@ from composeplat.cli.operations import (
     show_failures,
     stack_for,
 )
-from composeplat.cli.selection import WORKING, Choice, choosing
+from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import sleep as operation
 from composeplat.engine.outcomes import Outcome
@@ -75,7 +75,7 @@ def _summary(outcome: Outcome, where: str, verb: str, nothing: str) -> str:
 @app.command(
     "sleep", guide=Guide({"Overnight, in a namespace of the team": "platform sleep --namespace team-a"}, "commands.md")
 )
-@choosing("timeout", *WORKING)
+@with_choice("timeout", *WORKING)
 def sleep_command(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all pods have ended.")] = True,
@@ -86,7 +86,7 @@ def sleep_command(
 
 
 @app.command("wake", guide=Guide({"In the morning": "platform wake --namespace team-a --timeout 600"}, "commands.md"))
-@choosing("timeout", *WORKING)
+@with_choice("timeout", *WORKING)
 def wake_command(
     choice: Choice,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all services are ready.")] = True,

@@ -19,7 +19,7 @@ from composeplat.cli.environment_view import EnvironmentView, fit_table, termina
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.status import StatusRow, age, short_image, status_rows
@@ -198,7 +198,7 @@ def _colored(line: str, row: StatusRow) -> str:
     ),
 )
 @app.command("ps", hidden=True)
-@choosing()
+@with_choice()
 def status_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

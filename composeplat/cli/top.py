@@ -16,7 +16,7 @@ from composeplat.cli.console import write_json, write_output
 from composeplat.cli.environment_view import fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
-from composeplat.cli.selection import Choice, choosing
+from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
@@ -94,7 +94,7 @@ def parse_quantity(text: str) -> Decimal:
 
 
 @app.command("top", guide=Guide({"What uses most memory, for a program": "platform top --json"}, "living.md"))
-@choosing()
+@with_choice()
 def top_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -18,7 +18,7 @@ from composeplat.cli.console import raw_terminal, show_report, write_message
 from composeplat.cli.deploy import deploy
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, report_publications, stack_for
-from composeplat.cli.selection import READING, WORKING, Choice, choosing
+from composeplat.cli.selection import READING, WORKING, Choice, with_choice
 from composeplat.compose.load.outside_paths import check_synced_inside
 from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import Checker, mount_path
@@ -296,7 +296,7 @@ def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, 
         "developing.md",
     ),
 )
-@choosing("domain", "registry", "builder", "timeout", *READING, *WORKING)
+@with_choice("domain", "registry", "builder", "timeout", *READING, *WORKING)
 def up_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",
@@ -358,7 +358,7 @@ def up_command(
         "developing.md",
     ),
 )
-@choosing(*WORKING)
+@with_choice(*WORKING)
 def down_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service under development.")] = "",

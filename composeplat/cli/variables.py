@@ -12,7 +12,7 @@ import typer
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import table, write_json, write_message, write_output
-from composeplat.cli.errors import funnel
+from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.diagnostics import ComposeplatError, Exit, printable
 
@@ -54,7 +54,7 @@ def set_command(
     from composeplat.cluster.variables import set_variable
     from composeplat.compose.variables import looks_secret
 
-    with funnel():
+    with show_errors():
         name, given, text = variable.partition("=")
         _check_name(name)
         confidential = secret or looks_secret(name)
@@ -89,7 +89,7 @@ def unset(
         unset_variables,
     )
 
-    with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
+    with show_errors(), _Place(namespace, kubeconfig, context, local=local) as place:
         known = list_variables(place.api, place.namespace).values
         missing = [name for name in names if name not in known]
         if missing:
@@ -117,7 +117,7 @@ def list_all(
     """Print the variables of a namespace; the values of secret ones are hidden."""
     from composeplat.cluster.variables import SECRET_NAME, list_variables
 
-    with funnel(), _Place(namespace, kubeconfig, context, local=local) as place:
+    with show_errors(), _Place(namespace, kubeconfig, context, local=local) as place:
         stored = list_variables(place.api, place.namespace)
         rows = _rows(stored)
         if as_json:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from composeplat.compose.model import HOST, Service
-from composeplat.dev.sync_rules import DOCKERIGNORE, FILE, FOLDER, STIGNORE, SyncPath, plan_sync, with_ignore_files
+from composeplat.dev.sync_rules import DOCKERIGNORE, STIGNORE, HostKind, SyncPath, plan_sync, with_ignore_files
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system import files
 
@@ -32,10 +32,10 @@ def find_link(path: SyncPath) -> str:
     return next((step for step in steps if step != path.within and os.path.islink(step)), "")
 
 
-def _kind(path: Path) -> str:
+def _kind(path: Path) -> HostKind | None:
     if files.is_system_path(path):
-        return ""
-    return FOLDER if path.is_dir() else FILE if path.is_file() else ""
+        return None
+    return HostKind.FOLDER if path.is_dir() else HostKind.FILE if path.is_file() else None
 
 
 def _with_ignores(path: SyncPath) -> SyncPath:

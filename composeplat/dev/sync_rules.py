@@ -10,10 +10,10 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from composeplat.compose.model import HOST, Mount, Service
 
-FOLDER, FILE = "folder", "file"
 #: The history of git is large, changes often, and no program needs it; and git runs programs that its files name.
 #: On some systems the case of a name does not matter.
 DEFAULT_IGNORES = ("**/.[gG][iI][tT]",)
@@ -25,6 +25,13 @@ ALWAYS_IGNORED = (
 )
 _BRACES = re.compile(r"(?<!\\)\{([^{}]*)\}")
 _MAX_BRACES = 4
+
+
+class HostKind(StrEnum):
+    """The kind of a host path; other kinds are not synced."""
+
+    FOLDER = "folder"
+    FILE = "file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +49,10 @@ class SyncPath:
     """Patterns in the form of ``.dockerignore``; the last that matches wins."""
 
 
-def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
-    """Return the sync paths of a service; ``kinds`` has the kind of each host path: folder or file.
+def plan_sync(
+    service: Service, kinds: Mapping[str, HostKind | None], project: Iterable[str] = ()
+) -> tuple[SyncPath, ...]:
+    """Return the sync paths of a service; ``kinds`` has the kind of each host path.
 
     ``project`` are the folders of the project. A container may have created any file in them, or in a synced folder.
 
@@ -52,9 +61,9 @@ def plan_sync(service: Service, kinds: Mapping[str, str], project: Iterable[str]
     """
     paths: dict[str, SyncPath] = {}
     for mount in service.mounts:
-        if mount.kind == HOST and kinds.get(mount.source) in (FOLDER, FILE):
+        if mount.kind == HOST and kinds.get(mount.source):
             target = posixpath.normpath(mount.target)
-            is_file = kinds[mount.source] == FILE
+            is_file = kinds[mount.source] is HostKind.FILE
             paths[target] = SyncPath(local=mount.source, remote=target, is_file=is_file, one_way=mount.read_only)
     kept = [path for path in paths.values() if not any(_contains(other, path) for other in paths.values())]
     targets = {posixpath.normpath(mount.target) for mount in service.mounts if not _is_inside(mount, kept)}

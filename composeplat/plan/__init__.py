@@ -24,7 +24,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
-from composeplat.plan.images import built_references, image_with_ports, plan_images, service_image
+from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
 from composeplat.plan.limits import check_limits
 from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
@@ -65,7 +65,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     shared = shared_volumes(project) if settings.volume_affinity else {}
     mounted = project.mounted_volumes
     ordered = sort_services(project.services)
-    built = built_references(ordered, settings)
+    built = references_of_builds(ordered, settings)
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)

@@ -85,7 +85,7 @@ def service_image(service: Service, settings: Settings) -> BuiltImage | str:
     return BuiltImage(service.name, image_reference(service, settings)) if _is_built(service) else service.image
 
 
-def built_references(services: Iterable[Service], settings: Settings) -> frozenset[str]:
+def references_of_builds(services: Iterable[Service], settings: Settings) -> frozenset[str]:
     """Return the names under which the images of the environment are pushed."""
     return frozenset(image_reference(service, settings) for service in services if _is_built(service))
 

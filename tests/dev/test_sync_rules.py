@@ -7,8 +7,7 @@ import pytest
 from composeplat.compose.model import ANONYMOUS, HOST, NAMED, Mount, Service
 from composeplat.dev.sync_rules import (
     ALWAYS_IGNORED,
-    FILE,
-    FOLDER,
+    HostKind,
     SyncPath,
     plan_sync,
     read_dockerignore,
@@ -30,36 +29,36 @@ def service(*mounts: Mount) -> Service:
 def test_a_folder_is_a_sync_path() -> None:
     """A host folder is synced to where it is mounted, without its history."""
     expected = (SyncPath(local="/src", remote="/app", within="/src", ignores=(GIT,)),)
-    assert expected == plan_sync(service(host("/src", "/app")), {"/src": FOLDER})
+    assert expected == plan_sync(service(host("/src", "/app")), {"/src": HostKind.FOLDER})
 
 
 def test_a_file_is_a_sync_path() -> None:
     """A single file is synced as one."""
-    paths = plan_sync(service(host("/src/nginx.conf", "/etc/nginx.conf")), {"/src/nginx.conf": FILE})
+    paths = plan_sync(service(host("/src/nginx.conf", "/etc/nginx.conf")), {"/src/nginx.conf": HostKind.FILE})
     assert [(path.remote, path.is_file) for path in paths] == [("/etc/nginx.conf", True)]
 
 
 def test_special_files_are_left_out() -> None:
     """A socket, or a path that is not there, can't be synced."""
-    assert plan_sync(service(host("/run/x.sock", "/x.sock")), {"/run/x.sock": ""}) == ()
+    assert plan_sync(service(host("/run/x.sock", "/x.sock")), {"/run/x.sock": None}) == ()
 
 
 def test_a_read_only_mount_goes_one_way() -> None:
     """What may not be changed in the container is not brought back."""
-    (path,) = plan_sync(service(host("/src", "/app", read_only=True)), {"/src": FOLDER})
+    (path,) = plan_sync(service(host("/src", "/app", read_only=True)), {"/src": HostKind.FOLDER})
     assert path.one_way
 
 
 def test_a_part_of_a_folder_is_synced_with_it() -> None:
     """A host path that the folder has at the same place anyway is not synced a second time."""
-    kinds = {"/src": FOLDER, "/src/conf": FOLDER}
+    kinds = {"/src": HostKind.FOLDER, "/src/conf": HostKind.FOLDER}
     paths = plan_sync(service(host("/src", "/app"), host("/src/conf", "/app/conf")), kinds)
     assert [(path.remote, path.ignores) for path in paths] == [("/app", (GIT,))]
 
 
 def test_another_folder_below_is_synced_by_itself() -> None:
     """A host path that comes from elsewhere is left out of the folder that it is mounted in."""
-    kinds = {"/src": FOLDER, "/other": FOLDER}
+    kinds = {"/src": HostKind.FOLDER, "/other": HostKind.FOLDER}
     paths = plan_sync(service(host("/src", "/app"), host("/other", "/app/conf")), kinds)
     expected = [("/app", (GIT, "conf")), ("/app/conf", (GIT,))]
     assert expected == [(path.remote, path.ignores) for path in paths]
@@ -69,21 +68,21 @@ def test_another_folder_below_is_synced_by_itself() -> None:
 def test_a_volume_below_a_folder_is_left_out_of_it(kind: str) -> None:
     """What a volume holds, such as installed packages, is not overwritten from here."""
     mount = Mount(kind=kind, source="modules", target="/app/node_modules/")
-    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
+    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": HostKind.FOLDER})
     assert path.ignores == (GIT, "node_modules")
 
 
 def test_a_sibling_with_the_same_beginning_is_not_below() -> None:
     """``/app-data`` is not in ``/app``."""
     mount = Mount(kind=NAMED, source="data", target="/app-data")
-    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
+    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": HostKind.FOLDER})
     assert path.ignores == (GIT,)
 
 
 def test_marks_of_patterns_in_a_path_stand_for_themselves() -> None:
     """A folder whose name has a star in it is left out by that name alone."""
     mount = Mount(kind=NAMED, source="data", target="/app/a*[b]")
-    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": FOLDER})
+    (path,) = plan_sync(service(host("/src", "/app"), mount), {"/src": HostKind.FOLDER})
     assert path.ignores == (GIT, "a\\*\\[b\\]")
 
 
@@ -130,7 +129,9 @@ def test_links_are_followed_no_further_than_a_container_may_have_put_them() -> N
         host("/o/d", "/o"),
         host("/e", "/e"),
     )
-    kinds = dict.fromkeys(("/p/app", "/p/app/sub", "/o/d"), FOLDER) | dict.fromkeys(("/p/f", "/e"), FILE)
+    kinds = dict.fromkeys(("/p/app", "/p/app/sub", "/o/d"), HostKind.FOLDER) | dict.fromkeys(
+        ("/p/f", "/e"), HostKind.FILE
+    )
     paths = plan_sync(service(*mounts), kinds, ("/p",))
     assert {path.local: path.within for path in paths} == {
         "/p/app": "/p", "/p/app/sub": "/p", "/p/f": "/p", "/o/d": "/o/d", "/e": "",
