@@ -41,6 +41,8 @@ UNBOUND_FOR = 8.0
 _OTHER_FILL_IMAGE = "it fills new volumes: name one that the cluster can pull, with --fill-image"
 #: A service that is ready for less may not accept connections yet: a queue answers its health check before.
 _ACCEPTS_AFTER_S = 10.0
+#: A container that ran for longer did work: it is not in a loop of crashes.
+_SOON_S = 60.0
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
 _KILLED = 137
@@ -122,11 +124,24 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
     restarts = container.get("restartCount", 0)
     if reason == "CrashLoopBackOff" and container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER):
         return replace(_unfilled(last, container["name"]), pod=where["pod"], previous=True)
-    if reason != "CrashLoopBackOff" or not last or is_job or not restarts:
+    ended = _soon_ended(pod, container)
+    if is_job or not restarts or not (ended or (last and reason == "CrashLoopBackOff")):
         return None
-    if restarts <= _FORGIVEN_RESTARTS and _lacked_others(pod, last, snapshot):
+    if restarts <= _FORGIVEN_RESTARTS and _lacked_others(pod, ended or last, snapshot):
         return None
-    return _crashed(last, restarts + 1, where)
+    crashed = _crashed(ended or last, restarts + 1, where)
+    return replace(crashed, previous=False) if ended else crashed
+
+
+def _soon_ended(pod: Object, container: Object) -> Object:
+    """Return how a container ended soon after its start; empty if it did not.
+
+    The kubelet reports it so for about ten seconds before it reports that it waits to restart it.
+    """
+    ended: Object = container.get("state", {}).get("terminated") or {}
+    lasted = parse_time(ended.get("finishedAt")) - parse_time(ended.get("startedAt"))
+    is_kept = "deletionTimestamp" not in pod["metadata"]
+    return ended if is_kept and ended.get("startedAt") and lasted < timedelta(seconds=_SOON_S) else {}
 
 
 def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:

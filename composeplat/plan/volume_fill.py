@@ -26,8 +26,8 @@ _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")
 
 #: Links of flock and setfattr to busybox stay links; without the two commands a fill knows no lock and no mark.
 _INSTALL = f"""\
-cd /bin && cp -d busybox flock setfattr {_TOOLS}
-cd {_TOOLS} && for name in chmod chown cp find id rm rmdir stat sync; do ln -s busybox $name; done
+cd /bin && cp -df busybox flock setfattr {_TOOLS}
+cd {_TOOLS} && for name in chmod chown cp find id rm rmdir stat sync; do ln -sf busybox $name; done
 """
 
 #: A folder is filled from until the file is removed, so that a fill that was killed is completed. The attributes, of

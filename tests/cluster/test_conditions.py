@@ -809,6 +809,28 @@ def test_crashes_are_counted() -> None:
     assert cause.message == "crashes with exit status 1 (2 times)"
 
 
+def again(*, finished: str, going: bool = False) -> Object:
+    """A pod whose container started at 12:00:20, after a crash, and ended."""
+    end = {**ended(1)["terminated"], "startedAt": "2025-06-01T12:00:20Z", "finishedAt": finished}
+    return pod(SET, state={"terminated": end}, last=ended(1), restarts=1, going=going)
+
+
+@pytest.mark.parametrize(
+    ("made", "code"),
+    [
+        pytest.param(again(finished="2025-06-01T12:00:21Z"), "crash-loop", id="after-a-second"),
+        pytest.param(again(finished="2025-06-01T12:01:21Z"), "", id="after-a-minute"),
+        pytest.param(again(finished="2025-06-01T12:00:21Z", going=True), "", id="as-its-pod-is-deleted"),
+    ],
+)
+def test_a_second_crash_before_the_kubelet_waits(made: Object, code: str) -> None:
+    """A container that ends soon after its restart has failed, before the kubelet reports a crash loop."""
+    cause = web(made).cause
+
+    assert (cause.code if cause else "") == code
+    assert cause is None or not cause.previous
+
+
 def database(*, since: str, ready: bool = True) -> Object:
     """A pod of another service, and since when it is ready, or not."""
     made = pod(DB, "0", state=running(), ready=ready)
