@@ -43,7 +43,7 @@ def run(choice: Choice, source: str, target: str) -> int:
     planned = plan_for(choice, looking=True)
     if planned is None:
         return int(Exit.INVALID)
-    command = find_container(planned, service or other)
+    command = find_container(planned, service or other, f"cp --name {planned.plan.environment} …")
     if service:
         return _copy_out(planned, command, absolute_in_container(path), target)
     return _copy_in(planned, command, source, absolute_in_container(other_path))

@@ -26,7 +26,7 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
     planned = plan_for(choice, looking=True)
     if planned is None:
         return int(Exit.INVALID)
-    container = find_container(planned, service)
+    container = find_container(planned, service, f"exec --name {planned.plan.environment} {service} …")
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
     command = replace(container, args=args, terminal=terminal)
     # Ctrl-C interrupts the command in the container, not this process.
@@ -37,13 +37,16 @@ def run(choice: Choice, service: str, args: tuple[str, ...], *, no_terminal: boo
         signal.signal(signal.SIGINT, before)
 
 
-def find_container(planned: Planned, service: str) -> Command:
-    """Find the container of a service in the cluster; the command has no arguments yet."""
+def find_container(planned: Planned, service: str, usage: str) -> Command:
+    """Find the container of a service in the cluster; the command has no arguments yet.
+
+    ``usage`` is what to type to reach an environment of another project.
+    """
     plan = planned.plan
     plan.select_services((service,))
     notice = stack_for(planned).notice_of_other_project()
     if notice:
-        raise ComposeplatError(notice, f"to do it anyway, give --name {plan.environment}")
+        raise ComposeplatError(notice, f"to do it anyway: platform {usage}")
     found = next(found for found in plan.services if found.name == service)
     with Api(planned.target.access) as api:
         pods = api.items(kind_path("v1", "Pod", plan.namespace) + environment_selector(plan.environment))
