@@ -1,4 +1,4 @@
-"""The local cluster of the deploy tests, with images of real programs in its registry."""
+"""A local cluster with images of real programs in its registry."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import DEPLOY_TOOLS
 from tests.conftest import SHARED
-from tests.deploy.conftest import Environment, an_environment, cluster
+from tests.deploy.conftest import PORTS, Environment, an_environment
 from tests.real.debian import root_layer
 from tests.real.software import push_programs
-
-__all__ = ["cluster"]
 
 HERE = Path(__file__).parent
 
@@ -32,9 +32,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def real_cluster(cluster: LocalCluster) -> LocalCluster:
-    push_programs(root_layer(Toolchain(os.environ).cache.folder), ("127.0.0.1", cluster.layout.host_ports.registry))
-    return cluster
+def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """A cluster of its own, beside that of tests/deploy: its registry has the programs under docker.io's names."""
+    folder = tmp_path_factory.mktemp("cluster")
+    ports = {name: port + 40 for name, port in PORTS.items()}
+    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=ports)
+    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
+    try:
+        made.start()
+        push_programs(root_layer(Toolchain(os.environ).cache.folder), ("127.0.0.1", ports["registry"]))
+        yield made
+    finally:
+        made.delete()
 
 
 @pytest.fixture
