@@ -45,6 +45,9 @@ type session struct {
 	viewer      *viewer
 	hangUpTimer *time.Timer
 	hungUp      bool
+
+	// inputLock is held while input is written: that of a new viewer comes after what is left of the one before.
+	inputLock sync.Mutex
 }
 
 type chunk struct {
@@ -353,11 +356,7 @@ func (s *session) handleInput(v *viewer) {
 		}
 		switch kind {
 		case wire.FrameInput:
-			_, _ = s.input.Write(body)
-			s.lock.Lock()
-			s.received += int64(len(body))
-			received := s.received
-			s.lock.Unlock()
+			received := s.writeInput(body)
 			if v.frames.SendJSON(wire.FrameReceived, received) != nil {
 				return
 			}
@@ -372,6 +371,19 @@ func (s *session) handleInput(v *viewer) {
 			}
 		}
 	}
+}
+
+// writeInput counts input before it is written: the command may answer, and the link be lost, before the write returns, and
+// the machine must not send it again.
+func (s *session) writeInput(body []byte) int64 {
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
+	s.lock.Lock()
+	s.received += int64(len(body))
+	received := s.received
+	s.lock.Unlock()
+	_, _ = s.input.Write(body)
+	return received
 }
 
 func (s *session) resize(rows, columns uint16) {
