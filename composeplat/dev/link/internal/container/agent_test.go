@@ -20,6 +20,18 @@ func newAgent(t *testing.T, markers ...string) *agent {
 	}
 }
 
+// notified sends a notice, and one more that shows when it was handled: they come one after another.
+func notified(t *testing.T, a *agent, m *machine, notice wire.Notice) {
+	t.Helper()
+	must(t, wire.Send(m.control, notice))
+	must(t, wire.Send(m.control, wire.Notice{Synced: true}))
+	eventually(t, "the notice is handled", func() bool {
+		a.lock.Lock()
+		defer a.lock.Unlock()
+		return a.synced
+	})
+}
+
 // A machine is the other end of a link to an agent.
 type machine struct {
 	t       *testing.T
@@ -77,8 +89,10 @@ func TestAVolumeIsFreshUntilItWasSynced(t *testing.T) {
 	if want := (wire.Welcome{Boot: "boot", Volume: "one+two", Fresh: true}); first.welcome != want {
 		t.Fatalf("%+v", first.welcome)
 	}
-	must(t, wire.Send(first.control, wire.Notice{Synced: true}))
-	eventually(t, "it is noted", func() bool { return !linked(t, served, "machine", "").welcome.Fresh })
+	notified(t, served, first, wire.Notice{})
+	if linked(t, served, "machine", "").welcome.Fresh {
+		t.Error("the volume is still fresh")
+	}
 	// The container starts anew, and the volume is the same.
 	if again := linked(t, newAgent(t, markers...), "machine", "").welcome; again.Fresh || again.Volume != "one+two" {
 		t.Errorf("%+v", again)
@@ -95,8 +109,10 @@ func TestWithoutAMarkerTheVolumeIsTheContainers(t *testing.T) {
 	if want := (wire.Welcome{Boot: "boot", Volume: "boot", Fresh: true}); first.welcome != want {
 		t.Fatalf("%+v", first.welcome)
 	}
-	must(t, wire.Send(first.control, wire.Notice{Synced: true}))
-	eventually(t, "it is noted", func() bool { return !linked(t, served, "machine", "").welcome.Fresh })
+	notified(t, served, first, wire.Notice{})
+	if linked(t, served, "machine", "").welcome.Fresh {
+		t.Error("the volume is still fresh")
+	}
 }
 
 func TestTheMachineThatComesLastIsServed(t *testing.T) {
@@ -164,7 +180,7 @@ func TestNoticesReachTheSession(t *testing.T) {
 	m := linked(t, served, "machine", "id")
 	// Without a session they are dropped.
 	must(t, wire.Send(m.control, wire.Notice{Signal: 10}))
-	must(t, wire.Send(m.control, wire.Notice{End: true}))
+	notified(t, served, m, wire.Notice{End: true})
 	_, v := m.run(shellSession("trap 'echo received' USR1; echo ready; while :; do sleep 0.02; done"))
 	v.shows("ready")
 	must(t, wire.Send(m.control, wire.Notice{Signal: 10}))
