@@ -6,7 +6,6 @@ Owns which of them are asked. None of them has to answer: what could not be aske
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from composeplat import progress
@@ -14,10 +13,12 @@ from composeplat.cli.operations import for_target, hide_secrets_of, load_plan, r
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities
+from composeplat.cluster.variables import StoredVariables
 from composeplat.compatibility.check import Check, make_check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
+from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
 from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, MissingPiece
@@ -49,15 +50,15 @@ def gather(
     if more_files:
         request = replace(request, files=(*request.files, *more_files))
     target, note = _find_cluster(choice) if asks_cluster and not offline else (None, "")
-    variables: Mapping[str, str] = {}
+    stored = StoredVariables()
     offered = Capabilities(notes=(note,) if note else ())
     if target is None:
         request = replace(request, default_domain=request.default_domain or _NO_DOMAIN)
     else:
         request = for_target(request, target)
-        variables, offered = _ask_cluster(request, target)
-    loaded, plan = load_plan(replace(request, platform=variables))
-    hide_secrets_of(loaded, plan, target=target)
+        stored, offered = _ask_cluster(request, target)
+    loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
+    hide_secrets_of(loaded, plan, stored, target)
     builds = {service.name: service.build for service in loaded.project.services.values() if service.build}
     check_builds(builds, loaded.origins, loaded.report)
     if offline:
@@ -72,17 +73,16 @@ def _find_cluster(choice: Choice) -> tuple[Target | None, str]:
         return None, f"no cluster was asked: {error}"
 
 
-def _ask_cluster(request: Request, target: Target) -> tuple[Mapping[str, str], Capabilities]:
+def _ask_cluster(request: Request, target: Target) -> tuple[StoredVariables, Capabilities]:
     with progress.step("asking the cluster", is_transient=True):
         stored, unreachable = read_stored_variables(request, target)
         if unreachable is not None:
-            return {}, Capabilities(notes=(f"no cluster was asked: {unreachable}",))
-        loaded, _ = load_plan(request)
+            return stored, Capabilities(notes=(f"no cluster was asked: {unreachable}",))
         try:
             with Api(target.access) as api:
-                return storable(stored.values), read_capabilities(api, loaded.settings.namespace)
+                return stored, read_capabilities(api, namespace_of(request))
         except ComposeplatError as error:
-            return {}, Capabilities(notes=(f"no cluster was asked: {error}",))
+            return StoredVariables(), Capabilities(notes=(f"no cluster was asked: {error}",))
 
 
 def _ask_registries(loaded: Loaded) -> ImageAnswers:

@@ -27,6 +27,7 @@ from composeplat.cluster.snapshot import (
     Snapshot,
     container_statuses,
     event_count,
+    has_ended,
     is_ready,
     is_running,
     owner_uid,
@@ -93,7 +94,7 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
     if "Failed" in conditions or "FailureTarget" in conditions:
         failed = conditions.get("Failed") or conditions["FailureTarget"]
         return _failed(job_failure_cause(job, failed, pods), 0, 1, names)
-    alive = [pod for pod in pods if pod["status"].get("phase") not in ("Failed", "Succeeded")]
+    alive = [pod for pod in pods if not has_ended(pod)]
     cause = next((c for c in (pod_failure_cause(p, snapshot, is_job=True) for p in alive) if c), None)
     if cause is None and len(alive) < job["spec"].get("parallelism", 1):
         cause = pod_creation_failure_cause(job, snapshot)

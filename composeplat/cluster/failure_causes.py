@@ -20,8 +20,8 @@ from composeplat.cluster.snapshot import (
     event_count,
     first_container,
     init_container_statuses,
-    is_completed,
     is_ready,
+    is_ready_or_completed,
     owner_uid,
     parse_time,
     probe_failures,
@@ -153,9 +153,7 @@ def _lacked_others(pod: Object, last: Object, snapshot: Snapshot) -> bool:
         return False
     others = [other for other in snapshot.pods if service_of(other) != service_of(pod)]
     ready_before = parse_time(last.get("startedAt")) - timedelta(seconds=_ACCEPTS_AFTER_S)
-    return any(
-        (not is_ready(other) and not is_completed(other)) or ready_since(other) > ready_before for other in others
-    )
+    return any(not is_ready_or_completed(other) or ready_since(other) > ready_before for other in others)
 
 
 def fill_failure_cause(pod: Object) -> Cause | None:

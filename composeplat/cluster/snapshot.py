@@ -84,6 +84,14 @@ def is_completed(pod: Object) -> bool:
     return bool(pod.get("status", {}).get("phase") == "Succeeded")
 
 
+def is_ready_or_completed(pod: Object) -> bool:
+    return is_ready(pod) or is_completed(pod)
+
+
+def has_ended(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
 def is_running(pod: Object) -> bool:
     return any("running" in c.get("state", {}) for c in container_statuses(pod)) or is_completed(pod)
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.snapshot import Snapshot, scheduling_failure
+from composeplat.cluster.snapshot import Snapshot, is_ready_or_completed, scheduling_failure
 from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
 
@@ -105,7 +105,7 @@ class Watcher:
                 workloads[kind, item["metadata"]["name"]] = item
         replica_sets = self._items(api, "apps/v1", "ReplicaSet")
         pods = self._items(api, "v1", "Pod")
-        troubled = not workloads or any(not _is_ready_or_done(pod) for pod in pods) or _lacks_pods(workloads)
+        troubled = not workloads or not all(map(is_ready_or_completed, pods)) or _lacks_pods(workloads)
         snapshot = Snapshot(workloads=workloads, replica_sets=replica_sets, pods=pods, age=self._age)
         if troubled:
             snapshot.claims = api.items(kind_path("v1", "PersistentVolumeClaim", self.namespace))
@@ -221,12 +221,6 @@ def find_autoscaler(api: Api) -> bool | None:
         else:
             return True
     return False if known else None
-
-
-def _is_ready_or_done(pod: Mapping[str, Any]) -> bool:
-    status = pod.get("status", {})
-    conditions = {c["type"]: c["status"] for c in status.get("conditions") or []}
-    return conditions.get("Ready") == "True" or status.get("phase") == "Succeeded"
 
 
 def _lacks_pods(workloads: Mapping[tuple[str, str], Any]) -> bool:

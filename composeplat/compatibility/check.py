@@ -72,7 +72,7 @@ def _worst(findings: Iterable[Finding]) -> Effect:
 
 def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> Check:
     diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
-    fixes = Fixes(loaded, images)
+    fixes = Fixes(loaded, plan, images)
     by_service: dict[str, list[Finding]] = {}
     for diagnostic in _without_superseded(diagnostics):
         finding = Finding(diagnostic, effect_on_service(diagnostic), fixes.entries_for(diagnostic))

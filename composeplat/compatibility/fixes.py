@@ -25,6 +25,7 @@ from composeplat.compose.origins import mount_path
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import Diagnostic, PathKey
 from composeplat.names import clean, is_dns_label
+from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
 _GIB = 1024**3
@@ -55,18 +56,12 @@ def yaml_text(text: str) -> str:
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
-def _not_started(loaded: Loaded) -> frozenset[str]:
+def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs."""
     chosen = {profile.strip() for profile in (loaded.variables.lookup("COMPOSE_PROFILES") or "").split(",")}
-    services = loaded.project.services
-    started: set[str] = set()
-    waiting = [name for name in services if _is_chosen(_find(loaded.document, "services", name, "profiles"), chosen)]
-    while waiting:
-        name = waiting.pop()
-        if name in services and name not in started:
-            started.add(name)
-            waiting += (dependency.service for dependency in services[name].depends_on)
-    return frozenset(services) - started
+    profiles = {name: _find(loaded.document, "services", name, "profiles") for name in loaded.project.services}
+    started = [name for name, listed in profiles.items() if _is_chosen(listed, chosen)]
+    return frozenset(profiles) - (plan.select_services(started) if started else frozenset())
 
 
 def _is_chosen(profiles: Node | None, chosen: set[str]) -> bool:
@@ -80,11 +75,11 @@ def _find(node: Node | None, *path: str) -> Node | None:
     return node
 
 
-def _secret_files(definition: dict[str, Any], service: str) -> Iterator[tuple[str, str, str]]:
+def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str, str]]:
     """Yield name, file and path in the container of a service's secrets that come from files of the project."""
-    for item in definition["services"][service].get("secrets") or ():
+    for item in listed:
         name, target = (item.get("source"), item.get("target")) if isinstance(item, dict) else (item, None)
-        secret = (definition.get("secrets") or {}).get(name)
+        secret = (secrets or {}).get(name)
         if isinstance(secret, dict) and isinstance(secret.get("file"), str):
             file = secret["file"]
             path = PurePosixPath(_SECRETS_FOLDER, str(target or name))
@@ -94,11 +89,11 @@ def _secret_files(definition: dict[str, Any], service: str) -> Iterator[tuple[st
 class Fixes:
     """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
 
-    def __init__(self, loaded: Loaded, images: ImageAnswers) -> None:
+    def __init__(self, loaded: Loaded, plan: Plan, images: ImageAnswers) -> None:
         self._loaded = loaded
         self._images = images
         self._names: dict[str, str] = {}
-        self._left_out = _not_started(loaded)
+        self._left_out = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         for service in loaded.project.services.values():
             for index, mount in enumerate(service.mounts):
@@ -174,11 +169,15 @@ class Fixes:
 
     def _mount_secrets(self, service: Service) -> tuple[Entry, ...]:
         """Mount the files of secrets where Docker Compose puts them; a service that is built can have no such mount."""
-        definition = to_plain(self._loaded.document)
-        found = () if service.build else tuple(_secret_files(definition, service.name))
-        files = (_find(self._loaded.document, "secrets", name, "file") for name, _, _ in found)
+        document = self._loaded.document
+        used, declared = _find(document, "services", service.name, "secrets"), _find(document, "secrets")
+        if service.build or not isinstance(used, Sequence):
+            return ()
+        listed = to_plain(used)
+        found = tuple(_secret_files(listed, to_plain(declared) if declared else None))
+        files = (_find(declared, name, "file") for name, _, _ in found)
         is_hidden = any(isinstance(file, Scalar) and file.is_substituted for file in files)
-        if is_hidden or len(found) != len(definition["services"][service.name]["secrets"]):
+        if is_hidden or len(found) != len(listed):
             return ()
         parent = ("services", service.name)
         lines = (f"- {yaml_text(f'{file}:{path}:ro')}" for _, file, path in found)

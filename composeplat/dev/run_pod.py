@@ -12,13 +12,11 @@ import copy
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, SERVICE_LABEL, shorten
 from composeplat.plan.desired import Manifest, escape
-
-Object = dict[str, Any]
 
 #: Marks a one-off pod; its value is the service.
 RUN_LABEL = f"{LABEL_PREFIX}/run"
@@ -173,7 +171,6 @@ def _claims(spec: Object) -> set[str]:
 def node_of_claims(pods: Iterable[Object], single: set[str]) -> str:
     """Find the node of pods that use one of these claims, which only one node can; empty if none does."""
     for pod in pods:
-        is_over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-        if not is_over and pod["spec"].get("nodeName") and _claims(pod["spec"]) & single:
+        if not has_ended(pod) and pod["spec"].get("nodeName") and _claims(pod["spec"]) & single:
             return str(pod["spec"]["nodeName"])
     return ""

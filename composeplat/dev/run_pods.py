@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.failure_causes import Cause, describe_termination, pod_failure_cause
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended
 from composeplat.cluster.watching import environment_selector
 from composeplat.codes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
@@ -34,7 +34,6 @@ from composeplat.plan.desired import ServicePlan
 from composeplat.system.deadline import Deadline, poll
 
 _POLL_INTERVAL_S = 0.2
-_OVER = ("Succeeded", "Failed")
 _READ_WRITE_ONCE = ["ReadWriteOnce"]
 _WRONG_ARCHITECTURE = "exec format error"
 
@@ -97,7 +96,7 @@ class RunPods:
 
     def _is_there(self, name: str) -> bool:
         pod = self.api.find(self._path(name))
-        return pod is not None and pod.get("status", {}).get("phase") not in _OVER
+        return pod is not None and not has_ended(pod)
 
     def delete(self, name: str) -> None:
         self.api.delete(self._path(name))
@@ -107,7 +106,7 @@ class RunPods:
         for pod in self._pods():
             head = pod["metadata"]
             is_ours = RUN_LABEL in (head.get("labels") or {}) and KEPT_ANNOTATION not in (head.get("annotations") or {})
-            if is_ours and pod.get("status", {}).get("phase") in _OVER:
+            if is_ours and has_ended(pod):
                 self.delete(head["name"])
 
     def _runs(self, name: str, deadline: Deadline, *, may_retry: bool) -> bool:

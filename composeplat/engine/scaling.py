@@ -17,7 +17,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import service_of
+from composeplat.cluster.snapshot import has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector, probe_port
 from composeplat.codes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
@@ -84,7 +84,7 @@ def count_pods(api: Api, namespace: str, environment: str, but: Collection[str])
         belongs_to(pod, environment)
         # One-off pods are of no service.
         and service_of(pod) not in ("", *but)
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+        and not has_ended(pod)
         for pod in pods
     )
 
