@@ -122,7 +122,7 @@ def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bo
         )
     last = container.get("lastState", {}).get("terminated") or {}
     restarts = container.get("restartCount", 0)
-    if reason == "CrashLoopBackOff" and container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER):
+    if reason == "CrashLoopBackOff" and _fills_volumes(container):
         return replace(_unfilled(last, container["name"]), pod=where["pod"], previous=True)
     ended = _soon_ended(pod, container)
     if is_job or not restarts or not (ended or (last and reason == "CrashLoopBackOff")):
@@ -160,9 +160,13 @@ def fill_failure_cause(pod: Object) -> Cause | None:
     """Return why the volumes of a pod were not filled; None where they were, or where that is still tried."""
     for container in init_container_statuses(pod):
         end = container.get("state", {}).get("terminated") or {}
-        if container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER) and end.get("exitCode"):
+        if _fills_volumes(container) and end.get("exitCode"):
             return replace(_unfilled(end, container["name"]), pod=pod["metadata"]["name"])
     return None
+
+
+def _fills_volumes(container: Object) -> bool:
+    return container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER)
 
 
 def _unfilled(end: Object, container: str) -> Cause:

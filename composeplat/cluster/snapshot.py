@@ -1,6 +1,6 @@
 """The objects of a namespace at one moment, and how their fields are read.
 
-Owns how pods, their containers and their owners are found in the objects of the API.
+Owns the type of an object of the API, and how pods, their containers and their owners are found in objects.
 Must not judge them: :mod:`~composeplat.cluster.conditions` and :mod:`~composeplat.cluster.failure_causes` do.
 """
 
@@ -15,6 +15,8 @@ from typing import Any
 from composeplat.names import SERVICE_LABEL
 
 Object = dict[str, Any]
+"""An object of the Kubernetes API, or a part of one."""
+
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 

@@ -15,13 +15,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from composeplat.cluster.snapshot import Object
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import DEV_WORKLOAD_LABEL, ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.storage import FILES_VOLUME
-
-Object = dict[str, Any]
 
 ROOT = "/.platform"
 AGENT = f"{ROOT}/bin/platform-agent"

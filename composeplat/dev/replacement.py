@@ -14,11 +14,11 @@ from composeplat import progress
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import Watcher
 from composeplat.codes import CauseCode
 from composeplat.dev.dev_workload import (
     DevWorkloadInputs,
-    Object,
     dev_workload_name,
     fingerprint,
     make_dev_workload,

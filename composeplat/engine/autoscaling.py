@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
 from composeplat.engine.dev_workloads import read_replicas, with_replicas
-from composeplat.engine.preflight import Key, LiveState, Object, api_path
+from composeplat.engine.preflight import Key, LiveState, api_path
 from composeplat.engine.scaling import remembered_replicas
 from composeplat.plan.desired import Plan
 

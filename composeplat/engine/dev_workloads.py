@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composeplat.engine.preflight import Object, belongs_to
+from composeplat.cluster.snapshot import Object
+from composeplat.engine.preflight import belongs_to
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 

@@ -11,8 +11,9 @@ import http.client
 from collections.abc import Collection, Iterable
 
 from composeplat.cluster.api import PLURALS, Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
 from composeplat.diagnostics import MissingPiece
-from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, Object, api_path
+from composeplat.engine.preflight import CLAIM, KINDS, Key, LiveState, api_path
 
 
 def read_live_state(api: Api, namespace: str, wanted: Collection[Key] = ()) -> LiveState:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.cluster.api import kind_path
+from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import DesiredObject, Plan
 
-Object = dict[str, Any]
 Key = tuple[str, str]
 """Kind and name of an object."""
 

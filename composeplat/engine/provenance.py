@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
 from composeplat.compose.project_id import ProjectId
 from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
-from composeplat.engine.preflight import Key, LiveState, Object
+from composeplat.engine.preflight import Key, LiveState
 from composeplat.names import LABEL_PREFIX, MANAGED_BY, is_dns_label
 
 _KEY = f"{LABEL_PREFIX}/project"

@@ -17,12 +17,12 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import has_ended, service_of
+from composeplat.cluster.snapshot import Object, has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector, probe_port
 from composeplat.codes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
-from composeplat.engine.preflight import KINDS, Key, LiveState, Object, api_path, belongs_to
+from composeplat.engine.preflight import KINDS, Key, LiveState, api_path, belongs_to
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import Edge, Plan, ServicePlan
 from composeplat.progress import Phase

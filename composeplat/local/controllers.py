@@ -15,11 +15,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
+from composeplat.cluster.snapshot import Object
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,
@@ -28,8 +28,6 @@ from composeplat.local.layout import (
     STORAGE_CLASS,
 )
 from composeplat.system.atomic import write_file
-
-Object = dict[str, Any]
 
 _RESYNC_INTERVAL_S = 30.0
 _RETRY_INTERVAL_S = 1.0

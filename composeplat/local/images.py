@@ -12,7 +12,7 @@ import http.client
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from composeplat.diagnostics import ComposeplatError
@@ -51,18 +51,17 @@ def push(image: Image, reference: str, registry: tuple[str, int]) -> str:
     target = ImageReference.parse(f"{registry[0]}:{registry[1]}/{reference}")
     layer = _layer(image.files)
     packed = gzip.compress(layer, 6, mtime=0)
-    config = json.dumps(_config(image, _digest(layer)), sort_keys=True).encode()
-    manifest = json.dumps(_manifest(config, packed), sort_keys=True).encode()
+    config = json.dumps(_config(image, digest_of(layer)), sort_keys=True).encode()
     connection = http.client.HTTPConnection(*registry, timeout=60)
     try:
         for blob in (packed, config):
-            _push_blob(connection, target.repository, blob)
-        _call(connection, "PUT", f"/v2/{target.repository}/manifests/{target.version}", manifest, _MANIFEST)
+            push_blob(connection, target.repository, blob)
+        layers = [(digest_of(packed), len(packed))]
+        return push_manifest(connection, target.repository, target.version, config, layers)
     except (OSError, http.client.HTTPException) as error:
         raise ComposeplatError(f"can't push {reference} to {registry[0]}:{registry[1]}: {error}") from error
     finally:
         connection.close()
-    return _digest(manifest)
 
 
 def _layer(files: Mapping[str, File]) -> bytes:
@@ -120,28 +119,49 @@ def _config(image: Image, layer_digest: str) -> dict[str, object]:
     }
 
 
-def _manifest(config: bytes, layer: bytes) -> dict[str, object]:
-    return {
-        "schemaVersion": 2,
-        "mediaType": _MANIFEST,
-        "config": {"mediaType": _CONFIG, "digest": _digest(config), "size": len(config)},
-        "layers": [{"mediaType": _LAYER, "digest": _digest(layer), "size": len(layer)}],
-    }
-
-
-def _digest(content: bytes) -> str:
+def digest_of(content: bytes | memoryview) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _push_blob(connection: http.client.HTTPConnection, name: str, blob: bytes) -> None:
-    digest = _digest(blob)
-    if _status(connection, "HEAD", f"/v2/{name}/blobs/{digest}") == http.client.OK:
+# the protocol of registries -------------------------------------------------------------------------------------------
+
+
+def push_manifest(
+    connection: http.client.HTTPConnection,
+    repository: str,
+    version: str,
+    config: bytes,
+    layers: Iterable[tuple[str, int]],
+) -> str:
+    """Push the manifest of an image whose blobs are pushed; layers are digests and sizes. Return its digest."""
+    document = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": {"mediaType": _CONFIG, "digest": digest_of(config), "size": len(config)},
+        "layers": [{"mediaType": _LAYER, "digest": digest, "size": size} for digest, size in layers],
+    }
+    manifest = json.dumps(document, sort_keys=True).encode()
+    _call(connection, "PUT", f"/v2/{repository}/manifests/{version}", manifest, _MANIFEST)
+    return digest_of(manifest)
+
+
+def push_blob(
+    connection: http.client.HTTPConnection, repository: str, blob: bytes | memoryview, digest: str = ""
+) -> None:
+    """Push a blob, unless the repository has it."""
+    digest = digest or digest_of(blob)
+    if _status(connection, "HEAD", f"/v2/{repository}/blobs/{digest}") == http.client.OK:
         return
-    location = _call(connection, "POST", f"/v2/{name}/blobs/uploads/", b"", "")
+    location = _call(connection, "POST", f"/v2/{repository}/blobs/uploads/", b"", "")
     path = location.split("://", 1)[-1]
     path = path[path.index("/") :] if "://" in location else location
     separator = "&" if "?" in path else "?"
     _call(connection, "PUT", f"{path}{separator}digest={digest}", blob, "application/octet-stream")
+
+
+def mount_blob(connection: http.client.HTTPConnection, repository: str, digest: str, source: str) -> None:
+    """Give a repository a blob that another one of the registry has."""
+    _call(connection, "POST", f"/v2/{repository}/blobs/uploads/?mount={digest}&from={source}", b"", "")
 
 
 def _status(connection: http.client.HTTPConnection, method: str, path: str) -> int:
@@ -151,7 +171,7 @@ def _status(connection: http.client.HTTPConnection, method: str, path: str) -> i
     return answer.status
 
 
-def _call(connection: http.client.HTTPConnection, method: str, path: str, body: bytes, kind: str) -> str:
+def _call(connection: http.client.HTTPConnection, method: str, path: str, body: bytes | memoryview, kind: str) -> str:
     connection.request(method, path, body, {"Content-Type": kind} if kind else {})
     answer = connection.getresponse()
     read = answer.read()

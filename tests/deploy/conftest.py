@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from composeplat.local.base_images import push_busybox
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE
+from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE, Tool
 from tests.conftest import Project, split_log_path
 from tests.schemas import checked
 
@@ -171,17 +171,26 @@ def until(done: Callable[[], Any], *, seconds: float = 60) -> Any:
     pytest.fail("it did not come to be")
 
 
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    folder = tmp_path_factory.mktemp("cluster")
-    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS)
-    Toolchain(os.environ).need_all((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS))
+@contextlib.contextmanager
+def running_cluster(
+    folder: Path, ports: dict[str, int], tools: Collection[Tool] = DEPLOY_TOOLS, *, simulated: int = 0
+) -> Iterator[LocalCluster]:
+    """A local cluster in a folder, which is started, and deleted in the end."""
+    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=ports, simulated=simulated)
+    Toolchain(os.environ).need_all(tools)
     try:
         made.start()
-        push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
         yield made
     finally:
         made.delete()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    tools = (*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS)
+    with running_cluster(tmp_path_factory.mktemp("cluster"), PORTS, tools) as made:
+        push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
+        yield made
 
 
 @contextlib.contextmanager

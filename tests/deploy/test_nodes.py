@@ -5,7 +5,6 @@ The volumes are of a storage that every node can mount, so that nothing but the 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,11 +14,8 @@ import pytest
 
 from composeplat.cluster.api import Api, kind_path
 from composeplat.local.cluster import LocalCluster
-from composeplat.local.cluster_kind import local_cluster
-from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import DEPLOY_TOOLS
 from tests.conftest import Project
-from tests.deploy.conftest import PORTS, Environment, an_environment, until
+from tests.deploy.conftest import PORTS, Environment, an_environment, running_cluster, until
 
 FLAG = "OKTETO_COMPOSE_VOLUME_AFFINITY_ENABLED"
 NODES = kind_path("v1", "Node")
@@ -61,19 +57,12 @@ def storage() -> Iterator[dict[str, object]]:
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster of four simulated nodes, with such storage."""
-    folder = tmp_path_factory.mktemp("nodes")
-    made = local_cluster(
-        {**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports={"api": PORTS["api"] + 13}, simulated=4
-    )
-    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
-    try:
-        made.start()
+    ports = {"api": PORTS["api"] + 13}
+    with running_cluster(tmp_path_factory.mktemp("nodes"), ports, simulated=4) as made:
         with Api(made.access) as api:
             for item in storage():
                 api.apply(item)
         yield made
-    finally:
-        made.delete()
 
 
 @pytest.fixture

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from composeplat.local.cluster import LocalCluster
-from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import DEPLOY_TOOLS
 from tests.conftest import SHARED
-from tests.deploy.conftest import PORTS, Environment, an_environment
+from tests.deploy.conftest import PORTS, Environment, an_environment, running_cluster
 from tests.real.debian import root_layer
 from tests.real.software import push_programs
 
@@ -34,16 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def real_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster of its own, beside that of tests/deploy: its registry has the programs under docker.io's names."""
-    folder = tmp_path_factory.mktemp("cluster")
     ports = {name: port + 40 for name, port in PORTS.items()}
-    made = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=ports)
-    Toolchain(os.environ).need_all(DEPLOY_TOOLS)
-    try:
-        made.start()
+    with running_cluster(tmp_path_factory.mktemp("cluster"), ports) as made:
         push_programs(root_layer(Toolchain(os.environ).cache.folder), ("127.0.0.1", ports["registry"]))
         yield made
-    finally:
-        made.delete()
 
 
 @pytest.fixture

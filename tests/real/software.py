@@ -7,23 +7,21 @@ owners, links. Its user, volumes, ports and demands are those of the official im
 from __future__ import annotations
 
 import gzip
-import hashlib
 import http.client
 import io
 import json
+import mmap
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
+from composeplat.local.images import digest_of, mount_blob, push_blob, push_manifest
 from composeplat.toolchain.tools import architecture
 from tests.real.debian import Layer
 
 _HERE = Path(__file__).parent / "images"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-_LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +142,12 @@ def push_programs(root: Layer, registry: tuple[str, int]) -> None:
         repository, _, tag = (name if "/" in name else f"library/{name}").rpartition(":")
         plain = _layer(program, owners)
         packed = gzip.compress(plain, 6, mtime=0)
-        config = json.dumps(_config(program, root.diff_id, _digest(plain))).encode()
+        config = json.dumps(_config(program, root.diff_id, digest_of(plain))).encode()
         _push_root(connection, repository, root, source)
         for blob in (packed, config):
-            _push_blob(connection, repository, blob)
-        manifest = json.dumps(_manifest(root, packed, config)).encode()
-        _call(connection, "PUT", f"/v2/{repository}/manifests/{tag}", manifest, _MANIFEST)
+            push_blob(connection, repository, blob)
+        layers = [(root.digest, root.path.stat().st_size), (digest_of(packed), len(packed))]
+        push_manifest(connection, repository, tag, config, layers)
         source = source or repository
     connection.close()
 
@@ -208,62 +206,14 @@ def _config(program: Program, *diff_ids: str) -> dict[str, object]:
     return {"architecture": architecture(), "os": "linux", "config": run, "rootfs": rootfs}
 
 
-def _manifest(root: Layer, packed: bytes, config: bytes) -> dict[str, object]:
-    layers = [(root.digest, root.path.stat().st_size), (_digest(packed), len(packed))]
-    return {
-        "schemaVersion": 2,
-        "mediaType": _MANIFEST,
-        "config": {
-            "mediaType": "application/vnd.oci.image.config.v1+json",
-            "digest": _digest(config),
-            "size": len(config),
-        },
-        "layers": [{"mediaType": _LAYER, "digest": digest, "size": size} for digest, size in layers],
-    }
-
-
 def _push_root(connection: http.client.HTTPConnection, repository: str, root: Layer, source: str) -> None:
     """Push the shared layer once, and mount it in the other repositories."""
     if source:
-        _call(connection, "POST", f"/v2/{repository}/blobs/uploads/?mount={root.digest}&from={source}", b"")
-    else:
-        with root.path.open("rb") as stream:
-            _push_blob(connection, repository, stream, root.digest)
-
-
-def _push_blob(
-    connection: http.client.HTTPConnection, repository: str, blob: bytes | IO[bytes], digest: str = ""
-) -> None:
-    digest = digest or _digest(blob)  # type: ignore[arg-type]
-    if _call(connection, "HEAD", f"/v2/{repository}/blobs/{digest}", b"", refused=True) is not None:
+        mount_blob(connection, repository, root.digest, source)
         return
-    location = _call(connection, "POST", f"/v2/{repository}/blobs/uploads/", b"") or ""
-    path = "/" + location.split("://", 1)[-1].split("/", 1)[1]
-    _call(connection, "PUT", f"{path}&digest={digest}" if "?" in path else f"{path}?digest={digest}", blob)
-
-
-def _call(
-    connection: http.client.HTTPConnection,
-    method: str,
-    path: str,
-    body: bytes | IO[bytes],
-    kind: str = "application/octet-stream",
-    *,
-    refused: bool = False,
-) -> str | None:
-    """Call the registry; gives the Location of its answer, and None for a refusal that is expected."""
-    headers = {"Content-Type": kind}
-    if not isinstance(body, bytes):
-        headers["Content-Length"] = str(Path(body.name).stat().st_size)
-    connection.request(method, path, body, headers)
-    answer = connection.getresponse()
-    text = answer.read()
-    if answer.status >= 400:
-        if refused:
-            return None
-        raise ConnectionError(f"{method} {path}: {answer.status} {text[:200]!r}")
-    return answer.getheader("Location") or ""
-
-
-def _digest(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+    with (
+        root.path.open("rb") as stream,
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        memoryview(content) as blob,
+    ):
+        push_blob(connection, repository, blob, root.digest)

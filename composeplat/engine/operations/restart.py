@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.snapshot import service_of
+from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.preflight import Key, Object, api_path, belongs_to
+from composeplat.engine.preflight import Key, api_path, belongs_to
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.scaling import WakeUp, read_workloads
 from composeplat.engine.stack import Stack
