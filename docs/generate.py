@@ -254,11 +254,12 @@ def _keys() -> Iterator[str]:
     for section, rows in sections.items():
         yield ("" if first else "\n") + f"## {_TITLES.get(section) or f'`{section}`'}\n"
         first = False
-        yield "| Key | Handling | Service |"
-        yield "|---|---|---|"
+        yield "| Key | Handling | Full mode | Service |"
+        yield "|---|---|---|---|"
         for row in sorted(rows, key=lambda row: (not row.handling.is_used, row.key)):
             note = f": {row.why}" if row.why else ""
-            yield f"| `{row.key}` | {_HANDLING[row.handling]}{_cell(note)} | {_EFFECTS[row.effect]} |"
+            full = _HANDLING[row.full] if row.full else "-"
+            yield f"| `{row.key}` | {_HANDLING[row.handling]}{_cell(note)} | {full} | {_EFFECTS[row.effect]} |"
 
 
 def _cell(text: str) -> str:

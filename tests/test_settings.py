@@ -28,6 +28,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 VALUES: dict[str, Value] = {
     "allow_outside": True,
     "namespace": "team",
+    "full": True,
     "domain": "example.com",
     "ingress_class": "nginx",
     "gateway": "infra/edge",

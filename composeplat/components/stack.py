@@ -60,6 +60,7 @@ class ComposeStack(pulumi.ComponentResource):
         file: str | Path | Sequence[str | Path] = (),
         environment_name: str = "",
         namespace: str = "",
+        full: bool = False,
         endpoint_domain: str = "",
         registry: str = "",
         ingress_class: str = "",
@@ -88,6 +89,7 @@ class ComposeStack(pulumi.ComponentResource):
             shell = dict(os.environ) if variables is None else dict(variables)
             options = Options(
                 namespace=namespace,
+                full=full,
                 domain=endpoint_domain,
                 registry=registry,
                 ingress_class=ingress_class,

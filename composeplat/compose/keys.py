@@ -11,13 +11,15 @@ Handling, in the specification's words:
 - WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: with a warning for each of its fields.)
 - IGNORED: dropped without a message, shown under ``-v``.
 
+Full mode (``--full``) honors more keys: the row's ``full`` is the handling there, where it is another.
+
 A key that has no row is dropped too, shown under ``-v``, and an error under ``--strict``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from composeplat.codes import Effect
@@ -54,6 +56,11 @@ class Row:
     why: str = ""
     effect: Effect = Effect.NONE
     """What it means for a service that the key has no effect."""
+    full: Handling | None = None
+    """The handling in full mode, if it is another."""
+
+    def handling_in(self, *, full: bool) -> Handling:
+        return self.full if full and self.full is not None else self.handling
 
 
 def _rows(
@@ -71,11 +78,13 @@ _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
 SERVICE = "services.*"
 
-ROWS: tuple[Row, ...] = (
+_DEFAULT_ROWS: tuple[Row, ...] = (
     # top level
     *_rows("", _SUPPORTED, _SPEC, "name services volumes version"),
     *_rows("", _SUPPORTED, _RULING, "include"),
     *_rows("", _EXTENSION, _SPEC, "endpoints"),
+    *_rows("", _EXTENSION, _RULING, "x-platform"),
+    *_rows("x-platform", _EXTENSION, _RULING, "full", "honors the keys of the column 'Full mode'"),
     *_rows("", _DEEP, _SPEC, "networks", effect=_CHANGED),
     *_rows("", _DEEP, _SPEC, "configs secrets"),
     *_rows("", _IGNORED, _SPEC, "profiles"),
@@ -216,6 +225,19 @@ ROWS: tuple[Row, ...] = (
 )
 
 
+#: The keys that full mode honors, by section.
+_FULL: Mapping[str, str] = {
+    SERVICE: "privileged read_only stdin_open tty",
+}
+
+
+def _with_full_mode(row: Row) -> Row:
+    return replace(row, full=_SUPPORTED) if row.key in _FULL.get(row.section, "").split() else row
+
+
+ROWS = tuple(_with_full_mode(row) for row in _DEFAULT_ROWS)
+
+
 def _by_section() -> dict[str, dict[str, Row]]:
     sections: dict[str, dict[str, Row]] = {}
     for row in ROWS:
@@ -232,17 +254,23 @@ OPEN_SECTIONS = frozenset({"volumes.*.driver_opts"})
 def effect_of(path: PathKey) -> Effect:
     """Return what it means for a service that the key at a path has no effect."""
     for length in range(len(path), 0, -1):
-        row = _row_at(path[:length])
-        if row is not None:
+        row = row_at(path[:length])
+        if row is not None and not row.handling.is_used:
             return row.effect
     return Effect.LOST
 
 
-def _row_at(path: PathKey) -> Row | None:
+def is_honored_in_full_mode(path: PathKey) -> bool:
+    """Whether the key at a path has no effect in the default mode alone."""
+    row = row_at(path)
+    return row is not None and row.full is not None and row.full.is_used
+
+
+def row_at(path: PathKey) -> Row | None:
     for section, rows in SECTIONS.items():
         steps = section.split(".") if section else []
         if len(steps) == len(path) - 1 and all(step in ("*", name) for step, name in zip(steps, path, strict=False)):
             row = rows.get(str(path[-1]))
-            if row is not None and not row.handling.is_used:
+            if row is not None:
                 return row
     return None

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from composeplat.compose.pod_model import ContainerOptions
+
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
 
@@ -207,6 +209,7 @@ class Service:
     """The service's networks in Compose, for messages; None if it shares another network."""
     service_account: str = ""
     """The ServiceAccount whose token the pods get; empty for none."""
+    container: ContainerOptions = field(default_factory=ContainerOptions)
 
     @property
     def is_job(self) -> bool:

@@ -56,7 +56,7 @@ class Setting:
     def resolve(self, given: Value, variables: Variables, fallback: str = "") -> Value:
         """Return the given value, else the variable's, else the fallback."""
         if isinstance(self.default, bool):
-            return given or variables.flag(self.variable, default=self.default)
+            return given or variables.flag(self.variable, default=bool(fallback) or self.default)
         if isinstance(self.default, str):
             from_variable = variables.lookup(self.variable) if self.variable else ""
             return self.normalize(str(given) or from_variable or fallback)
@@ -103,6 +103,13 @@ class Options:
         config_key="namespace",
         is_valid=is_dns_label,
         requirement="letters, digits and '-'",
+    )
+    full: bool = _setting(
+        default=False,
+        help="Honor all keys of Compose that Kubernetes can serve.",
+        is_rendered=True,
+        variable="PLATFORM_FULL",
+        config_key="full",
     )
     domain: str = _setting(
         default="",

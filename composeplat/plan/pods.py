@@ -117,6 +117,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
 def _container(service: Service, inputs: PodInputs) -> Manifest:
     container: Manifest = {"name": clean(service.name), "image": inputs.image}
     container.update(_command(service))
+    container.update(_terminal(service))
     if service.working_dir:
         container["workingDir"] = service.working_dir
     if inputs.container_ports:
@@ -149,6 +150,11 @@ def _command(service: Service) -> Manifest:
     elif service.command:
         fields["args"] = [escape(arg) for arg in service.command]
     return fields
+
+
+def _terminal(service: Service) -> Manifest:
+    options = service.container
+    return {**({"stdin": True} if options.stdin_open else {}), **({"tty": True} if options.tty else {})}
 
 
 def _resources(resources: Resources) -> Manifest:

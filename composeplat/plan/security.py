@@ -53,6 +53,10 @@ def container_security(service: Service, settings: Settings) -> Manifest:
         context["runAsUser"] = service.user.uid
     if service.user is not None and service.user.gid is not None:
         context["runAsGroup"] = service.user.gid
+    if service.container.privileged:
+        context["privileged"] = True
+    if service.container.read_only:
+        context["readOnlyRootFilesystem"] = True
     capabilities: Manifest = {}
     if service.cap_add:
         capabilities["add"] = list(service.cap_add)
@@ -75,6 +79,8 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         checker.add(
             "pod-security-violation", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'"
         )
+    if service.container.privileged:
+        checker.add("pod-security-violation", (*path, "privileged"), f"is true, {_REFUSED}", "leave it out")
     for name in service.cap_add:
         if name not in _ALLOWED_CAPABILITIES:
             message = f"adds {name}, {_REFUSED}: it allows only {', '.join(_ALLOWED_CAPABILITIES)}"

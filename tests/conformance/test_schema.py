@@ -70,6 +70,7 @@ def test_every_section_of_the_table_is_in_the_schema_or_ours() -> None:
     assert set(SECTIONS) - {name for name, _ in sections("", schema())} == {
         "endpoints",
         "endpoints.*",
+        "x-platform",
         "services.*.healthcheck.http",
         "services.*.resources",
         "services.*.resources.limits",

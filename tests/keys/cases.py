@@ -1,7 +1,7 @@
 """The case files beside this module: how they are found, read and compared.
 
 A file of ``tests/keys/<section>/<key>.yaml`` shows what one key does, ``values/`` has the rows of the specification's
-other tables, and ``rulings/`` the rulings that are no key's::
+other tables, ``rulings/`` the rulings that are no key's, and ``full/`` the keys of full mode, which its files turn on::
 
     says: deploy.replicas is the number of pods      # the behavior, as a message
     handling: supported                              # as in composeplat.compose.keys; files of keys alone
@@ -83,6 +83,8 @@ class Case:
 
     title: str
     data: Mapping[str, Any]
+    full: bool = False
+    """Whether the case is one of full mode."""
 
     def write(self, folder: Folder, *, definition: str | None = None) -> Folder:
         """Write the files of the case, with modes that no umask changes."""
@@ -93,9 +95,10 @@ class Case:
             (folder.path / name).chmod(int(given.get("mode", "644"), 8))
         return dataclasses.replace(folder, shell=self.data.get("shell", {}))
 
-    def read(self, folder: Folder, *, definition: str | None = None) -> Reading:
+    def read(self, folder: Folder, *, definition: str | None = None, full: bool | None = None) -> Reading:
         written = self.write(folder, definition=definition)
-        return written.read(*self.data.get("use", ()), **self.data.get("settings", {}))
+        settings = {"full": self.full if full is None else full, **self.data.get("settings", {})}
+        return written.read(*self.data.get("use", ()), **settings)
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,11 @@ class CaseFile:
 
     @property
     def cases(self) -> list[Case]:
-        several = self.data.get("cases")
-        if several is None:
-            return [Case(self.data["says"], self.data)]
-        return [Case(row["says"], row) for row in several]
+        return [Case(row["says"], row, self.is_full) for row in self.data.get("cases") or [self.data]]
+
+    @property
+    def is_full(self) -> bool:
+        return self.path.relative_to(HERE).parts[0] == "full"
 
     def unknown_fields(self) -> set[str]:
         if "cases" not in self.data:
@@ -138,6 +142,8 @@ def file_of(row: Row) -> str:
 
 
 ROW_OF = {file_of(row): row for row in ROWS}
+#: The rows of full mode, by their file.
+FULL_ROW_OF = {f"full/{name}": row for name, row in ROW_OF.items() if row.full}
 
 
 # what was found -------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from composeplat.render import render_json, render_yaml
 from tests.conftest import Folder, Project, Reading
 from tests.keys.cases import (
     EXPECTATIONS,
+    FULL_ROW_OF,
     ROW_OF,
     Absent,
     Case,
@@ -29,7 +30,8 @@ from tests.keys.cases import (
 from tests.law import tables
 
 FILES = case_files()
-KEY_FILES = [file for file in FILES if file.path.parent.name not in ("values", "rulings")]
+KEY_FILES = [file for file in FILES if file.path.parent.name not in ("values", "rulings") and not file.is_full]
+FULL_FILES = [file for file in FILES if file.is_full]
 
 
 def name_of(file: CaseFile, case: Case) -> str:
@@ -101,7 +103,7 @@ def _differs_without(file: CaseFile, case: Case, folder: Folder) -> bool:
     with_it = case.read(folder)
     if with_it.plan is None:
         return False
-    definition, row = case.data["definition"], ROW_OF[file.id]
+    definition, row = case.data["definition"], {**ROW_OF, **FULL_ROW_OF}[file.id]
     if not has_key(definition, row):
         return False
     return _outcome(with_it) != _outcome(case.read(folder, definition=without(definition, row)))
@@ -109,6 +111,47 @@ def _differs_without(file: CaseFile, case: Case, folder: Folder) -> bool:
 
 def _outcome(reading: Reading) -> object:
     return None if reading.plan is None else (render_json(reading.plan), reading.plan.images, reading.plan.edges)
+
+
+FULL_CASES = [
+    pytest.param(file, case, id=name_of(file, case))
+    for file in FULL_FILES
+    for case in file.cases
+    if file.id in FULL_ROW_OF and has_key(case.data["definition"], FULL_ROW_OF[file.id])
+]
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.id) for file in FULL_FILES if file.id in FULL_ROW_OF])
+def test_a_key_of_full_mode_has_an_effect_there(file: CaseFile, project: Project) -> None:
+    """Some case of a key of full mode comes out otherwise when the key is taken out."""
+    folder = project({})
+
+    assert any(_differs_without(file, case, folder) for case in file.cases)
+
+
+@pytest.mark.parametrize(("file", "case"), FULL_CASES)
+def test_a_key_of_full_mode_changes_nothing_in_the_default_mode(file: CaseFile, case: Case, project: Project) -> None:
+    """Without full mode, a definition with the key renders to the same bytes as one without it, and says why."""
+    folder = project({})
+    definition, row = case.data["definition"], FULL_ROW_OF[file.id]
+
+    with_it = case.read(folder, full=False)
+    without_it = case.read(folder, definition=without(definition, row), full=False)
+
+    assert _rendered(with_it) == _rendered(without_it)
+    hints = [d.hint for d in with_it.loaded.report.sorted() if str(d.path[-1:] and d.path[-1]) == row.key]
+    assert any("full mode (--full)" in hint for hint in hints)
+
+
+def _rendered(reading: Reading) -> str:
+    return render_yaml(reading.plan) if reading.plan is not None else "\n".join(reading.messages)
+
+
+def test_every_row_of_full_mode_has_a_file() -> None:
+    """Each row with another handling in full mode has a file that says it, and no other file is there."""
+    expected = {name: row.full.value for name, row in FULL_ROW_OF.items() if row.full}
+
+    assert expected == {file.id: file.data.get("handling") for file in FULL_FILES}
 
 
 @pytest.mark.parametrize("file", files_with(Handling.IGNORED))

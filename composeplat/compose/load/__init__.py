@@ -77,7 +77,14 @@ def load(request: Request) -> Loaded:
     # If a file could not be read, checks of the rest would report false errors.
     if reading.complete:
         home = reading.variables.lookup("HOME") or ""
-        ctx = Context(reading.report, reading.variables, origins, home, references=reading.references)
+        ctx = Context(
+            reading.report,
+            reading.variables,
+            origins,
+            home,
+            references=reading.references,
+            full=reading.settings.full,
+        )
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(project, origins, reading)

@@ -22,7 +22,7 @@ from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
 MAX_INCLUDES = 100
-_NOT_INCLUDED = ("name", "version")
+_NOT_INCLUDED = ("name", "version", "x-platform")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Resolve the inputs of a reading: variables, files, settings.
 
 Owns the precedence of options, variables, env files and defaults, and the environment's name.
-Must not know the model: nothing but the key ``name`` is read from the definition here.
+Must not know the model: nothing but the keys ``name`` and ``x-platform`` is read from the definition here.
 """
 
 from __future__ import annotations
@@ -141,19 +141,20 @@ def resolve_settings(
         name_from_folder=not any(_given_names(request, variables, documents)),
         volume_affinity=variables.flag(VOLUME_AFFINITY, default=True),
         wake_in_order=variables.flag(WAKE_IN_ORDER, default=False),
-        **_resolved(request, variables),
+        **_resolved(request, variables, full="full" if _asks_for_full_mode(variables, documents) else ""),
     )
     _check_settings(settings)
     return settings
 
 
-def _resolved(request: Request, variables: Variables) -> dict[str, Any]:
+def _resolved(request: Request, variables: Variables, *, full: str = "") -> dict[str, Any]:
     """Each setting: as given, else from its variable, else the default of the cluster."""
     shell = Variables.from_layers(request.shell)
     defaults = {
         "namespace": request.context_namespace or "default",
         "domain": request.default_domain,
         "registry": request.default_registry,
+        "full": full,
     }
     return {
         name: setting.resolve(
@@ -214,6 +215,18 @@ def _written_name(documents: list[Node]) -> Scalar | None:
 def _name_of(document: Node) -> Scalar | None:
     name = document.get("name") if isinstance(document, MappingNode) else None
     return name if isinstance(name, Scalar) and not name.is_null else None
+
+
+def _asks_for_full_mode(variables: Variables, documents: list[Node]) -> bool:
+    """Whether ``x-platform.full`` is true; the last file that has it wins, and a wrong value is reported later."""
+    blocks = [document.get("x-platform") for document in documents if isinstance(document, MappingNode)]
+    written = [block.get("full") for block in blocks if isinstance(block, MappingNode)]
+    texts = [
+        interpolate_scalar(node, variables, Report(), VariableReferences()).text
+        for node in written
+        if isinstance(node, Scalar) and not node.is_null
+    ]
+    return Variables.from_layers({"full": texts[-1]}).flag("full", default=False) if texts else False
 
 
 def _check_settings(settings: Settings) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
+from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row, is_honored_in_full_mode
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
 from composeplat.compose.parse.unsupported_keys import explain
@@ -41,6 +41,8 @@ class Context:
     secrets: dict[str, Node] = field(default_factory=dict)
     """The top-level secrets, by name."""
     references: VariableReferences = field(default_factory=VariableReferences)
+    full: bool = False
+    """Whether the keys that full mode honors have an effect."""
 
     def variable(self, name: str) -> str | None:
         """Return a variable that is named without a ``$``, as in ``environment``, and record the reference."""
@@ -238,7 +240,7 @@ def _used_fields(whole: Field, node: Mapping, pattern: str) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for key, value in node:
         row = table.get(key.text)
-        if row is not None and row.handling.is_used:
+        if row is not None and row.handling_in(full=whole.ctx.full).is_used:
             fields[key.text] = whole.child(key.text, value, key)
         else:
             _report_unused(whole, key, value, row, pattern)
@@ -247,7 +249,7 @@ def _used_fields(whole: Field, node: Mapping, pattern: str) -> dict[str, Field]:
 
 def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, pattern: str) -> None:
     """Report a key without effect, as the table says."""
-    handling = row.handling if row else None
+    handling = row.handling_in(full=whole.ctx.full) if row else None
     path = (*whole.path, key.text)
     report = whole.ctx.report
     name = dotted(path)
@@ -257,7 +259,7 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
         _report_unsupported(report, key, value, path, pattern)
         _report_unsupported_fields(report, value, path)
     elif handling is Handling.IGNORED:
-        report.add("ignored-key", key.span, path, f"{name} is ignored")
+        report.add("ignored-key", key.span, path, f"{name} is ignored", _with_full_mode(path, ""))
     elif not key.text.startswith("x-"):
         hint = report.near(key.text, SECTIONS[pattern])
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
@@ -268,11 +270,18 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
     explanation = explain(pattern, key.text, value, path)
     if explanation and explanation.is_harmless:
         message = f"{dotted(path)} has no effect here, and needs none: {explanation.text}"
-        report.add("redundant-key", key.span, path, message)
+        report.add("redundant-key", key.span, path, message, _with_full_mode(path, ""))
     else:
         more = f": {explanation.text}" if explanation and explanation.text else ""
-        fix = (explanation.fix if explanation else "") or hint
+        fix = _with_full_mode(path, (explanation.fix if explanation else "") or hint)
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
+
+
+def _with_full_mode(path: PathKey, fix: str) -> str:
+    """Add to a fix that full mode honors the key, if it does."""
+    if not is_honored_in_full_mode(path):
+        return fix
+    return f"{fix}; or use full mode (--full), which honors it" if fix else "full mode (--full) honors it"
 
 
 def _report_unsupported_fields(report: Report, block: Node, path: PathKey) -> None:

@@ -29,11 +29,19 @@ def parse_project(node: Node, ctx: Context) -> Project:
         ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
     section = open_section(whole, _without_build_secrets(node, ctx), "")
+    _check_platform_settings(section)
     return Project(
         services=_services(section),
         volumes=_volumes(section),
         endpoints=_endpoints(section),
     )
+
+
+def _check_platform_settings(section: Section) -> None:
+    """Report wrong values of ``x-platform``, which was read before the model."""
+    settings = section.section("x-platform", "x-platform")
+    if settings is not None:
+        settings.boolean("full", default=False)
 
 
 def _without_build_secrets(node: Mapping, ctx: Context) -> Mapping:

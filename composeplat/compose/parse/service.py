@@ -7,6 +7,7 @@ from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, DependencyCo
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.build import parse_build
+from composeplat.compose.parse.container_options import parse_container_options
 from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
 from composeplat.compose.parse.fields import Field, Section
@@ -65,6 +66,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         stop_grace_period=_grace_period(section),
         networks=_networks(section),
         service_account=section.value("x-service-account", _account_name, ""),
+        container=parse_container_options(section),
     )
 
 
