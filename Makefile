@@ -73,11 +73,12 @@ setup: env ## find or build the tools, and install the packages the local cluste
 	@$(BIN)/platform setup --cluster --install
 
 # Only tests look at pages, and press Tab in zsh and fish; those that lack it are skipped, and say so.
-extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish
+extras: ## install what only tests use, where Debian's packages can be: a browser, zsh and fish, a compiler
 	@missing=; \
 	{ command -v chromium-headless-shell || command -v chromium; } >/dev/null || missing=chromium-headless-shell; \
 	command -v certutil >/dev/null || missing+=" libnss3-tools"; \
 	command -v mmdebstrap >/dev/null || missing+=" mmdebstrap"; \
+	command -v musl-gcc >/dev/null || missing+=" musl-tools"; \
 	for one in zsh fish; do command -v $$one >/dev/null || missing+=" $$one"; done; \
 	if [ -z "$$missing" ]; then exit; fi; \
 	if ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ]; then \

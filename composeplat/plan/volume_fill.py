@@ -2,6 +2,8 @@
 
 Owns the script, and the containers that run it: the first brings a static shell into the pod, as the image may have
 none; the second is the service's own image, with the volumes beside the paths that they are filled from.
+One container sees the files of one image, so these are two, one after the other: a second each, as a kubelet looks for
+ended containers once a second. A ConfigMap can't bring the shell: the architecture of the node is not known here.
 Must not know whether a volume is new: only the storage does, so the script asks it in each pod, and is done in
 milliseconds where there is nothing to do.
 """
@@ -47,7 +49,7 @@ fill() {{
     echo begun >"$begun"
     copy "$1" "$2" || exit 1
     mark "$2" 2>/dev/null
-    sync -f "$2"
+    sync -f "$2" 2>/dev/null
   fi
   rm -f "$begun"
   exec 9>&-

@@ -1,4 +1,4 @@
-"""The init containers that fill volumes, and their script, run by this machine's busybox on folders."""
+"""The init containers that fill volumes, and their script, run on folders by Debian's busybox and the default one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from composeplat.toolchain.setup import Toolchain
 from tests.conftest import Project
+from tests.musl_busybox import can_be_built, musl_busybox
 
 TOOLS = "/.platform/tools"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="owners are given by root: run the tests as root")
@@ -89,15 +92,12 @@ def test_another_image_may_bring_the_tools(project: Project) -> None:
 class Machine:
     """A folder with tools as in a pod, an image's folder and a volume."""
 
-    def __init__(self, folder: Path, install: str, fill: str) -> None:
+    def __init__(self, folder: Path, install: str, fill: str, put_programs: Callable[[Path], None]) -> None:
         self.tools, self.image, self.volume = folder / "tools", folder / "image", folder / "volume"
         programs = folder / "bin"
         for made in (self.tools, self.image, self.volume, programs):
             made.mkdir()
-        for name in ("busybox", "flock"):
-            shutil.copy(shutil.which(name) or "", programs / name)
-        (programs / "setfattr").write_text(SETFATTR)
-        (programs / "setfattr").chmod(0o755)
+        put_programs(programs)
         self._fill = self._placed(fill)
         subprocess.run(
             [programs / "busybox", "sh", "-c", self._placed(install).replace("cd /bin", f"cd {programs}")], check=True
@@ -124,10 +124,35 @@ class Machine:
         return sorted(os.listdir(self.volume))
 
 
-@pytest.fixture
-def machine(project: Project, tmp_path: Path) -> Machine:
+def put_debian(programs: Path) -> None:
+    for name in ("busybox", "flock"):
+        shutil.copy(shutil.which(name) or "", programs / name)
+    (programs / "setfattr").write_text(SETFATTR)
+    (programs / "setfattr").chmod(0o755)
+
+
+def put_musl(programs: Path) -> None:
+    """As the image has it: one file, with a hard link for each command."""
+    shutil.copy(musl_busybox(Toolchain(os.environ).cache.folder), programs / "busybox")
+    subprocess.run([programs / "busybox", "--install", programs], check=True)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(put_debian, id="debian"),
+        pytest.param(
+            put_musl,
+            id="1.37-musl",
+            marks=[
+                pytest.mark.skipif(not can_be_built(), reason="building busybox needs musl-gcc: make extras"),
+                pytest.mark.timeout(300),
+            ],
+        ),
+    ]
+)
+def machine(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -> Machine:
     tools, fill = init_containers(project)
-    return Machine(tmp_path, tools["command"][3], fill["command"][3])
+    return Machine(tmp_path, tools["command"][3], fill["command"][3], request.param)
 
 
 def give(path: Path, owner: int, mode: int) -> None:
