@@ -89,9 +89,7 @@ CODES: dict[str, Code] = {
         many=True,
     ),
     "multiple-compose-files": Code(
-        _W,
-        "The folder has several files of a default name; the first is used.",
-        "Name it with -f.",
+        _W, "The folder has several files of a default name; the first is used.", "Name it with -f."
     ),
     "invalid-utf8": Code(_E, "The file is not UTF-8 text.", "Save it as UTF-8."),
     "invalid-character": Code(_E, "The text has a control character that YAML forbids.", "Remove it."),
@@ -104,9 +102,7 @@ CODES: dict[str, Code] = {
         "Split it, or remove what is not Compose.",
     ),
     "too-many-aliases": Code(
-        _E,
-        "Aliases unfold to far more than the file has (an alias bomb).",
-        "Write fewer nested aliases.",
+        _E, "Aliases unfold to far more than the file has (an alias bomb).", "Write fewer nested aliases."
     ),
     "recursive-alias": Code(_E, "An anchor contains an alias to itself.", "Break the cycle."),
     "duplicate-key": Code(_E, "A key is set twice in one mapping.", "Keep one of them."),
@@ -117,10 +113,7 @@ CODES: dict[str, Code] = {
     "invalid-interpolation": Code(_E, "A '${…}' that can't be understood.", "Write ${NAME}, or $$ for a dollar sign."),
     "required-variable": Code(_E, "A variable written as ${NAME:?…} is not set.", "Set it.", many=True),
     "unset-variable": Code(
-        _W,
-        "A variable is not set; an empty string is used.",
-        "Set it, or give a default: ${NAME:-default}.",
-        once=True,
+        _W, "A variable is not set; an empty string is used.", "Set it, or give a default: ${NAME:-default}.", once=True
     ),
     "invalid-env-file": Code(_E, "A line of an env file can't be understood.", "Write NAME=value."),
     # shapes
@@ -164,9 +157,7 @@ CODES: dict[str, Code] = {
     "unused-volume": Code(_N, "No service mounts the volume, and it is not created.", "Nothing to do."),
     "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True, effect=_CHANGED),
     "derived-image": Code(
-        _N,
-        "Host content too large for a Secret goes into an image made from the service's own.",
-        "Nothing to do.",
+        _N, "Host content too large for a Secret goes into an image made from the service's own.", "Nothing to do."
     ),
     "unbuilt-image": Code(
         _W,
@@ -185,18 +176,12 @@ CODES: dict[str, Code] = {
         _E, "A service mounts a volume that 'volumes' does not declare.", "Declare it.", many=True
     ),
     "undefined-port": Code(
-        _E,
-        "A route names a port that its service does not have.",
-        "Add it to the service's ports.",
-        many=True,
+        _E, "A route names a port that its service does not have.", "Add it to the service's ports.", many=True
     ),
     "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
     "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),
     "not-a-job": Code(
-        _E,
-        "service_completed_successfully waits for a service that never ends.",
-        "Give it restart: 'no'.",
-        many=True,
+        _E, "service_completed_successfully waits for a service that never ends.", "Give it restart: 'no'.", many=True
     ),
     # workloads
     "unsupported-update-policy": Code(
@@ -327,6 +312,18 @@ CODES: dict[str, Code] = {
         "Mount a named volume there, if the data matters.",
         many=True,
         effect=_LOST,
+    ),
+    "unreachable-port": Code(
+        _W,
+        "Other services address a port that the service does not list: its name leads to its listed ports only.",
+        "Add the port to 'expose'.",
+        effect=_LOST,
+    ),
+    "unexposed-port": Code(
+        _W,
+        "A service names a port of its container that its image does not expose, and the image exposes others.",
+        "Use a port that the image exposes, unless the program is set to listen on this one.",
+        many=True,
     ),
     "wrong-architecture": Code(
         _W,

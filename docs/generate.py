@@ -70,6 +70,10 @@ CLUSTER_MESSAGES = {
     " [unread-image]",
     "image-volume": "compose.yaml:3:12: warning: services.db.image names an image with a volume at"
     " /var/lib/postgresql/data: without a mount, it is lost with the pod [image-volume]",
+    "unreachable-port": "compose.yaml:2:3: warning: services.queue is addressed at port 5672 by 'app' (AMQP_URL); in a"
+    " cluster its name leads to 15672 only [unreachable-port]",
+    "unexposed-port": "compose.yaml:4:14: warning: services.web.ports[0] names port 8080 of the container, and its"
+    " image exposes 80 [unexposed-port]",
     "wrong-architecture": "compose.yaml:3:12: warning: services.web.image names an image for arm64, and the nodes are"
     " amd64 [wrong-architecture]",
     "no-storage-class": "compose.yaml:4:15: warning: services.db.volumes[0] needs a default storage class, which the"

@@ -330,6 +330,8 @@ def test_every_code_has_a_definition() -> None:
         "unknown-user",
         "unread-image",
         "image-volume",
+        "unreachable-port",
+        "unexposed-port",
         "wrong-architecture",
         "no-storage-class",
         "no-ingress-class",

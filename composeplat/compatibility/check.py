@@ -16,6 +16,7 @@ from composeplat.compatibility.cluster_rules import check_cluster
 from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.fixes import Entry, Fixes
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
+from composeplat.compatibility.port_rules import check_ports
 from composeplat.compose.keys import effect_of
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
@@ -87,7 +88,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
                 service=name,
                 kind=loaded.project.services[name].workload_kind,
                 findings=tuple(by_service.pop(name, ())),
-                explanation=explain(loaded, plan, name),
+                explanation=explain(loaded, plan, images, name),
             )
             for name in names
         ),
@@ -102,6 +103,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     report = Report()
     checker = Checker(loaded.project, loaded.origins, report)
     check_images(checker, images)
+    check_ports(checker, images)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

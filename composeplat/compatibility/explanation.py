@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount, Service
 from composeplat.compose.origins import Origins, mount_path, port_path
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import PathKey, Span
 from composeplat.plan import Plan, ServicePlan
+from composeplat.registry.image_config import ImageFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +26,16 @@ class Statement:
     """None if no line of the file says it."""
 
 
-def explain(loaded: Loaded, plan: Plan, name: str) -> tuple[Statement, ...]:
+def explain(loaded: Loaded, plan: Plan, images: ImageAnswers, name: str) -> tuple[Statement, ...]:
     planned = next((service for service in plan.services if service.name == name), None)
     if planned is None:
         return ()
-    return tuple(_Explainer(loaded, plan, planned).statements())
+    return tuple(_Explainer(loaded, plan, images, planned).statements())
 
 
 class _Explainer:
-    def __init__(self, loaded: Loaded, plan: Plan, planned: ServicePlan) -> None:
-        self.loaded, self.plan, self.planned = loaded, plan, planned
+    def __init__(self, loaded: Loaded, plan: Plan, images: ImageAnswers, planned: ServicePlan) -> None:
+        self.loaded, self.plan, self.images, self.planned = loaded, plan, images, planned
         self.service: Service = loaded.project.services[planned.name]
         self.path: PathKey = ("services", planned.name)
         self.origins: Origins = loaded.origins
@@ -81,11 +83,19 @@ class _Explainer:
     def _addresses(self) -> Iterator[Statement]:
         name = self.planned.cluster_name
         if not self.service.ports:
-            yield Statement("address", f"{name}, without a port")
+            exposed = self._listed_ports()
+            listed = f"; its image exposes {exposed}" if exposed else ""
+            yield Statement("address", f"{name}, to every port of its pods{listed}")
         for port in self.service.ports:
             text = f"{name}:{port.published or port.target}/{port.protocol}"
             more = f", to port {port.target} of the container" if port.published not in (None, port.target) else ""
             yield Statement("address", text + more, self.origins.at(*port_path(self.service.name, port)))
+
+    def _listed_ports(self) -> str:
+        """Return the ports that a deploy lists in the cluster service of a service without ports: its image's."""
+        images = (desired.ports_of for desired in self.planned.objects if isinstance(desired.ports_of, str))
+        facts = (self.images.get(image) for image in images)
+        return ", ".join(f"{n}/{protocol}" for f in facts if isinstance(f, ImageFacts) for n, protocol in f.ports)
 
     def _urls(self) -> Iterator[Statement]:
         for endpoint in self.plan.endpoints:

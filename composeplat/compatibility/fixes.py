@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
+from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Mount, Service
@@ -106,6 +107,7 @@ class Fixes:
             "outside-project": self._keep_data,
             "forbidden-path": self._keep_or_drop,
             "image-volume": self._keep_image_volumes,
+            "unreachable-port": self._expose,
             "unsupported-key": self._mend_key,
         }
 
@@ -160,6 +162,12 @@ class Fixes:
             name = self._name_for(service, f"{service.name}:{target}", target)
             entries += self._volume(service, name, target, "The image keeps data here.")
         return tuple(entries)
+
+    def _expose(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        service = self._loaded.project.services[str(diagnostic.path[1])]
+        missing = unreachable_ports(service, self._loaded.project, exposed_ports(service, self._images))
+        parent = ("services", service.name, "expose")
+        return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
 
     def _mend_key(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         match diagnostic.path:

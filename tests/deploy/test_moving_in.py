@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import SLEEP, Environment, until
 
 TEXT = """\
 services:
@@ -57,3 +57,35 @@ def test_the_cluster_s_rules(environment: Environment) -> None:
     ]
     assert {finding["effect"] for finding in findings} == {"cannot-run"}
     assert environment.objects("apps/v1", "StatefulSet") == []
+
+
+PORTS = """\
+x-server: &server
+  image: busybox:1.37
+  command: sh -c 'cd /tmp && echo found > index.html && httpd -p 8080 && httpd -f -p 9090'
+  stop_grace_period: 0
+services:
+  hidden: {{<<: *server, expose: ["8080"]}}
+  listed: {{<<: *server, expose: ["8080", "9090"]}}
+  app:
+    image: busybox:1.37
+    command: {sleep}
+    environment: {{HIDDEN: "http://hidden:9090/", LISTED: "http://listed:9090/"}}
+    stop_grace_period: 0
+"""
+
+
+def test_ports_that_others_use(environment: Environment) -> None:
+    """A port that a service does not list is not reached by its name, as the check says."""
+    environment.write(PORTS.format(sleep=SLEEP))
+    found = environment.platform("check", "--json").expect(1).json
+    environment.platform("deploy").expect(0)
+    (app,) = environment.pods("app")
+
+    def ask(variable: str) -> str:
+        return environment.exec(app["metadata"]["name"], "sh", "-c", f"timeout 2 wget -qO- ${variable} || echo lost")
+
+    until(lambda: ask("LISTED") == "found\n")
+    assert ask("HIDDEN") == "lost\n"
+    codes = {service["service"]: [f["code"] for f in service["findings"]] for service in found["services"]}
+    assert codes == {"hidden": ["unreachable-port"], "listed": [], "app": []}

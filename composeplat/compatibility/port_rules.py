@@ -1,0 +1,123 @@
+"""Rules about ports: those by which other services address a service, and those that its image exposes.
+
+Owns how addresses are found in variables, commands and mounted files; a message never quotes them.
+In Compose every port of a container is reachable by the name of its service. Here a service with ports has a cluster
+service, whose name leads to these ports only; without ports, its name leads to the pods, on every port.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compose.model import Mount, Project, Service
+from composeplat.compose.origins import Checker, port_path
+from composeplat.diagnostics import PathKey
+from composeplat.names import clean
+from composeplat.plan.endpoints import NEVER_PUBLIC, NOT_HTTP
+from composeplat.plan.services import is_headless, service_ports
+from composeplat.registry.image_config import ImageFacts
+
+#: Lower numbers after a name are rather the version of an image.
+_FIRST_PORT = 80
+_LAST_PORT = 65535
+_MAX_LISTED = 4
+#: The usual ports of databases, queues and the like, which clients often do not name.
+_USUAL_PORTS = NEVER_PUBLIC | NOT_HTTP.keys()
+
+
+def check_ports(checker: Checker, images: ImageAnswers) -> None:
+    for service in checker.project.services.values():
+        exposed = exposed_ports(service, images)
+        _check_reach(checker, service, unreachable_ports(service, checker.project, exposed))
+        if exposed and not any(map(_is_unread, service.mounts)):
+            _check_exposed(checker, service, exposed)
+
+
+def exposed_ports(service: Service, images: ImageAnswers) -> list[int]:
+    """Return the TCP ports that the image of a service exposes; empty if they are not known."""
+    facts = images.get(service.image) if service.build is None else None
+    return [port for port, protocol in facts.ports if protocol == "tcp"] if isinstance(facts, ImageFacts) else []
+
+
+# what others address --------------------------------------------------------------------------------------------------
+
+
+def _check_reach(checker: Checker, service: Service, missing: Mapping[int, str]) -> None:
+    if not missing:
+        return
+    used = ", ".join(f"{port} by {user}" for port, user in islice(missing.items(), _MAX_LISTED))
+    more = " …" if len(missing) > _MAX_LISTED else ""
+    reached = ", ".join(str(port) for port, _ in service_ports(service))
+    message = f"is addressed at port {used}{more}; in a cluster its name leads to {reached} only"
+    hint = f"add to its 'expose': {', '.join(map(str, missing))}"
+    checker.add("unreachable-port", ("services", service.name), message, hint, at_key=True)
+
+
+def unreachable_ports(service: Service, project: Project, exposed: Iterable[int]) -> dict[int, str]:
+    """Return the ports by which others address a service and do not reach it, and who does."""
+    if is_headless(service):
+        return {}
+    reached = {port for port, protocol in service_ports(service) if protocol == "tcp"}
+    # Clients that name no port use the usual one of the program.
+    usual = [] if reached & _USUAL_PORTS else sorted(_USUAL_PORTS.intersection(exposed))
+    found: dict[int, str] = {}
+    for other in project.services.values():
+        for port, where in _addressed(service, other) if other is not service else ():
+            for number in [port] if port else usual:
+                if number not in reached:
+                    found.setdefault(number, f"'{other.name}' ({where})")
+    return dict(sorted(found.items()))
+
+
+def _addressed(service: Service, other: Service) -> Iterator[tuple[int, str]]:
+    """Yield the ports at which one service addresses another, and where it says so; 0 where it names no port."""
+    names = "|".join(sorted({re.escape(service.name), re.escape(clean(service.name))}))
+    with_port = re.compile(rf"(?<![\w.:-])(?:{names}):(\d{{1,5}})(?![\w.@-])", re.ASCII)
+    alone = re.compile(rf"(?:.*(?://|@))?(?:{names})(?:/.*)?\Z", re.ASCII | re.DOTALL)
+    for where, text in _texts(other):
+        ports = {int(number) for number in with_port.findall(text)}
+        yield from ((port, where) for port in sorted(ports) if _is_port(port))
+        if where in other.variables and alone.match(text):
+            yield 0, where
+
+
+def _is_port(number: int) -> bool:
+    return _FIRST_PORT <= number <= _LAST_PORT or number in NOT_HTTP
+
+
+def _texts(service: Service) -> Iterator[tuple[str, str]]:
+    """Yield the texts that configure a service: its variables, its command and the files that it mounts."""
+    yield from service.variables.items()
+    yield "command", "\n".join((*(service.entrypoint or ()), *(service.command or ())))
+    for mount in service.mounts:
+        for file in (mount.content.files or ()) if mount.content else ():
+            yield file.path or mount.target.rpartition("/")[2], file.content.decode("utf-8", "replace")
+
+
+# what the image exposes -----------------------------------------------------------------------------------------------
+
+
+def _check_exposed(checker: Checker, service: Service, exposed: list[int]) -> None:
+    """Check that the container listens on the ports that are expected of it, as far as its image says."""
+    texts = [text for _, text in _texts(service)]
+    for port, path in _expected(service).items():
+        is_configured = any(re.search(rf"(?<!\d){port}(?!\d)", text) for text in texts)
+        if port not in exposed and not is_configured:
+            message = f"names port {port} of the container, and its image exposes {', '.join(map(str, exposed))}"
+            checker.add("unexposed-port", path, message, f"use {exposed[0]}, unless the program listens on {port}")
+
+
+def _is_unread(mount: Mount) -> bool:
+    """Whether a mount has files whose content is not known here; they may set the port."""
+    return mount.content is not None and mount.content.files is None
+
+
+def _expected(service: Service) -> dict[int, PathKey]:
+    """Return the ports that the definition expects of a container, with their places."""
+    expected = {port.target: port_path(service.name, port) for port in service.ports if port.protocol == "tcp"}
+    if service.health_check is not None and service.health_check.http_port:
+        expected.setdefault(service.health_check.http_port, ("services", service.name, "healthcheck"))
+    return expected

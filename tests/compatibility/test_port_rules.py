@@ -1,0 +1,142 @@
+"""Ports by which services address each other, and those that images expose."""
+
+from __future__ import annotations
+
+import pytest
+
+from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.registry.image_config import ImageFacts
+from tests.compatibility.test_check import check
+from tests.compatibility.test_fixes import fix
+from tests.conftest import Project
+
+IMAGES: ImageAnswers = {
+    "mq": ImageFacts(ports=((4369, "tcp"), (5672, "tcp"), (15672, "tcp"))),
+    "nginx": ImageFacts(ports=((80, "tcp"), (443, "udp"))),
+    "bare": ImageFacts(),
+}
+REACHED = "in a cluster its name leads to 15672 only"
+
+
+def found(project: Project, text: str, **files: str) -> list[tuple[str, int, str]]:
+    """The code, line and message of each finding about a port."""
+    folder = project({"compose.yaml": text, **{name.replace("__", "."): content for name, content in files.items()}})
+    diagnostics = (finding.diagnostic for finding in check(folder, IMAGES).all_findings)
+    return [(d.code, d.span.line, d.message) for d in diagnostics if d.code.endswith("-port") and d.code[:2] == "un"]
+
+
+def pair(mq: str, app: str) -> str:
+    return f"services:\n  mq: {{image: mq, {mq}}}\n  app: {{image: bare, {app}}}\n"
+
+
+LISTED = "expose: ['15672']"
+
+
+@pytest.mark.parametrize(
+    ("app", "used"),
+    [
+        pytest.param("environment: {URL: 'amqp://u:p@mq:5672/v'}", "5672 by 'app' (URL)", id="a-url"),
+        pytest.param("environment: {URL: 'mq:4369,mq:5672'}", "4369 by 'app' (URL), 5672 by 'app' (URL)", id="two"),
+        pytest.param("command: [serve, --broker=mq:5672]", "5672 by 'app' (command)", id="the-command"),
+        pytest.param("entrypoint: wait mq:5672", "5672 by 'app' (command)", id="the-entrypoint"),
+        pytest.param("volumes: ['./app.conf:/etc/app.conf']", "5672 by 'app' (app.conf)", id="a-mounted-file"),
+        pytest.param("environment: {MQ_HOST: mq}", "5672 by 'app' (MQ_HOST)", id="the-name-alone"),
+        pytest.param("environment: {URL: 'amqp://u:p@mq/v'}", "5672 by 'app' (URL)", id="a-url-without-a-port"),
+    ],
+)
+def test_unreachable_port(project: Project, app: str, used: str) -> None:
+    """A port that others use, and that the service does not list, is not reached by its name."""
+    message = f"services.mq is addressed at port {used}; {REACHED}"
+
+    assert found(project, pair(LISTED, app), app__conf="server mq:5672;\n") == [("unreachable-port", 2, message)]
+
+
+@pytest.mark.parametrize(
+    ("mq", "app"),
+    [
+        pytest.param("restart: always", "environment: {URL: 'mq:5672'}", id="headless"),
+        pytest.param("expose: ['5672']", "environment: {URL: 'mq:5672', MQ_HOST: mq}", id="listed"),
+        pytest.param("ports: ['5672:15672']", "environment: {URL: 'mq:5672'}", id="published"),
+        pytest.param("expose: ['5671'], environment: {P: 5671}", "environment: {MQ_HOST: mq}", id="another-usual-port"),
+        pytest.param(LISTED, "environment: {URL: 'http://mq:15672/mq:x'}", id="this-one"),
+        pytest.param(LISTED, "environment: {IMAGE: 'mq:17', URL: 'x://mq:1234@db/'}", id="a-version-and-a-password"),
+        pytest.param(LISTED, "environment: {A: 'my-mq:99', B: 'mq.org:99', C: 'mq:99.1', D: 'a:mq:99'}", id="others"),
+        pytest.param(LISTED, "environment: {KIND: mq-like}", id="another-word"),
+    ],
+)
+def test_reached(project: Project, mq: str, app: str) -> None:
+    """Nothing is found where the name leads to the port, or where the text is no address."""
+    assert found(project, pair(mq, app)) == []
+
+
+def test_own_addresses(project: Project) -> None:
+    """What a service says of itself is not how others use it."""
+    assert found(project, pair(f"{LISTED}, environment: {{SELF: 'mq:5672'}}", "restart: always")) == []
+
+
+def test_fix(project: Project) -> None:
+    """The ports are added to those of the service; with them, nothing is left."""
+    text = pair(LISTED, "environment: {URL: 'mq:5672', NODES: 'mq:4369'}")
+    folder = project(text)
+    lines = fix(folder, IMAGES)
+
+    assert lines == ["services:", "  mq:", "    expose:", '      - "4369"', '      - "5672"']
+    assert found(project, text, compose__platform__yaml="\n".join(lines)) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "message"),
+    [
+        (
+            "\n    ports: ['8080:8080']",
+            4,
+            "services.web.ports[0] names port 8080 of the container, and its image exposes 80",
+        ),
+        (
+            "\n    healthcheck: {http: {path: /, port: 81}}",
+            4,
+            "services.web.healthcheck names port 81 of the container, and its image exposes 80",
+        ),
+    ],
+)
+def test_unexposed_port(project: Project, keys: str, line: int, message: str) -> None:
+    """A port that an image does not expose is a warning, which changes no verdict."""
+    text = f"services:\n  web:\n    image: nginx{keys}\n"
+
+    assert found(project, text) == [("unexposed-port", line, message)]
+    assert check(project(text), IMAGES).services[0].verdict == "as-written"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("image: nginx, ports: ['8080:80']", id="exposed"),
+        pytest.param("image: nginx, ports: ['8080:8080/udp']", id="another-protocol"),
+        pytest.param("image: nginx, ports: ['81'], command: [--port=81]", id="the-command"),
+        pytest.param("image: nginx, ports: ['81'], environment: {PORT: 81}", id="a-variable"),
+        pytest.param("image: nginx, ports: ['81'], volumes: ['./a.conf:/a.conf']", id="a-mounted-file"),
+        pytest.param("image: nginx, ports: ['81'], volumes: ['./large:/large']", id="a-file-that-is-not-read"),
+        pytest.param("image: bare, ports: ['81']", id="an-image-without-ports"),
+        pytest.param("image: unknown, ports: ['81']", id="an-unread-image"),
+        pytest.param("build: ., image: nginx, ports: ['81']", id="built"),
+    ],
+)
+def test_configured_port(project: Project, keys: str) -> None:
+    """Nothing is found where a setting of the service names the port, or where the image says nothing."""
+    files = {"a__conf": "listen 81;\n", "large": "x" * 300_000, "Dockerfile": "FROM nginx\n"}
+
+    assert found(project, f"services: {{web: {{{keys}}}}}", **files) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "address"),
+    [
+        ("nginx", "web, to every port of its pods; its image exposes 80/tcp, 443/udp"),
+        ("unknown", "web, to every port of its pods"),
+    ],
+)
+def test_address_without_ports(project: Project, image: str, address: str) -> None:
+    """The explanation of a service without ports has those that a deploy lists for its name."""
+    (web,) = check(project(f"services: {{web: {{image: {image}}}}}"), IMAGES).services
+
+    assert [statement.text for statement in web.explanation if statement.topic == "address"] == [address]
