@@ -13,7 +13,7 @@ import json
 import mmap
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from composeplat.local.images import digest_of, mount_blob, push_blob, push_manifest
@@ -124,6 +124,7 @@ PROGRAMS: dict[str, Program] = {
     "php:8.2": Program(command=("php", "-a")),
     "debian:bookworm": Program(command=("bash",)),
 }  # fmt: skip
+PROGRAMS["postgres-unprivileged:15"] = replace(PROGRAMS["postgres:15"], user="postgres")
 
 
 #: Other names of the same images, as Compose files of others have them.
@@ -135,7 +136,7 @@ ALIASES = {
 
 def push_programs(root: Layer, registry: tuple[str, int]) -> None:
     """Push images to the registry that the node asks first, as docker.io's."""
-    owners = _owners(root)
+    owners = owners_of(root)
     connection = http.client.HTTPConnection(*registry, timeout=120)
     source = ""
     for name, program in (*PROGRAMS.items(), *((alias, PROGRAMS[name]) for alias, name in ALIASES.items())):
@@ -152,7 +153,7 @@ def push_programs(root: Layer, registry: tuple[str, int]) -> None:
     connection.close()
 
 
-def _owners(root: Layer) -> dict[str, tuple[int, int]]:
+def owners_of(root: Layer) -> dict[str, tuple[int, int]]:
     """Users of the root file system: their numbers and those of their groups."""
     with tarfile.open(root.path) as archive:
         for member in archive:
