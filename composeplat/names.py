@@ -19,6 +19,8 @@ UPDATE_LABEL = f"{LABEL_PREFIX}/update"
 #: Selectors use only these: other tools set `app.kubernetes.io/name` and `instance` to their own values.
 ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
 SERVICE_LABEL = f"{LABEL_PREFIX}/service"
+#: Marks a one-off pod, which is outside its service; the value is the service.
+RUN_LABEL = f"{LABEL_PREFIX}/run"
 MANAGED_BY = "composeplat"
 #: Init containers of services with volumes.
 TOOLS_CONTAINER = "platform-tools"

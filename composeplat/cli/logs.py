@@ -25,7 +25,7 @@ from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
-from composeplat.cluster.snapshot import Object, Snapshot, service_of
+from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import Watcher, environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
@@ -82,8 +82,7 @@ def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
     access = view.planned.target.access
     with Api(access) as api:
         snapshot = Watcher(access, view.namespace, view.environment).take_snapshot(api)
-        pods = [pod for pod in snapshot.pods if service_of(pod) in view.names]
-        _print(read_logs(api, view.namespace, pods, asked), printer)
+        _print(read_logs(api, view.namespace, _shown(snapshot.pods, view), asked), printer)
     for line in _endings(view, snapshot):
         progress.conclude(line)
 
@@ -120,8 +119,12 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
 
 
 def _pods(api: Api, view: EnvironmentView) -> list[Object]:
-    found = api.items(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment))
-    return [pod for pod in found if service_of(pod) in view.names]
+    return _shown(api.items(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment)), view)
+
+
+def _shown(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:
+    """List the pods of the chosen services, and those of `platform run`."""
+    return [pod for pod in pods if (run_service_of(pod) or service_of(pod)) in view.names]
 
 
 def _print(lines: Iterable[LogLine], printer: Printer) -> None:
@@ -130,9 +133,9 @@ def _print(lines: Iterable[LogLine], printer: Printer) -> None:
             break
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Printer:
-    """Formats lines."""
+    """Formats lines; a long prefix widens those that follow."""
 
     names: dict[str, str]
     """The services that are shown: cluster name -> name."""
@@ -141,6 +144,7 @@ class Printer:
     timestamps: bool = False
     prefix: bool = True
     color: bool = False
+    _width: int = 0
 
     def show(self, line: LogLine) -> str:
         text = clean_line(line.text)
@@ -152,8 +156,10 @@ class Printer:
         if not self.prefix:
             return ""
         name = self.names.get(line.service, line.service)
-        width = max(map(len, self.names.values()), default=0) + _POD_SUFFIX_CHARS
-        prefix = f"{name}-{line.pod.rpartition('-')[2]}".ljust(width) + " |"
+        source = f"{name}{'-run' if line.is_one_off else ''}-{line.pod.rpartition('-')[2]}"
+        usual = max(map(len, self.names.values()), default=0) + _POD_SUFFIX_CHARS
+        self._width = max(self._width, usual, len(source))
+        prefix = f"{source.ljust(self._width)} |"
         if not self.color:
             return f"{prefix} "
         every = sorted(self.every)

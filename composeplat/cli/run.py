@@ -61,7 +61,7 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
 def _detach(pods: RunPods, workload: Object, options: RunOptions, args: list[str]) -> int:
     name = pods.create(workload, options, args)["metadata"]["name"]
     typer.echo(name)
-    progress.conclude(f"its log: kubectl -n {pods.namespace} logs -f {name}")
+    progress.conclude(f"its log: platform logs --follow {pods.service.name}")
     return int(Exit.DONE)
 
 

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.snapshot import Object, service_of
+from composeplat.cluster.snapshot import Object, run_service_of, service_of
 from composeplat.system.threads import start_thread
 
 _POLL_INTERVAL_S = 0.5
@@ -42,6 +42,7 @@ class LogLine:
     time: str
     """When it was written, by the kubelet."""
     text: str
+    is_one_off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,9 @@ def _key(pod: Object, container: str) -> Key:
 
 
 def _line(pod: Object, time: str, text: str) -> LogLine:
-    return LogLine(service=service_of(pod), pod=str(pod["metadata"]["name"]), time=time, text=text)
+    run = run_service_of(pod)
+    service, name = run or service_of(pod), str(pod["metadata"]["name"])
+    return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run))
 
 
 def _started(pod: Object) -> list[Object]:

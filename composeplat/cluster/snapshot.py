@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from composeplat.names import SERVICE_LABEL
+from composeplat.names import RUN_LABEL, SERVICE_LABEL
 
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
@@ -64,7 +64,16 @@ def init_container_statuses(pod: Object) -> list[Object]:
 
 def service_of(pod: Object) -> str:
     """The cluster name of a pod's service."""
-    return str((pod["metadata"].get("labels") or {}).get(SERVICE_LABEL, ""))
+    return _label(pod, SERVICE_LABEL)
+
+
+def run_service_of(pod: Object) -> str:
+    """The cluster name of the service that a one-off pod was made from; empty for other pods."""
+    return _label(pod, RUN_LABEL)
+
+
+def _label(pod: Object, name: str) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(name, ""))
 
 
 def is_ready(pod: Object) -> bool:

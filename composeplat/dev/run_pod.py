@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 
 from composeplat.cluster.snapshot import Object, has_ended
 from composeplat.dev.holder import make_holder
-from composeplat.names import LABEL_PREFIX, SERVICE_LABEL, shorten
+from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, shorten
 from composeplat.plan.desired import Manifest, escape
 
-#: Marks a one-off pod; its value is the service.
-RUN_LABEL = f"{LABEL_PREFIX}/run"
 #: Marks a one-off pod that stays when its command has ended.
 KEPT_ANNOTATION = f"{LABEL_PREFIX}/keep"
 #: A pod ends then, even if the command line that started it was killed.

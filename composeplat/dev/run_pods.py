@@ -20,7 +20,6 @@ from composeplat.codes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
 from composeplat.dev.run_pod import (
     KEPT_ANNOTATION,
-    RUN_LABEL,
     RunOptions,
     claims_of,
     make_holder_object,
@@ -30,6 +29,7 @@ from composeplat.dev.run_pod import (
 )
 from composeplat.diagnostics import ComposeplatError
 from composeplat.engine.preflight import api_path, belongs_to
+from composeplat.names import RUN_LABEL
 from composeplat.plan.desired import ServicePlan
 from composeplat.system.deadline import Deadline, poll
 

@@ -252,6 +252,14 @@ def test_prefixes_are_of_one_width() -> None:
     assert printer().show(line("my-db-0", "my-db")) == "my_db-0     | hello\n"
 
 
+def test_a_run_has_its_name() -> None:
+    """A line of a one-off pod says so, with the end of the pod's name, and later prefixes are as wide."""
+    shown = printer()
+    one_off = LogLine(service="web", pod="web-run-ab12cd", time="", text="migrated", is_one_off=True)
+    assert shown.show(one_off) == "web-run-ab12cd | migrated\n"
+    assert shown.show(line()) == "web-x7k2p      | hello\n"
+
+
 def test_lines_alone() -> None:
     """Without a prefix there is the line, and its moment if that is wanted."""
     assert printer(prefix=False).show(line()) == "hello\n"

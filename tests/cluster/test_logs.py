@@ -161,6 +161,15 @@ def test_lines_of_two_pods() -> None:
     ]
 
 
+def test_lines_of_a_one_off_pod() -> None:
+    """Their service is the one that it was made from; it is in none itself."""
+    manifest = started()
+    manifest["metadata"]["labels"] = {"dev.platform.com/run": "web"}
+    with Server(otherwise=Answer(b"2025-06-01T12:00:00.5Z a\n")) as server, Api(server.access) as api:
+        (line,) = read_logs(api, NAMESPACE, [manifest], LogQuery())
+    assert (line.service, line.is_one_off) == ("web", True)
+
+
 @pytest.mark.parametrize(
     ("asked", "query"),
     [

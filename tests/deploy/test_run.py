@@ -87,6 +87,26 @@ def test_a_terminal_and_its_sizes(web: Environment) -> None:
     assert terminal.status() == 3
 
 
+def test_ctrl_c_at_a_terminal(web: Environment) -> None:
+    """The program gets SIGINT and ends as it likes; if it dies of it, the status is 130. The pod is deleted."""
+    script = "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.1; done"
+    for args, expected in ((("sh", "-c", script), 5), (("sh", "-c", "echo ready; exec sleep 600"), 130)):
+        terminal = Terminal(command(web, "web", *args), folder=web.folder, env=web.variables)
+        terminal.until("ready")
+        terminal.interrupt()
+        assert terminal.status() == expected
+        until(lambda: run_pods_of(web) == [])
+
+
+def test_ctrl_c_before_the_pod_runs(web: Environment) -> None:
+    """The pod is deleted, and the status is 130."""
+    terminal = Terminal(command(web, "web", "sleep", "600"), folder=web.folder, env=web.variables)
+    until(lambda: run_pods_of(web))
+    terminal.interrupt()
+    assert terminal.status() == 130
+    until(lambda: run_pods_of(web) == [])
+
+
 def test_a_detached_pod_runs_the_service_s_command(web: Environment) -> None:
     """Its name is printed, and it goes with the environment; a killed command line's goes at the next run."""
     status, name, _ = run(web, "-d", "web")
@@ -100,6 +120,13 @@ def test_a_detached_pod_runs_the_service_s_command(web: Environment) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
     until(lambda: run_pods_of(web) == [detached])
+
+
+def test_the_logs_of_a_detached_pod(web: Environment) -> None:
+    """They are among the service's, with the name of the run."""
+    status, name, message = run(web, "-d", "web", "echo", "migrated")
+    assert (status, message) == (0, b"its log: platform logs --follow web\n")
+    assert until(lambda: web.platform("logs", "web").stdout) == f"{name.decode().strip()} | migrated\n"
 
 
 def test_commands_that_can_not_run(web: Environment) -> None:
