@@ -258,6 +258,12 @@ CODES: dict[str, Code] = {
         many=True,
         effect=_LOST,
     ),
+    "removed-mount": Code(
+        _N,
+        "The platform file removes a mount of the Compose file, such as that of the Docker socket.",
+        "Check that the service works without it.",
+        effect=_LOST,
+    ),
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(

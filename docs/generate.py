@@ -170,6 +170,12 @@ EXAMPLES: dict[str, Example] = {
     "outside-project": _compose(f"{_WEB}    volumes:\n      - ../shared:/usr/share/nginx/html\n"),
     "host-data": _compose(f"{_WEB}    build: .\n    volumes:\n      - ./db:/var/lib/mysql\n"),
     "not-in-image": _compose(f"{_WEB}    build: ./app\n    volumes:\n      - ./nginx.conf:/etc/nginx/nginx.conf:ro\n"),
+    "removed-mount": Example(
+        {
+            "compose.platform.yaml": "services:\n  web:\n    volumes:\n      - !reset /var/run/docker.sock\n",
+            "compose.yaml": f"{_WEB}    volumes:\n      - /var/run/docker.sock:/var/run/docker.sock\n",
+        }
+    ),
     "missing-path": _compose(f"{_WEB}    volumes:\n      - ./pages:/usr/share/nginx/html\n"),
     "sensitive-port": _compose('services:\n  db:\n    image: postgres\n    ports: ["5432:5432"]\n'),
     "no-network-isolation": _compose(

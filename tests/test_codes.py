@@ -257,6 +257,14 @@ CASES = {
         " build context: the container does not have it [not-in-image]",
         service("build: ./app, volumes: ['./x.conf:/etc/x.conf:ro']"),
     ),
+    "removed-mount": Case(
+        "compose.platform.yaml:1:28: note: services.web.volumes[0] removes a mount that Docker Compose has:"
+        " '/proc:/p:ro' [removed-mount]",
+        {
+            "compose.yaml": service("volumes: ['/proc:/p:ro', {type: volume, target: /q}, /r]"),
+            "compose.platform.yaml": "services: {web: {volumes: [!reset /p, !reset /s, /r]}}",
+        },
+    ),
     "missing-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a host path that does not exist: './a:/a'"
         " [missing-path]",

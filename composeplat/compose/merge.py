@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import PurePath
 
+from composeplat.compose.discovery import PLATFORM_NAMES
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.values import BadValue, clean_target, parse_mount, parse_port
 from composeplat.diagnostics import PathKey, Report, dotted
@@ -90,6 +92,7 @@ def _merge_by_type(base: Node, over: Node, path: PathKey, report: Report) -> Nod
         case Sequence(), Sequence():
             _report_mount_clashes(base.items, path, report)
             _report_mount_clashes(over.items, path, report)
+            _report_removed_mounts(base.items, over.items, path, report)
             return _deduplicate(Sequence(over.span, [*base.items, *over.items], "", base.size + over.size), path)
         case Scalar(), Scalar():
             return over
@@ -280,6 +283,20 @@ def _report_mount_clashes(items: list[Node], path: PathKey, report: Report) -> N
             message = f"{dotted(where)} mounts at the same path as another volume of this service"
             report.add("duplicate-mount", item.span, where, message, "remove one of them")
         seen.add(target)
+
+
+def _report_removed_mounts(base: list[Node], over: list[Node], path: PathKey, report: Report) -> None:
+    """Report mounts that the platform file removes: Docker Compose, which does not read that file, has them."""
+    if _pattern(path) != ("services", "*", "volumes"):
+        return
+    mounted = {_by_target(item): item for item in base if item.tag != _RESET}
+    for index, item in enumerate(over):
+        removed = mounted.get(_by_target(item))
+        if item.tag == _RESET and removed is not None and PurePath(item.span.source.name).name in PLATFORM_NAMES:
+            source = removed.get("source") if isinstance(removed, Mapping) else removed
+            what = source.shown if isinstance(source, Scalar) else "a volume"
+            message = f"{dotted((*path, index))} removes a mount that Docker Compose has: {what}"
+            report.add("removed-mount", item.span, (*path, index), message, "check that the service works without it")
 
 
 def _by_second_part(item: Node) -> object:

@@ -70,6 +70,13 @@ def test_system_path(project: Project) -> None:
     folder.write({"compose.platform.yaml": "\n".join(lines)})
     assert folder.read().messages == []
     assert folder.read().loaded.project.services["a"].mounts == ()
+    found = check(folder)
+    assert [(f.effect, f.diagnostic.span.source.name, f.diagnostic.span.line) for f in found.all_findings] == [
+        ("lost", "compose.platform.yaml", 4), ("lost", "compose.platform.yaml", 5),
+    ]  # fmt: skip
+    assert found.all_findings[1].diagnostic.message == (
+        "services.a.volumes[1] removes a mount that Docker Compose has: '/proc'"
+    )
 
 
 def test_names_of_volumes(project: Project) -> None:

@@ -209,3 +209,13 @@ def test_values_that_were_substituted(project: Project) -> None:
     web = folder.read("a.yaml", "b.yaml").loaded.project.services["web"]
 
     assert dict(web.environment) == {"A": "one", "B": "1.0", "C": "$5", "D": "one!", "E": "010"}
+
+
+def test_removed_mounts_of_other_files(project: Project) -> None:
+    """Docker Compose reads the other files too, so a mount that they remove is none there either."""
+    files = {
+        "compose.yaml": "services: {web: {image: x, volumes: ['/proc:/p']}}",
+        "compose.override.yaml": "services: {web: {volumes: [!reset /p]}}",
+    }
+
+    assert project(files).read().notes == []

@@ -21,7 +21,7 @@ def test_data_is_kept(environment: Environment) -> None:
     environment.platform("deploy").expect(3)
     before = environment.platform("check", "--offline", "--json").expect(3).json
     environment.platform("init", "--yes", "--offline").expect(0)
-    after = environment.platform("check", "--json").expect(0).json
+    after = environment.platform("check", "--json").expect(1).json
 
     environment.platform("deploy").expect(0)
     environment.exec("store-0", "sh", "-c", "echo kept > /srv/store/file")
@@ -29,7 +29,8 @@ def test_data_is_kept(environment: Environment) -> None:
     environment.platform("deploy").expect(0)
 
     assert environment.exec("store-0", "cat", "/srv/store/file") == "kept\n"
-    assert (before["verdict"], after["verdict"]) == ("cannot-run", "as-written")
+    assert (before["verdict"], after["verdict"]) == ("cannot-run", "lost")
+    assert [finding["code"] for finding in after["services"][0]["findings"]] == ["removed-mount"]
     assert [note for note in after["notes"] if "could not" in note] == []
     assert after["services"][0]["kind"] == "StatefulSet"
 
