@@ -97,9 +97,7 @@ CODES: dict[str, Code] = {
     "invalid-yaml": Code(_E, "The text is not YAML.", "See the place and the reason given."),
     "too-deep": Code(_E, "Collections are nested deeper than any Compose file needs.", "Flatten the definition."),
     "too-large": Code(
-        _E,
-        "The definition, or the text that variables add to it, is too large.",
-        "Split it, or remove what is not Compose.",
+        _E, "The definition, or the text that variables add to it, is too large.", "Split it, or remove other content."
     ),
     "too-many-aliases": Code(
         _E, "Aliases unfold to far more than the file has (an alias bomb).", "Write fewer nested aliases."
@@ -150,9 +148,9 @@ CODES: dict[str, Code] = {
     "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
     "unknown-key": Code(
         _N,
-        "Neither Compose nor this tool knows the key; probably a typo.",
+        "Neither Compose nor this tool knows the key; perhaps a typo.",
         "Correct it; --strict makes it an error.",
-        effect=_LOST,
+        _LOST,
     ),
     "unused-volume": Code(_N, "No service mounts the volume, and it is not created.", "Nothing to do."),
     "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True, effect=_CHANGED),
@@ -193,6 +191,9 @@ CODES: dict[str, Code] = {
         "Kubernetes needs numbers for user and group; only the image knows this name.",
         "Give the number.",
         effect=_CHANGED,
+    ),
+    "needs-cluster-setting": Code(
+        _W, "A service starts only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
     ),
     "pod-security-violation": Code(
         _E,
@@ -267,11 +268,7 @@ CODES: dict[str, Code] = {
     "missing-path": Code(_E, "A host path does not exist.", "Create it, or correct the path.", many=True),
     # network
     "sensitive-port": Code(
-        _W,
-        "This port is never made public by 'ports'.",
-        "Use 'endpoints' to give it a route.",
-        many=True,
-        effect=_CHANGED,
+        _W, "This port is never made public by 'ports'.", "Use 'endpoints' to give it a route.", _CHANGED, many=True
     ),
     "no-network-isolation": Code(
         _W,

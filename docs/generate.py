@@ -159,6 +159,9 @@ EXAMPLES: dict[str, Example] = {
     "unsupported-update-policy": _compose(f"{_WEB}    labels:\n      dev.platform.com/update: on-delete\n"),
     "request-above-limit": _compose(f"{_WEB}    mem_limit: 64m\n    mem_reservation: 128m\n"),
     "non-numeric-user": _compose(f"{_WEB}    user: www-data\n"),
+    "needs-cluster-setting": Example(
+        {"compose.yaml": f"x-platform: {{full: true}}\n{_WEB}    sysctls:\n      net.core.somaxconn: 1024\n"}
+    ),
     "pod-security-violation": Example({"compose.yaml": f"{_WEB}    user: root\n"}, pod_security="restricted"),
     "unknown-user": Example({"compose.yaml": _WEB}, pod_security="restricted"),
     "on-failure-job": _compose(f"{_WEB}    restart: on-failure\n"),

@@ -222,6 +222,12 @@ CASES = {
         " container runs as the image's user [non-numeric-user]",
         service("user: www"),
     ),
+    "needs-cluster-setting": Case(
+        "compose.yaml:1:45: warning: services.web.sysctls.net.x starts only where the kubelet allows it:"
+        " --allowed-unsafe-sysctls=net.x [needs-cluster-setting]",
+        service("sysctls: {net.x: 1}"),
+        {"full": True},
+    ),
     "on-failure-job": Case(
         "compose.yaml:1:37: warning: services.web.restart makes the service a Job, which runs to completion and is"
         " not restarted after that [on-failure-job]",

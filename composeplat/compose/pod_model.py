@@ -7,7 +7,50 @@ Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+UNCONFINED, DEFAULT_PROFILE = "unconfined", "default"
+#: The sysctls that a cluster allows unless it is configured otherwise.
+SAFE_SYSCTLS = frozenset(
+    [
+        "kernel.shm_rmid_forced",
+        "net.ipv4.ip_local_port_range",
+        "net.ipv4.ip_local_reserved_ports",
+        "net.ipv4.ip_unprivileged_port_start",
+        "net.ipv4.ping_group_range",
+        "net.ipv4.tcp_fin_timeout",
+        "net.ipv4.tcp_keepalive_intvl",
+        "net.ipv4.tcp_keepalive_probes",
+        "net.ipv4.tcp_keepalive_time",
+        "net.ipv4.tcp_rmem",
+        "net.ipv4.tcp_syncookies",
+        "net.ipv4.tcp_wmem",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityOptions:
+    """The options of ``security_opt``; empty where none is given."""
+
+    no_new_privileges: bool = False
+    seccomp: str = ""
+    """``UNCONFINED`` or ``DEFAULT_PROFILE``."""
+    apparmor: str = ""
+    """``UNCONFINED``, ``DEFAULT_PROFILE``, or the name of a profile of the nodes."""
+    label: Mapping[str, str] = field(default_factory=dict)
+    """The SELinux label: user, role, type, level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """The nodes that can run an image; empty is any."""
+
+    os: str = ""
+    architecture: str = ""
+    written: str = ""
+    """As builders read it, with its variant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,3 +60,11 @@ class ContainerOptions:
     """The root file system can't be written to; volumes can."""
     stdin_open: bool = False
     tty: bool = False
+    groups: tuple[int, ...] = ()
+    """The groups of the program besides its own."""
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    security: SecurityOptions = field(default_factory=SecurityOptions)
+    host_users: bool | None = None
+    """Whether root is root of the node too; None is the cluster's choice."""
+    runtime: str = ""
+    platform: Platform = field(default_factory=Platform)

@@ -6,6 +6,7 @@ Owns the order of builds, and which host content is in an image. Must not build:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.compose.options import Settings
@@ -44,7 +45,7 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
     reference = image_reference(service, settings)
     if service.build is None:
         contents = tuple(mount.source for mount in host_mounts(service))
-        build = Build(context="", dockerfile_inline=_dockerfile(service))
+        build = Build(context="", dockerfile_inline=_dockerfile(service), platforms=_platforms(service))
         return ImageBuild(service=service.name, reference=reference, build=build, derived=True, contents=contents)
     bases: dict[str, BuiltImage | str] = {}
     for context, name in _bases(service).items():
@@ -56,7 +57,13 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
             shown = checker.origins.shown(*path)
             hint = checker.report.near(name, checker.project.services)
             checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
-    return ImageBuild(service=service.name, reference=reference, build=service.build, bases=bases)
+    build = replace(service.build, platforms=service.build.platforms or _platforms(service))
+    return ImageBuild(service=service.name, reference=reference, build=build, bases=bases)
+
+
+def _platforms(service: Service) -> tuple[str, ...]:
+    written = service.container.platform.written
+    return (written,) if written else ()
 
 
 def _bases(service: Service) -> dict[str, str]:

@@ -14,6 +14,7 @@ from composeplat.compose.model import HealthCheck, Resources, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import clean
+from composeplat.plan.container_options import add_pod_options
 from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -109,6 +110,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
+    add_pod_options(spec, service.container)
     spec["securityContext"] = pod_security(service, inputs.settings)
     spec["terminationGracePeriodSeconds"] = service.stop_grace_period
     return spec

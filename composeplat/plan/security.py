@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
+from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFINED, ContainerOptions, SecurityOptions
 from composeplat.diagnostics import Report
 from composeplat.plan.desired import Manifest
 
@@ -18,6 +19,8 @@ _REFUSED = "which a namespace with pod security 'restricted' refuses"
 #: A user and group that no image has, where the number does not matter.
 NOBODY = 65532
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
+_ALLOWED_TYPES = ("container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_PROFILES = {UNCONFINED: "Unconfined", DEFAULT_PROFILE: "RuntimeDefault"}
 
 
 def plan_token(service: Service) -> Manifest:
@@ -31,8 +34,18 @@ def pod_security(service: Service, settings: Settings) -> Manifest:
     """Plan the security context of a service's pods."""
     context: Manifest = {"runAsNonRoot": True} if settings.pod_security else {}
     context["seccompProfile"] = {"type": "RuntimeDefault"}
+    context.update(_pod_options(service.container))
     if settings.pod_security and service.keeps_data:
         context.update(fsGroup=_volume_group(service), fsGroupChangePolicy="OnRootMismatch")
+    return context
+
+
+def _pod_options(options: ContainerOptions) -> Manifest:
+    context: Manifest = {}
+    if options.groups:
+        context["supplementalGroups"] = list(options.groups)
+    if options.sysctls:
+        context["sysctls"] = [{"name": name, "value": value} for name, value in sorted(options.sysctls.items())]
     return context
 
 
@@ -57,6 +70,7 @@ def container_security(service: Service, settings: Settings) -> Manifest:
         context["privileged"] = True
     if service.container.read_only:
         context["readOnlyRootFilesystem"] = True
+    context.update(_security_options(service.container.security))
     capabilities: Manifest = {}
     if service.cap_add:
         capabilities["add"] = list(service.cap_add)
@@ -67,13 +81,30 @@ def container_security(service: Service, settings: Settings) -> Manifest:
     return context
 
 
-# checks for restricted namespaces ------------------------------------------------------------------------------------
+def _security_options(options: SecurityOptions) -> Manifest:
+    context: Manifest = {}
+    if options.no_new_privileges:
+        context["allowPrivilegeEscalation"] = False
+    if options.seccomp:
+        context["seccompProfile"] = {"type": _PROFILES[options.seccomp]}
+    if options.apparmor in _PROFILES:
+        context["appArmorProfile"] = {"type": _PROFILES[options.apparmor]}
+    elif options.apparmor:
+        context["appArmorProfile"] = {"type": "Localhost", "localhostProfile": options.apparmor}
+    if options.label:
+        context["seLinuxOptions"] = dict(sorted(options.label.items()))
+    return context
+
+
+# checks ---------------------------------------------------------------------------------------------------------------
 
 
 def check_security(checker: Checker, service: Service, settings: Settings) -> None:
-    """Report settings that the level 'restricted' forbids."""
+    """Report settings that exclude each other, and those that the level 'restricted' forbids."""
+    _check_privileges(checker, service)
     if not settings.pod_security:
         return
+    _check_options(checker, service)
     path = ("services", service.name)
     if service.user is not None and service.user.uid == 0:
         checker.add(
@@ -85,6 +116,32 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         if name not in _ALLOWED_CAPABILITIES:
             message = f"adds {name}, {_REFUSED}: it allows only {', '.join(_ALLOWED_CAPABILITIES)}"
             checker.add("pod-security-violation", (*path, "cap_add"), message, "leave it out")
+
+
+def _check_privileges(checker: Checker, service: Service) -> None:
+    """Report what the API server refuses beside no-new-privileges."""
+    path = ("services", service.name, "security_opt")
+    if not service.container.security.no_new_privileges:
+        return
+    if service.container.privileged:
+        checker.add("conflicting-keys", path, "has no-new-privileges, which excludes 'privileged'", "keep one of them")
+    elif "SYS_ADMIN" in service.cap_add:
+        checker.add("conflicting-keys", path, "has no-new-privileges, which excludes SYS_ADMIN", "keep one of them")
+
+
+def _check_options(checker: Checker, service: Service) -> None:
+    """Report options of the security keys that the level 'restricted' forbids."""
+    options, path = service.container.security, ("services", service.name)
+    forbidden = [f"{name}=unconfined" for name in ("seccomp", "apparmor") if getattr(options, name) == UNCONFINED]
+    kind = options.label.get("type", _ALLOWED_TYPES[0])
+    forbidden += [f"label={name}:…" for name in ("user", "role") if name in options.label]
+    forbidden += [f"label=type:{kind}"] if kind not in _ALLOWED_TYPES else []
+    for option in forbidden:
+        checker.add("pod-security-violation", (*path, "security_opt"), f"has {option}, {_REFUSED}", "leave it out")
+    for name in service.container.sysctls:
+        if name not in SAFE_SYSCTLS:
+            message = f"sets {name}, {_REFUSED}"
+            checker.add("pod-security-violation", (*path, "sysctls"), message, "leave it out")
 
 
 def check_image_users(

@@ -25,7 +25,7 @@ def sees(environment: Environment, service: str, script: str) -> str:
 
 
 def test_rights_and_terminal(environment: Environment) -> None:
-    """A privileged container has all capabilities, a read-only one takes no file, and one with `tty` has a terminal."""
+    """A privileged container has all capabilities, a read-only one refuses files, and `tty` gives a terminal."""
     environment.deploy(SHELL).expect()
 
     assert sees(environment, "plain", "touch /new && echo written") == "written"
@@ -36,3 +36,28 @@ def test_rights_and_terminal(environment: Environment) -> None:
     terminal = "readlink /proc/1/fd/0"
     assert sees(environment, "plain", terminal) == "/dev/null"
     assert sees(environment, "all", terminal).startswith("/dev/pts/")
+
+
+RIGHTS = f"""
+x-platform: {{full: true}}
+services:
+  rights:
+    image: busybox
+    stop_grace_period: 0
+    command: {SLEEP}
+    group_add: [1234]
+    sysctls: {{net.ipv4.ip_unprivileged_port_start: 81}}
+    security_opt: [no-new-privileges, seccomp=unconfined]
+    platform: linux
+"""
+
+
+def test_rights_of_a_program(environment: Environment) -> None:
+    """A program is in more groups, has its kernel parameters, and is confined as `security_opt` says."""
+    environment.deploy(RIGHTS).expect()
+
+    assert "1234" in sees(environment, "rights", "id -G").split()
+    assert sees(environment, "rights", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start") == "81"
+    limits = "grep -E '^(NoNewPrivs|Seccomp):' /proc/1/status"
+    confined = dict(line.split(":\t") for line in sees(environment, "rights", limits).splitlines())
+    assert confined == {"NoNewPrivs": "1", "Seccomp": "0"}

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from composeplat.compose.parse.fields import Section
-from composeplat.compose.pod_model import ContainerOptions
+from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
+from composeplat.compose.pod_model import ContainerOptions, Platform
+from composeplat.compose.values import BadValue
+from composeplat.names import is_dns_name
+
+_ARCHITECTURES = {"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64", "armhf": "arm", "armel": "arm"}
+_SYSTEMS = ("linux", "windows")
+#: What Docker calls the runtime that clusters have without a name.
+_DEFAULT_RUNTIMES = ("runc", "io.containerd.runc.v2")
 
 
 def parse_container_options(section: Section) -> ContainerOptions:
@@ -12,4 +22,41 @@ def parse_container_options(section: Section) -> ContainerOptions:
         read_only=section.boolean("read_only", default=False),
         stdin_open=section.boolean("stdin_open", default=False),
         tty=section.boolean("tty", default=False),
+        groups=parse_groups(section),
+        sysctls=parse_sysctls(section),
+        security=parse_security(section),
+        host_users=_host_users(section),
+        runtime=_runtime(section),
+        platform=section.value("platform", _parse_platform, Platform()),
     )
+
+
+def _host_users(section: Section) -> bool | None:
+    found = section.get("userns_mode")
+    mode = found.choice("host", "private", "auto") if found else None
+    return None if mode is None else mode == "host"
+
+
+def _runtime(section: Section) -> str:
+    name = section.value("runtime", _parse_runtime, "")
+    return "" if name in _DEFAULT_RUNTIMES else name
+
+
+def _parse_runtime(text: str) -> str:
+    if text and not is_dns_name(text):
+        raise BadValue("must be the name of a RuntimeClass")
+    return text
+
+
+def _parse_platform(text: str) -> Platform:
+    """Read ``os[/architecture[/variant]]``, or an architecture alone; nodes have no label for the variant."""
+    if not text:
+        return Platform()
+    is_valid = re.fullmatch(r"[a-z]+(?:/[a-z0-9_-]+(?:/v[0-9.]+)?)?|[a-z0-9_-]+", text.lower())
+    first, _, rest = text.lower().partition("/")
+    if not is_valid or (rest and first not in _SYSTEMS):
+        raise BadValue("must be a platform such as linux/amd64, linux/arm64/v8 or linux")
+    system = first if first in _SYSTEMS else ""
+    architecture = rest.partition("/")[0] if system else first
+    known = _ARCHITECTURES.get(architecture, architecture)
+    return Platform(os=system, architecture=known, written=text.lower())
