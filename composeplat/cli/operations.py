@@ -9,7 +9,7 @@ import base64
 import contextlib
 import os
 import socket
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
+from composeplat.compose.origins import Checker, mount_path
 from composeplat.compose.project_id import Machine, project_id
 from composeplat.compose.variables import looks_secret, storable, worth_hiding
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
@@ -82,7 +83,7 @@ def plan_for(
         stored, unreachable = read_stored_variables(request, target)
         loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
         if not looking:
-            check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, _image_users)
+            _check_images(loaded)
     confidential = hide_secrets_of(loaded, plan, stored, target)
     if unreachable and not _is_hopeless(loaded, choice):
         raise unreachable
@@ -112,9 +113,26 @@ def hide_secrets_of(
     """Hide the confidential values of a run in every event; return those of the definition, the longest first."""
     kept = worth_hiding(stored.confidential) if stored else ()
     values = sorted({*loaded.confidential, *kept}, key=lambda value: (-len(value), value))
-    named = worth_hiding(_secret_variables(loaded))
-    progress.hide((*values, *named), log_values=(*_secret_contents(plan), *(_credentials(target) if target else ())))
+    named = (*values, *worth_hiding(_secret_variables(loaded)))
+    hidden = [value for value in named if not any(value in name for name in _written_names(loaded))]
+    credentials = _credentials(target) if target else ()
+    progress.hide(hidden, log_values=(*named, *_secret_contents(plan), *credentials))
     return tuple(values)
+
+
+def _written_names(loaded: Loaded) -> Iterator[str]:
+    """Yield names that the file itself shows: to mask a part of one, as in 'postgres', would reveal the password."""
+    is_substituted = loaded.origins.is_substituted
+    yield from loaded.project.volumes
+    if loaded.settings.name_from_folder:
+        yield loaded.settings.environment
+    for name, service in loaded.project.services.items():
+        yield name
+        if not is_substituted("services", name, "image"):
+            yield service.image
+        for index, mount in enumerate(service.mounts):
+            if not is_substituted(*mount_path(name, index)):
+                yield mount.target
 
 
 def _secret_variables(loaded: Loaded) -> Iterator[str]:
@@ -139,10 +157,17 @@ def _credentials(target: Target) -> Iterator[str]:
         yield from filter(None, (credential.token, credential.basic, password))
 
 
-def _image_users(images: Iterable[str]) -> Mapping[str, str]:
-    from composeplat.registry.image_config import read_users
+def _check_images(loaded: Loaded) -> None:
+    """Report what the images say of their services; an image that can't be read says nothing."""
+    from composeplat.compatibility.image_rules import check_image_volumes
+    from composeplat.registry.image_config import ImageFacts, read_images
 
-    return read_users(images, os.environ)
+    wanted = [service.image for service in loaded.project.services.values() if service.image and not service.build]
+    answers = read_images(dict.fromkeys(wanted), os.environ, loaded.settings.logins)
+    facts = {image: found for image, found in answers.items() if isinstance(found, ImageFacts)}
+    users = {image: found.user for image, found in facts.items()}
+    check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: users)
+    check_image_volumes(Checker(loaded.project, loaded.origins, loaded.report), facts)
 
 
 def _show(loaded: Loaded, choice: Choice) -> bool:

@@ -208,8 +208,8 @@ class Fixes:
         """Return the mount's target; empty if it came from a variable, whose value must not be written anywhere."""
         if not self._loaded.origins.is_substituted(*path):
             return mount.target
-        written = self._loaded.origins.shown(*path)
-        is_literal = re.search(rf":{re.escape(mount.target)}/?(?::[\w,]+)?'", written) is not None
+        written = self._loaded.origins.written(*path)
+        is_literal = re.search(rf":{re.escape(mount.target)}/?(?::[\w,]+)?\Z", written) is not None
         return mount.target if is_literal else ""
 
     def _name_for(self, service: Service, source: str, folder: str, *, named_by_folder: bool = True) -> str:

@@ -11,26 +11,38 @@ from composeplat.registry.image_config import ImageFacts
 ImageAnswers = Mapping[str, ImageFacts | str]
 """By image: its facts, or the reason why it can't be read."""
 
+_LOST = "without a mount, it is lost with the pod"
+
 
 def check_images(checker: Checker, images: ImageAnswers) -> None:
+    facts: dict[str, ImageFacts] = {}
     for service in checker.project.services.values():
         found = images.get(service.image) if service.build is None else None
         path = ("services", service.name, "image")
         if isinstance(found, str):
             checker.add("unread-image", path, f"names {checker.origins.shown(*path)}, which {found}")
-        elif found is not None and not service.is_job:
-            for volume in unmounted_volumes(service, found):
-                message = f"names an image with a volume at {volume}: without a mount, it is lost with the pod"
-                checker.add("image-volume", path, message, f"mount a named volume at {volume}")
+        elif found is not None:
+            facts[service.image] = found
+    check_image_volumes(checker, facts)
+
+
+def check_image_volumes(checker: Checker, images: Mapping[str, ImageFacts]) -> None:
+    """Report the volumes that only the image declares; Docker Compose keeps their data in anonymous volumes."""
+    for service in checker.project.services.values():
+        found = images.get(service.image) if service.build is None else None
+        for volume in unmounted_volumes(service, found) if found is not None and not service.is_job else ():
+            lost = "only what is mounted below it is kept" if _mounts_below(service, volume) else _LOST
+            message = f"names an image with a volume at {volume}: {lost}"
+            checker.add(
+                "image-volume", ("services", service.name, "image"), message, f"mount a named volume at {volume}"
+            )
 
 
 def unmounted_volumes(service: Service, image: ImageFacts) -> list[str]:
-    """List the volumes of an image that no mount of the service covers."""
-    targets = [mount.target.rstrip("/") for mount in service.mounts]
-    return [volume for volume in image.volumes if not any(_covers(target, volume) for target in targets)]
+    """List the volumes of an image that no mount of the service covers as a whole."""
+    targets = [f"{mount.target.rstrip('/')}/" for mount in service.mounts]
+    return [volume for volume in image.volumes if not f"{volume.rstrip('/')}/".startswith(tuple(targets))]
 
 
-def _covers(target: str, volume: str) -> bool:
-    """Whether a mount is at a volume, above it, or within it."""
-    volume = volume.rstrip("/")
-    return f"{volume}/".startswith(f"{target}/") or target.startswith(f"{volume}/")
+def _mounts_below(service: Service, volume: str) -> bool:
+    return any(mount.target.startswith(f"{volume.rstrip('/')}/") for mount in service.mounts)

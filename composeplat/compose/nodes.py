@@ -90,6 +90,7 @@ class Mapping:
     size: int = 1
 
     shown = "a mapping"
+    written = ""
     is_substituted = False
 
     def __contains__(self, key: str) -> bool:
@@ -116,6 +117,7 @@ class Sequence:
     """The index of each item in the file, where items were dropped; messages count by it."""
 
     shown = "a list"
+    written = ""
     is_substituted = False
 
     def __iter__(self) -> Iterator[Node]:

@@ -21,6 +21,7 @@ class Placed(Protocol):
     """The part of a node that messages need."""
 
     span: Span
+    written: str
 
     @property
     def shown(self) -> str: ...
@@ -72,6 +73,11 @@ class Origins:
         """Quote the text of the file at a path, before substitution."""
         node = self._values.get(path)
         return node.shown if node is not None else quoted(dotted(self.written_at(path)))
+
+    def written(self, *path: str | int) -> str:
+        """Return the text of the file at a path, before substitution; empty where the file has no text there."""
+        node = self._values.get(path)
+        return node.written if node is not None else ""
 
     def is_substituted(self, *path: str | int) -> bool:
         node = self._values.get(path)

@@ -17,6 +17,8 @@ from composeplat.engine.outcomes import DeployOptions, Failure, Refused
 from composeplat.engine.outcomes import Outcome as Came
 from composeplat.engine.stack import Stack
 from tests.cli.conftest import TEXT, Seam, data
+from tests.registry.test_image_facts import put_config
+from tests.registry_server import Registry, serving
 
 WHERE = "demo in namespace team"
 CHAIN = "urn:pulumi:team::demo::composeplat:index:ComposeStack$composeplat:index:Service$kubernetes:apps/v1"
@@ -248,6 +250,35 @@ def test_messages_of_the_engine(seam: Seam) -> None:
     seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)
 
     assert "created namespace [secret]\n" in seam.platform(*args_of("deploy")).stderr
+
+
+def test_volumes_of_images(seam: Seam) -> None:
+    """A volume that only the image declares is a warning of the deploy, not only of a check."""
+    with serving(Registry()) as registry:
+        put_config(registry, "db", {"architecture": "amd64", "config": {"Volumes": {"/data": {}}}})
+        (seam.folder / "compose.yaml").write_text(f"services: {{db: {{image: {registry.host}/db}}}}")
+        seam.gives("deploy.deploy", Came())
+        lines = seam.platform(*args_of("deploy")).stderr.splitlines()
+
+    assert lines[0] == (
+        "compose.yaml:1:24: warning: services.db.image names an image with a volume at /data: without a mount, "
+        "it is lost with the pod [image-volume]"
+    )
+
+
+def test_a_password_that_is_a_name(seam: Seam) -> None:
+    """A password that a name of the file contains is not masked: that would reveal it, and hide the name."""
+    text = "services: {wiki: {image: example/wiki:postgres, environment: {PASSWORD: $PASSWORD, WIKI_KEY: $WIKI_KEY}}}"
+    (seam.folder / "compose.yaml").write_text(text)
+
+    def act(stack: Stack, *_: Any) -> Came:
+        stack.note("created namespace wiki-postgres-hunter2")
+        return Came()
+
+    seam.patch.setattr("composeplat.engine.operations.deploy.deploy", act)
+    outcome = seam.platform(*args_of("deploy"), WIKI_KEY="postgres")
+
+    assert "created namespace wiki-postgres-[secret]\n" in outcome.stderr
 
 
 # preview --------------------------------------------------------------------------------------------------------------

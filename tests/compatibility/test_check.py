@@ -93,7 +93,8 @@ def test_data_of_a_built_service(project: Project) -> None:
     [
         ("image: db", ["image-volume", "image-volume"]),
         ("image: db, volumes: ['/data']", ["image-volume"]),
-        ("image: db, volumes: ['d:/data', 'e:/logs/x']", []),
+        ("image: db, volumes: ['d:/data', 'e:/logs/']", []),
+        ("image: db, volumes: ['d:/data', 'e:/logs/x']", ["image-volume"]),
         ("image: db, volumes: ['d:/data/', {type: tmpfs, target: /logs}]", []),
         ("image: db, restart: 'no'", []),
         ("image: gone", []),
@@ -105,6 +106,16 @@ def test_image_volumes(project: Project, keys: str, expected: list[str]) -> None
     found = check(project(f"services: {{db: {{{keys}}}}}\nvolumes: {{d: , e: }}"), images)
 
     assert [finding.diagnostic.code for finding in found.all_findings] == expected
+
+
+def test_image_volume_in_part(project: Project) -> None:
+    """A mount below the volume does not keep the rest of it."""
+    text = "services: {db: {image: db, volumes: ['d:/logs/x']}}\nvolumes: {d: }"
+    (found,) = check(project(text), {"db": ImageFacts(volumes=("/logs",))}).all_findings
+
+    assert found.diagnostic.message == (
+        "services.db.image names an image with a volume at /logs: only what is mounted below it is kept"
+    )
 
 
 def test_user_of_an_image(project: Project) -> None:

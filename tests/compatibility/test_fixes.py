@@ -33,6 +33,7 @@ def service(*volumes: str, image: str = "postgres") -> str:
         pytest.param("/var/lib/pg:/var/lib/postgresql", "pg:/var/lib/postgresql", "pg", id="data-at-a-system-path"),
         pytest.param("${DIR}:/srv/x", "db-x:/srv/x", "db-x", id="a-path-from-a-variable"),
         pytest.param("./db:/srv/x", "db-data:/srv/x", "db-data", id="the-name-of-the-service"),
+        pytest.param(f"${{DIR}}{'/d' * 30}:/srv/x", "db-x:/srv/x", "db-x", id="a-long-text"),
     ],
 )
 def test_named_volume(project: Project, volume: str, item: str, name: str) -> None:
