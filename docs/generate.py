@@ -408,6 +408,8 @@ def _values_of(parameter: Any) -> Any:
         return [str(one) for one in choices]
     if "SERVICE" in (parameter.metavar or ""):
         return "services"
+    if (parameter.metavar or "") in ("SOURCE", "TARGET"):
+        return "places"
     if "--replace-volume" in parameter.opts:
         return "volumes"
     if "--context" in parameter.opts:

@@ -5,7 +5,8 @@ Must not import typer or the modules of commands: a shell waits, and those impor
 So it knows the commands from ``grammar.json``, which ``docs/generate.py`` writes from the commands themselves.
 
 Errors are never shown: a name that can't be read within the time limit is not offered.
-An answer's first line is ``words``, ``files`` or ``folders``; for the last two, the shell completes a path.
+An answer's first line is ``words``, ``starts``, to which the user adds, ``files`` or ``folders``, which the shell
+completes, or ``starts-or-files``, which is both.
 """
 
 from __future__ import annotations
@@ -188,6 +189,8 @@ class Line:
 def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
     if kind in ("files", "folders"):
         return kind, []
+    if kind == "places":
+        return _places(word, line)
     names: Iterable[str] = kind if isinstance(kind, list) else ()
     if kind == "services":
         names = [name for name in names_in("services", line) if name not in line.arguments]
@@ -196,6 +199,17 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
     elif kind == "contexts":
         names = _contexts(line)
     return "words", [(before + name, meaning) for name, meaning in _starting(word, [(name, "") for name in names])]
+
+
+def _places(word: str, line: Line) -> tuple[str, list[tuple[str, str]]]:
+    """Offer a service, to which a path in its container is added, or a path here: exactly one of two is a service."""
+    from composeplat.dev.file_copy import split_place
+
+    before = [bool(split_place(argument)[0]) for argument in line.arguments]
+    if True in before or word.startswith((".", "/", "~")):
+        return "files", []
+    services = _starting(word, [(f"{name}:", "") for name in names_in("services", line)])
+    return "starts" if before else "starts-or-files", services
 
 
 def _starting(word: str, offers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

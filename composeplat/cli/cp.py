@@ -24,6 +24,7 @@ from composeplat.dev.file_copy import (
     pack,
     pack_args,
     place_in_container,
+    split_place,
     unpack,
     unpack_args,
 )
@@ -47,13 +48,6 @@ def run(choice: Choice, source: str, target: str) -> int:
     if service:
         return _copy_out(planned, command, absolute_in_container(path), target)
     return _copy_in(planned, command, source, absolute_in_container(other_path))
-
-
-def split_place(text: str) -> tuple[str, str]:
-    """Split ``SERVICE:PATH``; a path of this machine has no service, and may begin with ``.`` or ``/``."""
-    service, colon, path = text.partition(":")
-    is_local = not colon or not service or text.startswith((".", "/", "~")) or "/" in service
-    return ("", text) if is_local else (service, path)
 
 
 def _copy_out(planned: Planned, container: Command, path: str, target: str) -> int:

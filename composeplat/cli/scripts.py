@@ -41,6 +41,14 @@ _platform() {
     case $kind in
         files) compopt -o default ;;
         folders) compopt -o dirnames ;;
+        starts) compopt -o nospace ;;
+        starts-or-files)
+            compopt -o nospace
+            while IFS= read -r line; do
+                if [[ -d $line ]]; then line+=/; fi
+                printf -v line %q "$line"
+                COMPREPLY+=("$line")
+            done < <(compgen -f -- "$2") ;;
     esac 2>/dev/null
     return 0
 }
@@ -57,6 +65,8 @@ _platform() {
         files) compset -P '--*='; _files ;;
         folders) compset -P '--*='; _wanted directories expl folder _path_files -/ ;;
         words) shift answer; _describe platform answer ;;
+        starts) shift answer; _describe platform answer -S '' ;;
+        starts-or-files) shift answer; (( $#answer )) && _describe platform answer -S ''; _files ;;
     esac
 }
 if [[ $funcstack[1] == _platform ]]; then _platform "$@"; else compdef _platform platform; fi
@@ -75,8 +85,11 @@ function __platform_complete
             complete -C "__platform_nothing $typed"
         case folders
             complete -C "__platform_nothing $typed" | string match -r '.*/$'
-        case words
+        case words starts
             printf '%s\n' $answer[2..-1]
+        case starts-or-files
+            printf '%s\n' $answer[2..-1]
+            complete -C "__platform_nothing $typed"
     end
 end
 complete -c platform -f -a '(__platform_complete)'

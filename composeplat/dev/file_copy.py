@@ -30,6 +30,13 @@ class Copied:
     """Links and devices."""
 
 
+def split_place(text: str) -> tuple[str, str]:
+    """Split ``SERVICE:PATH``; a path of this machine has no service, and may begin with ``.`` or ``/``."""
+    service, colon, path = text.partition(":")
+    is_local = not colon or not service or text.startswith((".", "/", "~")) or "/" in service
+    return ("", text) if is_local else (service, path)
+
+
 def absolute_in_container(path: str) -> str:
     """A path in a container is relative to its root; a final ``/`` or ``/.`` keeps its meaning."""
     return path if path.startswith("/") else f"/{path}"

@@ -77,6 +77,9 @@ def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Out
         pytest.param("up web -- w", [], id="the command's own words"),
         pytest.param("variables unset ", [], id="variables, for which a cluster would be asked"),
         pytest.param("deploy --replace-volume ", ["data"], id="volumes"),
+        pytest.param("cp w", ["web:", "worker:"], id="service to copy from"),
+        pytest.param("cp w ", ["web:", "worker:", "db:"], id="service to copy to"),
+        pytest.param("cp web:/", [], id="path in a container"),
         pytest.param("deploy --name ", [], id="a text of one's own"),
     ],
 )
@@ -95,6 +98,9 @@ def test_completions(line: str, expected: list[str] | None) -> None:
         pytest.param("status --kubeconfig x", "files", id="kubeconfig"),
         pytest.param("render -o ", "folders", id="output"),
         pytest.param("deploy --name ", "words", id="no path"),
+        pytest.param("cp web:/a ", "files", id="copied out to a path"),
+        pytest.param("cp ./w", "files", id="copied in from a path"),
+        pytest.param("cp x", "starts-or-files", id="copied from a service or a path"),
     ],
 )
 def test_paths_are_left_to_the_shell(line: str, expected: str) -> None:
