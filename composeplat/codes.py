@@ -246,6 +246,9 @@ CODES: dict[str, Code] = {
         many=True,
         effect=_LOST,
     ),
+    "swarm-template": Code(
+        _W, "A variable has a template that only Docker Swarm fills in.", "See the message.", many=True, effect=_CHANGED
+    ),
     "windows-path": Code(
         _E,
         "A path of Windows: a drive, a share, or folders separated by backslashes.",

@@ -151,6 +151,7 @@ EXAMPLES: dict[str, Example] = {
         "  db:\n    image: postgres\n    restart: always\n"
     ),
     "kompose-label": _compose(f"{_WEB}    labels:\n      kompose.service.type: headless\n"),
+    "swarm-template": _compose(f"{_WEB}    environment:\n      NODE_ID: '{{{{.Task.Slot}}}}'\n"),
     "windows-path": _compose(f"{_WEB}    volumes:\n      - C:\\shop\\data:/data\n"),
     "inferred-job": _compose(
         f"{_WEB}    depends_on:\n      migrate:\n        condition: service_completed_successfully\n"

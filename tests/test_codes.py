@@ -198,6 +198,11 @@ CASES = {
         " kompose, which has no effect here [kompose-label]",
         service("labels: {kompose.volume.size: 1Gi}"),
     ),
+    "swarm-template": Case(
+        "compose.yaml:1:45: warning: services.web.environment.A has a template that only Docker Swarm fills in,"
+        " {{.Node.ID}}: the text stays as it is [swarm-template]",
+        service("environment: {A: '{{.Node.ID}}'}"),
+    ),
     "windows-path": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] has a path of Windows: '.\\conf:/etc/x' [windows-path]",
         service("volumes: ['.\\conf:/etc/x']"),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 #: Command of docker compose -> the command here, and what differs.
 INSTEAD: dict[str, tuple[str, str]] = {
+    "alpha": ("platform --help", "lists the commands; those below 'docker compose alpha' are experiments of Docker's"),
     "attach": ("platform logs -f SERVICE", "shows its output; platform exec SERVICE sh opens a shell"),
+    "bridge": ("platform render", "prints the Kubernetes objects"),
     "commit": ("platform build", "an image comes from a Dockerfile"),
     "convert": ("platform config", "prints the resolved definition; platform render prints the Kubernetes objects"),
     "create": ("platform deploy --no-wait", "creates everything, and does not wait until it is ready"),

@@ -122,3 +122,67 @@ def test_a_key_of_swarm(project: Project, keys: str, fix: str) -> None:
 
 def test_the_default_mode_needs_nothing(project: Project) -> None:
     assert messages_and_hints(project, service("deploy: {mode: replicated}")) == []
+
+
+_HOSTNAME = "the program reads the name of its pod from HOSTNAME; with volumes it ends in a number, from 0"
+_ALONE = "write the path in the container alone: each pod gets a volume of its own"
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "template", "fix"),
+    [
+        ("environment: {A: 'n-{{.Task.Slot}}'}", "environment.A", ".Task.Slot", _HOSTNAME),
+        ("environment: ['A={{ .Service.Name }}']", "environment[0]", ".Service.Name", "write the value"),
+        (
+            "environment: {A: '{{index .Service.Labels \"a.b\"}}'}",
+            "environment.A",
+            ".Service.Labels",
+            "write the value",
+        ),
+        (
+            "environment: {A: '{{.Node.Hostname}}'}",
+            "environment.A",
+            ".Node.Hostname",
+            "the name of the node is not known in a pod; that of the pod is in HOSTNAME",
+        ),
+    ],
+)
+def test_a_template_of_swarm_in_a_variable(project: Project, keys: str, key: str, template: str, fix: str) -> None:
+    """The warning has the template, and nothing else of the value."""
+    message = f"has a template that only Docker Swarm fills in, {{{{{template}}}}}: the text stays as it is"
+    assert messages_and_hints(project, service(keys)) == [(f"warning: services.web.{key} {message}", fix)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "fix"),
+    [
+        ("volumes: ['d-{{.Task.Slot}}:/d']", "volumes[0]", _ALONE),
+        ("volumes: ['/mnt/{{.Node.Hostname}}:/d']", "volumes[0]", _ALONE),
+        (
+            "volumes: [{type: volume, source: 'd-{{.Task.Slot}}', target: /d}]",
+            "volumes[0].source",
+            _ALONE,
+        ),
+        (
+            "volumes: [{type: bind, source: ./d, target: '/{{.Service.Name}}'}]",
+            "volumes[0].target",
+            "write the value",
+        ),
+    ],
+)
+def test_a_template_of_swarm_in_a_mount(project: Project, keys: str, key: str, fix: str) -> None:
+    """It is an error, as pods that have volumes of their own would share one."""
+    (found,) = messages_and_hints(project, service(keys))
+    assert found[0].startswith(f"error: services.web.{key} has a template that only Docker Swarm fills in, {{{{.")
+    assert found[1] == fix
+
+
+def test_a_template_of_swarm_as_hostname(project: Project) -> None:
+    assert messages_and_hints(project, service("hostname: 'web-{{.Task.Slot}}'")) == [
+        ("warning: services.web.hostname is not supported and has no effect", f"leave it out: {_HOSTNAME}")
+    ]
+
+
+def test_templates_of_other_programs(project: Project) -> None:
+    """A text in two braces may be the program's own."""
+    assert messages_and_hints(project, service("environment: {A: '{{ .Name }} {{.Task.Slots}} {{.Values.x}}'}")) == []

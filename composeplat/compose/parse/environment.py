@@ -9,6 +9,7 @@ from composeplat.compose.model import EnvFile
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.origins import env_file_path, env_file_source_path
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.diagnostics import quoted
 from composeplat.names import is_env_name
@@ -28,6 +29,9 @@ def parse_environment(service: Section) -> dict[str, str | None]:
             )
             continue
         variables[name] = place.ctx.variable(name) if value is None else value
+        template = describe_template(variables[name] or "")
+        if template:
+            place.report("swarm-template", f"{template[0]}: the text stays as it is", template[1])
     return variables
 
 

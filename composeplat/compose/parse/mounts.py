@@ -7,6 +7,7 @@ from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.origins import mount_path, mount_source_path
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.unsupported_keys import HARMLESS_OPTIONS
 from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
 from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
@@ -33,7 +34,7 @@ def parse_mounts(service: Section) -> tuple[Mount, ...]:
 
 
 def _read_short(item: Field) -> Mount | None:
-    if isinstance(item.node, Scalar) and refuse_windows_volume(item, item.node.text):
+    if isinstance(item.node, Scalar) and (refuse_windows_volume(item, item.node.text) or _refuse_template(item)):
         return None
     text = item.value(parse_mount)
     if text is None:
@@ -44,6 +45,14 @@ def _read_short(item: Field) -> Mount | None:
     if is_host_path(text.source):
         return Mount(kind=HOST, target=text.target, source=absolute(item, text.source), read_only=text.read_only)
     return Mount(kind=NAMED, target=text.target, source=text.source, read_only=text.read_only, no_copy=text.no_copy)
+
+
+def _refuse_template(place: Field) -> bool:
+    """Report a template of Swarm, which gives each pod a volume of its own; return whether there is one."""
+    found = describe_template(place.node.text, is_mount=True) if isinstance(place.node, Scalar) else None
+    if found:
+        place.report("invalid-value", *found)
+    return found is not None
 
 
 def _report_options(item: Field, options: tuple[str, ...]) -> None:
@@ -80,6 +89,8 @@ def _read_long(item: Field) -> Mount | None:
     read_only = section.boolean("read_only", default=False)
     if kind == "tmpfs":
         return Mount(kind=MEMORY, target=path, read_only=read_only, size=size)
+    if any(place is not None and _refuse_template(place) for place in (source, target)):
+        return None
     text = source.text() if source else None
     if kind == "bind" and source and text:
         if refuse_windows_path(source, text):

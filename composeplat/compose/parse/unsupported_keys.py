@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from composeplat.compose.keys import SERVICE
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean
@@ -159,6 +160,11 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     return Explanation(fix=f"write x-node-selector: {{{selector}}}")
 
 
+def _explain_hostname(value: Node, _path: PathKey) -> Explanation | None:
+    is_template = isinstance(value, Scalar) and find_template(value.text)
+    return Explanation(fix=HOSTNAME_FIX) if is_template else None
+
+
 def _is_substituted(node: Node) -> bool:
     return isinstance(node, Scalar) and node.is_substituted
 
@@ -194,6 +200,7 @@ def _instead(fix: str) -> Explainer:
 
 _SWARM: dict[tuple[str, str], Explainer] = {
     (SERVICE, "configs"): _mounted_in("/"),
+    (SERVICE, "hostname"): _explain_hostname,
     (SERVICE, "secrets"): _mounted_in("/run/secrets/"),
     ("services.*.deploy", "mode"): _explain_mode,
     ("services.*.deploy", "placement"): _explain_placement,
