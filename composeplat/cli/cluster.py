@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -143,6 +144,14 @@ def stop(
         conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
 
 
+def _state(part: Mapping[str, Any]) -> str:
+    if part["ready"]:
+        return "ready"
+    if part["running"]:
+        return "starting"
+    return "ended" if part["starts"] else "waiting"
+
+
 @app.command("status", guide=Guide({"Its parts, for a program": "platform cluster status --json"}, "local-cluster.md"))
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
     """Show whether the local cluster runs, and the state of its parts."""
@@ -162,10 +171,7 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
         elif not found.running:
             write_message(f"{cluster.title} is not running: platform cluster start\n")
         else:
-            rows = [("PART", "STATE", "STARTS")]
-            for name, part in (found.parts or {}).items():
-                state = "ready" if part["ready"] else "starting" if part["running"] else "ended"
-                rows.append((name, state, str(part["starts"])))
-            write_output(table(rows))
+            rows = [(name, _state(part), str(part["starts"])) for name, part in (found.parts or {}).items()]
+            write_output(table([("PART", "STATE", "STARTS"), *rows]))
     if not found.running or found.broken:
         raise typer.Exit(int(Exit.MISSING))

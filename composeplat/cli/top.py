@@ -10,14 +10,15 @@ from typing import Annotated
 
 import typer
 
+from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_json, write_output
-from composeplat.cli.environment_view import fit_table, terminal_width, view_environment
+from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
-from composeplat.cluster.api import Api, ApiError
+from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import Exit, MissingPiece
@@ -48,16 +49,23 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        found = _read_metrics(api, view.namespace, view.environment)
-    rows = usage_rows(found, view.names)
+        rows = usage_rows(_read_metrics(api, view.namespace, view.environment), view.names)
+        has_pods = bool(rows) or _has_pods(api, view)
     if as_json:
         write_json(document("top", view.environment, view.namespace, pods=[asdict(row) for row in rows]))
     elif rows:
         cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
         write_output(fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()))
+    elif has_pods:
+        progress.conclude("no metrics of these pods yet: a pod has its first some 20 s after its start")
     else:
         view.report_absent()
     return Exit.DONE
+
+
+def _has_pods(api: Api, view: EnvironmentView) -> bool:
+    pods = api.object_metadata(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment))
+    return any(service_of(pod) in view.names for pod in pods)
 
 
 def _read_metrics(api: Api, namespace: str, environment: str) -> list[Object]:

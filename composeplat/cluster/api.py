@@ -39,6 +39,8 @@ _BUSY = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 
 #: Kind -> its plural, as in paths.
 PLURALS = {
+    "APIService": "apiservices",
+    "ClusterRole": "clusterroles",
     "ConfigMap": "configmaps",
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from composeplat.diagnostics import MissingPiece
-from composeplat.local import etcd
-from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE_ADDRESS, Layout
+from composeplat.local import etcd, metrics
+from composeplat.local.layout import API_SERVICE, CLUSTER_DOMAIN, NODE, NODE_ADDRESS, Layout
 from composeplat.system.atomic import write_private
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
@@ -47,6 +47,10 @@ def make_certificates(layout: Layout, environment: Mapping[str, str]) -> None:
         etcd.SERVER, "/CN=etcd", "serverAuth,clientAuth", "DNS:localhost,IP:127.0.0.1", by=etcd.AUTHORITY
     )
     folder.make_certificate(etcd.CLIENT, "/CN=kube-apiserver", "clientAuth", by=etcd.AUTHORITY)
+    folder.make_authority(metrics.AUTHORITY, "local cluster's front proxy")
+    folder.make_certificate(metrics.PROXY, f"/CN={metrics.PROXY_USER}", "clientAuth", by=metrics.AUTHORITY)
+    folder.make_certificate(metrics.SERVER, f"/CN={metrics.METRICS_SERVER}", "serverAuth", f"DNS:{metrics.HOST}")
+    folder.make_certificate(metrics.KUBELET, "/CN=kubelet", "serverAuth", f"DNS:{NODE},IP:{NODE_ADDRESS}")
     folder.make_key("accounts")
     token = layout.keys / "token"
     if not token.exists():

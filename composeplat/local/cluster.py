@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMA
 from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
 from composeplat.local.private_folder import secure_folder
+from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline, poll
@@ -56,17 +57,6 @@ _EMPTIED_FOLDERS = ("/var/lib/cni", "/run/netns", "/var/log/containers")
 _SERVICE_CHAINS = ("FORWARD", "OUTPUT")
 #: Supervisors that this process started: they outlive it, and Python is not to complain of that.
 _SUPERVISORS: list[subprocess.Popen[bytes]] = []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    running: bool
-    pid: int | None = None
-    parts: Mapping[str, Mapping[str, Any]] | None = None
-
-    @property
-    def broken(self) -> list[str]:
-        return [name for name, part in (self.parts or {}).items() if not part["ready"]]
 
 
 class LocalCluster:
@@ -107,11 +97,7 @@ class LocalCluster:
         supervisor = self._supervisor()
         if supervisor is None:
             return Status(running=False)
-        try:
-            parts = json.loads(self.layout.states.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            parts = {}
-        return Status(running=True, pid=supervisor.pid, parts=parts)
+        return Status(running=True, pid=supervisor.pid, parts=read_states(self.layout.states))
 
     def _supervisor(self) -> ProcessId | None:
         """The supervisor's process, if the one that was started is still there; a number used again is not it."""
@@ -131,6 +117,7 @@ class LocalCluster:
                 self._check_ports_are_same()
                 self._check_same_build_network()
                 self._wait_until_ready()
+                self.layout.ready_mark.touch()
                 return False
             programs = self._programs()
             self._clean()
@@ -140,6 +127,7 @@ class LocalCluster:
             with progress.step(f"starting {self.title}", usual_seconds=20):
                 self._launch(programs)
                 self._wait_until_ready(programs)
+            self.layout.ready_mark.touch()
             return True
 
     def _check_machine(self) -> None:
@@ -347,7 +335,7 @@ class LocalCluster:
                 cause = error
             if self._supervisor() is None:
                 raise ComposeplatError(f"the local cluster ended while starting: {self._last_log_lines('supervisor')}")
-            if any(part["starts"] > _MAX_STARTS for part in (self.status().parts or {}).values()):
+            if self.status().most_starts > _MAX_STARTS:
                 raise self._not_ready(what, cause) from cause
             return False
 

@@ -27,10 +27,12 @@ from composeplat.local.layout import (
     PROVISIONER,
     STORAGE_CLASS,
 )
+from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.system.atomic import write_file
 
 _RESYNC_INTERVAL_S = 30.0
 _RETRY_INTERVAL_S = 1.0
+_REGISTRATION_INTERVAL_S = 0.5
 _CLAIMS = kind_path("v1", "PersistentVolumeClaim")
 _VOLUMES = kind_path("v1", "PersistentVolume")
 _SERVICES = kind_path("v1", "Service")
@@ -251,6 +253,15 @@ def watch(access: Access, path: str, changed: threading.Event) -> None:
             time.sleep(_RETRY_INTERVAL_S)
 
 
+def register_metrics(access: Access, states: Path, authority: bytes) -> None:
+    """Register metrics-server while it runs, for as long as the cluster runs."""
+    registration = Registration(Api(access), states, metrics_objects(authority))
+    while True:
+        with contextlib.suppress(ApiError):
+            registration.update()
+        time.sleep(_REGISTRATION_INTERVAL_S)
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     token = (folder / "keys" / "token").read_text().strip()
@@ -261,6 +272,8 @@ def main() -> None:
     changed = threading.Event()
     for path in WATCHED:
         threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
+    metrics = (access, Path(sys.argv[3]), Path(authority).read_bytes())
+    threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
     has_base_objects = False
     # For as long as the cluster runs: the supervisor ends this process.
     while True:

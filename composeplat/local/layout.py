@@ -30,6 +30,7 @@ API_PORT = 6443
 ETCD_PORT = 2379
 ETCD_PEER_PORT = 2380
 REGISTRY_PORT = 5000
+METRICS_PORT = 4443
 HTTPS_PORT = 443
 HTTP_PORT = 80
 #: Root of the namespace in which images are built: no user of the machine, as the range is set aside for containers.
@@ -129,6 +130,11 @@ class Layout:
     def states(self) -> Path:
         """The file in which the supervisor writes the states of its parts."""
         return self.run / "parts.json"
+
+    @property
+    def ready_mark(self) -> Path:
+        """The file that exists from when the cluster is ready."""
+        return self.run / "ready"
 
     @property
     def cgroup(self) -> str:

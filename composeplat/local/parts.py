@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from composeplat.local import etcd, metrics
 from composeplat.local.builder import builder_arguments, builder_environment, builder_files
-from composeplat.local.etcd import api_server_arguments, etcd_arguments
 from composeplat.local.layout import (
     API_PORT,
     BUILD_USER,
@@ -21,6 +21,7 @@ from composeplat.local.layout import (
     ETCD_PORT,
     HTTP_PORT,
     HTTPS_PORT,
+    METRICS_PORT,
     NODE,
     NODE_ADDRESS,
     NODE_POD_RANGE,
@@ -45,6 +46,8 @@ class Part:
     """``unix:PATH`` or ``tcp:HOST:PORT`` that answers when the part is ready; none is ready at once."""
     environment: Mapping[str, str] | None = None
     needs: tuple[str, ...] = ()
+    starts_after: str = ""
+    """A file that the part waits for; the cluster is ready without such a part."""
     keeps_data: bool = False
     """Such a part has time to end; the others can be killed at any time."""
 
@@ -81,7 +84,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="etcd",
             args=(
-                kube, "etcd", *etcd_arguments(layout, client_port=ETCD_PORT, peer_port=ETCD_PEER_PORT),
+                kube, "etcd", *etcd.etcd_arguments(layout, client_port=ETCD_PORT, peer_port=ETCD_PEER_PORT),
                 "--auto-compaction-retention=1",
             ),
             ready=f"tcp:127.0.0.1:{ETCD_PORT}",
@@ -111,7 +114,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         Part(
             name="kube-apiserver",
             args=(
-                kube, "kube-apiserver", *api_server_arguments(layout, client_port=ETCD_PORT),
+                kube, "kube-apiserver", *etcd.api_server_arguments(layout, client_port=ETCD_PORT),
+                *metrics.api_server_arguments(layout),
                 f"--secure-port={API_PORT}", f"--advertise-address={NODE_ADDRESS}",
                 f"--tls-cert-file={keys / 'api.crt'}",
                 f"--tls-private-key-file={keys / 'api.key'}", f"--client-ca-file={keys / 'ca.crt'}",
@@ -135,6 +139,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
                 "--use-service-account-credentials", "--kube-api-qps=200", "--kube-api-burst=400",
                 # A suspended laptop is not a failed node: its pods wait for it.
                 "--node-monitor-grace-period=60s", "--bind-address=127.0.0.1",
+                # Metrics are new every 10 s; by default they would be read every 15 s.
+                "--horizontal-pod-autoscaler-sync-period=5s",
             ),
             needs=("kube-apiserver",),
         ),
@@ -180,8 +186,17 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         ),
         Part(
             name="controllers",
-            args=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT)),
+            args=(
+                programs.python, "-m", "composeplat.local.controllers", str(folder), str(API_PORT), str(layout.states),
+            ),
             needs=("kube-apiserver",),
+        ),
+        Part(
+            name=metrics.METRICS_SERVER,
+            args=(kube, *metrics.metrics_server_arguments(layout)),
+            ready=f"tcp:127.0.0.1:{METRICS_PORT}",
+            needs=("kube-apiserver", "kubelet"),
+            starts_after=str(layout.ready_mark),
         ),
         Part(
             name="buildkitd",
@@ -268,6 +283,8 @@ def _kubelet(layout: Layout) -> dict[str, object]:
             "x509": {"clientCAFile": str(layout.keys / "ca.crt")},
         },
         "authorization": {"mode": "Webhook"},
+        "tlsCertFile": f"{layout.keys / metrics.KUBELET}.crt",
+        "tlsPrivateKeyFile": f"{layout.keys / metrics.KUBELET}.key",
         "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
         "clusterDNS": [DNS_SERVICE],
         "clusterDomain": CLUSTER_DOMAIN,

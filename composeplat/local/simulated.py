@@ -51,7 +51,7 @@ class SimulatedCluster(LocalCluster):
         return {"api": self.layout.host_ports.api}
 
     def _clean(self) -> None:
-        for path in (self.layout.supervisor, self.layout.states):
+        for path in (self.layout.supervisor, self.layout.states, self.layout.ready_mark):
             path.unlink(missing_ok=True)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:  # noqa: ARG002 -- as the other cluster's
@@ -128,7 +128,10 @@ class SimulatedCluster(LocalCluster):
             ),
             Part(
                 name="controllers",
-                args=(programs.python, "-m", "composeplat.local.controllers", str(folder), str(port)),
+                args=(
+                    programs.python, "-m", "composeplat.local.controllers", str(folder), str(port),
+                    str(self.layout.states),
+                ),
                 needs=("kube-apiserver",),
             ),
         )  # fmt: skip

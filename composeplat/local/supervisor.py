@@ -63,6 +63,7 @@ class PartProcess:
             "ready": self.ready,
             "starts": self.starts,
             "last_exit": self.last_exit,
+            "required": not self.spec.get("starts_after"),
         }
 
 
@@ -92,13 +93,17 @@ class Supervisor:
     def _update(self, part: PartProcess) -> None:
         now = time.monotonic()
         if part.process is None:
-            needed = [self.parts[name] for name in part.spec.get("needs", [])]
-            if now >= part.next_start and all(need.ready for need in needed):
+            if now >= part.next_start and self._may_start(part):
                 self._start(part, now)
         elif not part.ready:
             part.ready = is_listening(part.spec.get("ready", ""))
         elif now - part.started > _STEADY_AFTER_S:
             part.restart_delay = _MIN_RESTART_DELAY_S
+
+    def _may_start(self, part: PartProcess) -> bool:
+        needed = [self.parts[name] for name in part.spec.get("needs", [])]
+        mark = part.spec.get("starts_after")
+        return all(need.ready for need in needed) and (not mark or Path(mark).exists())
 
     def _start(self, part: PartProcess, now: float) -> None:
         args = list(part.spec["args"])

@@ -129,6 +129,16 @@ def test_top(deployed: Seam) -> None:
     assert deployed.platform("top", "web").stdout.splitlines()[2].split() == ["web", "web-2", "252m", "4Mi"]
 
 
+def test_no_metrics_yet(deployed: Seam) -> None:
+    """Pods without figures are not pods that are not there."""
+    deployed.server.answers[METRICS] = given()
+
+    assert deployed.platform("top").stderr == (
+        "no metrics of these pods yet: a pod has its first some 20 s after its start\n"
+    )
+    assert deployed.platform("top", "db").stderr == "demo is not deployed in namespace team: platform deploy\n"
+
+
 def test_a_cluster_without_metrics(deployed: Seam) -> None:
     deployed.server.answers[METRICS] = refusal(404, "no")
     outcome = deployed.platform("top")

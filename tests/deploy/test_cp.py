@@ -1,4 +1,4 @@
-"""`platform cp`: files into and out of a container, and `platform images`, `port` and `top` of what runs there."""
+"""`platform cp`: files into and out of a container, and `platform images` and `port` of what runs there."""
 
 from __future__ import annotations
 
@@ -50,4 +50,3 @@ def test_copies_both_ways(environment: Environment) -> None:
     (image,) = environment.platform("images", "--json").expect().json["images"]
     assert (image["image"], image["digest"][:7], image["source"]) == ("busybox:1.37", "sha256:", "pulled")
     assert environment.platform("port", "web", "7000").expect().stdout == f"web.{environment.namespace}:7000\n"
-    assert "the cluster has no metrics" in environment.platform("top").expect(4).stderr

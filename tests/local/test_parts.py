@@ -6,10 +6,11 @@ import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
 from composeplat.local.builder import builder_files, egress_problem, prepare_builder
@@ -18,7 +19,9 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
 from composeplat.local.layout import Layout, make_layout
+from composeplat.local.metrics import Registration, metrics_objects
 from composeplat.local.parts import Part, Programs, make_files, make_parts
+from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
 
 PROGRAMS = Programs(
@@ -151,6 +154,59 @@ def test_whom_the_kubelet_answers() -> None:
     assert kubelet["authentication"]["anonymous"] == {"enabled": False}
     assert kubelet["authentication"]["webhook"] == {"enabled": True}
     assert kubelet["authorization"] == {"mode": "Webhook"}
+
+
+def test_the_way_to_the_metrics() -> None:
+    """metrics-server listens on loopback and checks the kubelet's name; the API server identifies itself to it."""
+    server, api = part("metrics-server").args, part("kube-apiserver").args
+
+    assert {"--bind-address=127.0.0.1", "--kubelet-certificate-authority=/data/keys/ca.crt"} < set(server)
+    assert "--authorization-kubeconfig=/data/etc/kubeconfig" in server
+    assert "--requestheader-client-ca-file=/data/keys/front-proxy-ca.crt" in api
+    assert "--requestheader-allowed-names=front-proxy-client" in api
+    kubelet = json.loads(make_files(LAYOUT, PROGRAMS, "T")[LAYOUT.etc / "kubelet.yaml"])
+    assert kubelet["tlsCertFile"] == "/data/keys/kubelet.crt"
+
+
+def test_the_cluster_is_ready_without_metrics() -> None:
+    """Only metrics-server starts when the rest is ready, and nothing needs it."""
+    parts = make_parts(LAYOUT, PROGRAMS)
+
+    assert [part.name for part in parts if part.starts_after] == ["metrics-server"]
+    assert not [part.name for part in parts if "metrics-server" in part.needs]
+    late = {"ready": False, "starts": 9, "required": False}
+    status = Status(running=True, parts={"kubelet": {"ready": True, "starts": 1, "required": True}, "late": late})
+    assert (status.broken, status.most_starts) == ([], 1)
+
+
+class Recorder:
+    """An API server that notes what is asked of it."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def apply(self, manifest: dict[str, Any]) -> None:
+        self.calls.append(f"apply {manifest['kind']}")
+
+    def delete(self, path: str) -> None:
+        self.calls.append(f"delete {path}")
+
+
+def test_metrics_are_registered_while_they_are_served(tmp_path: Path) -> None:
+    """An APIService whose server is down would keep namespaces from being deleted: it is there only while one runs."""
+    api, states = Recorder(), tmp_path / "parts.json"
+    registration = Registration(cast("Api", api), states, metrics_objects(b"authority"))
+    deleted = ["delete /apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io"]
+    applied = ["apply ClusterRole", "apply Service", "apply APIService"]
+    made: list[list[str]] = []
+    for ready in (None, False, True, True, False):
+        if ready is not None:
+            states.write_text(json.dumps({"metrics-server": {"ready": ready}}))
+        api.calls.clear()
+        registration.update()
+        made.append(list(api.calls))
+
+    assert made == [deleted, [], applied, [], deleted]
 
 
 def test_a_second_cluster_has_its_own_places(monkeypatch: pytest.MonkeyPatch) -> None:

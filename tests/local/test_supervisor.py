@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from composeplat.local.states import read_states
 
 MIB = 1024**2
 
@@ -19,21 +24,48 @@ def test_logs_are_kept_small(tmp_path: Path) -> None:
     parts = [{"name": name, "args": ["sh", "-c", "echo said; exec sleep 60"]} for name in ("new", "small", "large")]
     states = tmp_path / "states"
     plan = {"parts": parts, "logs": str(tmp_path), "states": str(states), "environment": {"PATH": "/usr/bin:/bin"}}
-    (tmp_path / "plan").write_text(json.dumps(plan))
 
-    with subprocess.Popen([sys.executable, "-m", "composeplat.local.supervisor", str(tmp_path / "plan")]) as supervisor:
-        try:
-            logs = [tmp_path / f"{name}.log" for name in ("new", "small", "large")]
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline and not all(log.exists() and title(log) for log in logs):
-                time.sleep(0.05)
-        finally:
-            supervisor.terminate()
+    with supervisor_of(plan, tmp_path):
+        logs = [tmp_path / f"{name}.log" for name in ("new", "small", "large")]
+        wait_until(lambda: all(log.exists() and title(log) for log in logs))
 
     sizes = {path.name: path.stat().st_size for path in tmp_path.glob("*.log*")}
     assert sizes == {
         "new.log": 5, "small.log": 8 * MIB + 5, "large.log": 5, "large.log.1": 8 * MIB + 1,
     }  # fmt: skip
+
+
+def test_a_part_waits_for_its_file(tmp_path: Path) -> None:
+    """A part that starts after a file is not required, and starts once the file is there."""
+    mark, states = tmp_path / "ready", tmp_path / "states"
+    late = {"name": "late", "args": ["sleep", "60"], "starts_after": str(mark)}
+    parts = [{"name": "first", "args": ["sleep", "60"]}, late]
+    plan = {"parts": parts, "logs": str(tmp_path), "states": str(states), "environment": {"PATH": "/usr/bin:/bin"}}
+
+    with supervisor_of(plan, tmp_path):
+        wait_until(lambda: read_states(states).get("first", {}).get("ready"))
+        before = read_states(states)["late"]
+        mark.touch()
+        wait_until(lambda: read_states(states)["late"]["ready"])
+
+    assert (before["running"], before["required"], before["starts"]) == (False, False, 0)
+    assert read_states(states)["first"]["required"]
+
+
+@contextlib.contextmanager
+def supervisor_of(plan: dict[str, Any], folder: Path) -> Iterator[None]:
+    (folder / "plan").write_text(json.dumps(plan))
+    with subprocess.Popen([sys.executable, "-m", "composeplat.local.supervisor", str(folder / "plan")]) as supervisor:
+        try:
+            yield
+        finally:
+            supervisor.terminate()
+
+
+def wait_until(is_done: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and not is_done():
+        time.sleep(0.05)
 
 
 def title(log: Path) -> bool:
