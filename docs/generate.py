@@ -140,6 +140,9 @@ EXAMPLES: dict[str, Example] = {
     "invalid-name": _compose("services:\n  9lives:\n    image: nginx\n"),
     "name-conflict": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
     "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
+    "inactive-service": _compose(
+        f"x-platform: {{full: true}}\n{_WEB}    depends_on: [db]\n  db:\n    image: postgres\n    profiles: [data]\n"
+    ),
     "undefined-volume": _compose(f"{_WEB}    volumes: [data:/data]\n"),
     "undefined-port": _compose(f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 8080\n'),
     "dependency-cycle": _compose(

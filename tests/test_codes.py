@@ -169,6 +169,12 @@ CASES = {
         " [undefined-service]",
         service("depends_on: [db]"),
     ),
+    "inactive-service": Case(
+        "compose.yaml:1:41: error: services.web.depends_on[0] names 'db', whose profile is off: a, b"
+        " [inactive-service]",
+        service("depends_on: [db]}, db: {image: y, profiles: [a, b]"),
+        {"full": True},
+    ),
     "undefined-volume": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a volume that 'volumes' does not declare: 'data:/d'"
         " [undefined-volume]",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -29,6 +30,7 @@ VALUES: dict[str, Value] = {
     "allow_outside": True,
     "namespace": "team",
     "full": True,
+    "profile": ("debug", "tools"),
     "domain": "example.com",
     "ingress_class": "nginx",
     "gateway": "infra/edge",
@@ -68,7 +70,11 @@ def test_each_setting_is_an_argument_of_a_stack() -> None:
         row.name: (parameters[row.argument].annotation, parameters[row.argument].default) for row in SETTINGS.values()
     }
 
-    assert found == {name: (type(row.default), row.default) for name, row in SETTINGS.items()}
+    assert found == {name: (_argument_type(row.default), row.default) for name, row in SETTINGS.items()}
+
+
+def _argument_type(default: Value) -> object:
+    return Sequence[str] if isinstance(default, tuple) else type(default)
 
 
 def test_each_setting_is_read_from_the_configuration() -> None:
@@ -105,7 +111,8 @@ def test_eject_writes_each_setting(project: Project) -> None:
 
     given = {name: value for name, value in VALUES.items() if name not in ("gateway", "namespace")}
     assert ejected() == {}
-    assert ejected(**given) == {f"composeplat:{SETTINGS[name].config_key}": value for name, value in given.items()}
+    written = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    assert ejected(**given) == {f"composeplat:{SETTINGS[name].config_key}": value for name, value in written.items()}
     assert ejected(gateway="infra/edge") == {"composeplat:gateway": "infra/edge"}
 
 
@@ -113,12 +120,14 @@ def test_eject_writes_each_setting(project: Project) -> None:
 def test_each_setting_resolves(project: Project, name: str) -> None:
     """A setting is what is given, else what its variable says."""
     row, value = SETTINGS[name], VALUES[name]
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    reading = project("services: {web: {image: nginx}}", **({row.variable: text} if row.variable else {}))
+    text = str(value).lower() if isinstance(value, bool) else ",".join(value) if isinstance(value, tuple) else value
+    reading = project("services: {web: {image: nginx}}", **({row.variable: str(text)} if row.variable else {}))
+    # Profiles have an effect in full mode alone.
+    usual: dict[str, Value] = {"domain": "", **({"full": True} if name == "profile" else {})}
 
-    assert getattr(reading.read(**{"domain": "", name: value}).loaded.settings, name) == value
+    assert getattr(reading.read(**{**usual, name: value}).loaded.settings, name) == value
     if row.variable:
-        assert getattr(reading.read(domain="").loaded.settings, name) == value
+        assert getattr(reading.read(**usual).loaded.settings, name) == value
 
 
 @pytest.mark.parametrize("name", SETTINGS)

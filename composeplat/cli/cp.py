@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,7 @@ def run(choice: Choice, source: str, target: str) -> int:
     (service, path), (other, other_path) = split_place(source), split_place(target)
     if bool(service) == bool(other):
         raise typer.BadParameter("one of them must be SERVICE:PATH", param_hint="SOURCE TARGET")
-    planned = plan_for(choice, looking=True)
+    planned = plan_for(replace(choice, named_services=(service or other,)), looking=True)
     if planned is None:
         return int(Exit.INVALID)
     command = find_container(planned, service or other, f"cp --name {planned.plan.environment} …")

@@ -29,7 +29,7 @@ def setting_option(name: str) -> Any:
     """Return the option of a row in the table of settings."""
     row = SETTINGS[name]
     names = (row.option, row.short_option) if row.short_option else (row.option,)
-    return typer.Option(*names, metavar=row.metavar, min=row.minimum, help=row.help)
+    return typer.Option(*names, metavar=row.metavar, min=row.minimum, help=row.help, show_default=row.default != ())
 
 
 Files = Annotated[

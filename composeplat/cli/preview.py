@@ -73,7 +73,7 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
             "operation": change.operation,
             "kind": change.kind,
             "name": change.name,
-            "reasons": describe_differences(change),
+            "reasons": reasons_of(change, plan),
         }
         if change.kept:
             row["kept"] = True
@@ -84,6 +84,15 @@ def change_rows(changes: Iterable[Change], plan: Plan, *, diff: bool = False) ->
             ]
         rows.append(row)
     return rows
+
+
+def reasons_of(change: Change, plan: Plan) -> list[str]:
+    """Return why an object changes: its differences, or the profile of a service that is off."""
+    part = part_of(change, plan)
+    profiles = plan.inactive.get(part.name, ()) if part.type == "service" else ()
+    if not profiles or change.operation is not Operation.DELETE:
+        return describe_differences(change)
+    return [f"its profile is off: {', '.join(profiles)}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +125,19 @@ def _text(changes: list[Change], plan: Plan, *, diff: bool) -> str:
     for part, part_changes in parts.items():
         lines.append(printable(str(part)))
         for change in sorted(part_changes, key=lambda change: (change.operation, change.kind, change.name)):
-            lines.append(_line(change, color=color))
+            lines.append(_line(change, reasons_of(change, plan), color=color))
             if diff:
                 lines += _differences(change)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(change: Change, *, color: bool) -> str:
+def _line(change: Change, reasons: list[str], *, color: bool) -> str:
     sign, word = _SIGNS[change.operation], str(change.operation)
     if change.kept:
         word = "keep in the cluster, out of the state"
     if color:
         sign = f"\x1b[{_COLORS[change.operation]}m{sign}\x1b[0m"
-    why = "; ".join(describe_differences(change))
+    why = "; ".join(reasons)
     forced = [difference.path for difference in change.differences if difference.replaces]
     if change.operation is Operation.REPLACE and forced:
         why = f"{why} (can't be changed in place: {', '.join(sorted(forced)[:3])})"

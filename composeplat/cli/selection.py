@@ -37,6 +37,8 @@ class Choice(Options):
     json_diagnostics: opt.JsonDiagnostics = False
     verbose: opt.Verbose = False
     debug: opt.Debug = False
+    named_services: tuple[str, ...] = ()
+    """The services among the arguments."""
 
     @property
     def shown_progress(self) -> opt.ProgressMode:
@@ -44,7 +46,7 @@ class Choice(Options):
 
 
 #: The options that choose a definition; in the help, they come first.
-_DEFINITION = ("file", "env_file", "allow_outside", "name", "namespace")
+_DEFINITION = ("file", "env_file", "full", "profile", "allow_outside", "name", "namespace")
 _CLUSTER = ("kubeconfig", "context", "debug")
 _FIRST = (*_DEFINITION, "kubeconfig", "context", "local")
 #: The settings that change the objects of a plan.
@@ -78,9 +80,8 @@ def with_choice(*more: str, file: object = opt.Files, cluster: bool = True) -> C
             if values.get("progress") is opt.ProgressMode.JSON:
                 values["json_diagnostics"] = True
             with _scope(command, values, parameters, cluster=cluster, is_kept=works) as run:
-                choice = _with_local_default(
-                    Choice(**{parameter.name: values.pop(parameter.name) for parameter in shared})
-                )
+                given = {parameter.name: _frozen(values.pop(parameter.name)) for parameter in shared}
+                choice = _with_local_default(Choice(**given, named_services=_named_services(values)))
                 with _screen(choice) if works else _lines():
                     run.status = int(command(choice, **values))
                 run.has_failed = run.status == Exit.FAILED and command_name(command) not in _OF_PROGRAMS
@@ -91,6 +92,16 @@ def with_choice(*more: str, file: object = opt.Files, cluster: bool = True) -> C
         return call
 
     return decorate
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _named_services(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the services among a command's arguments, which bring their profiles."""
+    named = values.get("services") or values.get("service") or ()
+    return (named,) if isinstance(named, str) else tuple(named) if isinstance(named, list) else ()
 
 
 def command_name(command: Command) -> str:
@@ -151,7 +162,7 @@ def _given(values: Mapping[str, Any], parameters: Iterable[inspect.Parameter]) -
     given = {
         parameter.name: values[parameter.name]
         for parameter in parameters
-        if values.get(parameter.name) not in (None, parameter.default)
+        if values.get(parameter.name) not in (None, [], parameter.default)
     }
     return {name: "…" if name in _NOT_LOGGED else value for name, value in given.items()}
 
@@ -160,7 +171,7 @@ def request_for(choice: Choice) -> Request:
     request = opt.make_request(
         choice.file, choice.env_file, kubeconfig=choice.kubeconfig, context=choice.context, local=choice.local
     )
-    return replace(request, name=choice.name, **choice.options())
+    return replace(request, name=choice.name, named_services=choice.named_services, **choice.options())
 
 
 def _with_local_default(choice: Choice) -> Choice:
@@ -172,7 +183,8 @@ def _with_local_default(choice: Choice) -> Choice:
 def _kinds() -> dict[str, Any]:
     """Return the types of all options, with their names and help. They are the same for each command."""
     kinds = get_type_hints(Choice, include_extras=True)
-    return {**kinds, **{name: Annotated[kinds[name], opt.setting_option(name)] for name in SETTINGS}}
+    settings = {name: list[str] if row.default == () else kinds[name] for name, row in SETTINGS.items()}
+    return {**kinds, **{name: Annotated[kind, opt.setting_option(name)] for name, kind in settings.items()}}
 
 
 def _screen(choice: Choice) -> AbstractContextManager[object]:

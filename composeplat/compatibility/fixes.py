@@ -20,11 +20,13 @@ from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volume
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program
 from composeplat.compose.load import Loaded
+from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, Mount, Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
 from composeplat.compose.values import show_size
-from composeplat.diagnostics import Diagnostic, PathKey
+from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.names import clean, is_dns_label
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
@@ -59,15 +61,10 @@ def yaml_text(text: str) -> str:
 
 def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs."""
-    chosen = {profile.strip() for profile in (loaded.variables.lookup("COMPOSE_PROFILES") or "").split(",")}
-    profiles = {name: _find(loaded.document, "services", name, "profiles") for name in loaded.project.services}
-    started = [name for name, listed in profiles.items() if _is_chosen(listed, chosen)]
+    chosen = split_names(loaded.variables.lookup("COMPOSE_PROFILES"))
+    profiles = read_profiles(loaded.document, Report())
+    started = active_services(profiles, chosen)
     return frozenset(profiles) - (plan.select_services(started) if started else frozenset())
-
-
-def _is_chosen(profiles: Node | None, chosen: set[str]) -> bool:
-    listed = to_plain(profiles) if isinstance(profiles, Sequence) else []
-    return not listed or "*" in chosen or not chosen.isdisjoint(map(str, listed))
 
 
 def _find(node: Node | None, *path: str) -> Node | None:

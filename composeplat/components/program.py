@@ -79,6 +79,8 @@ def _configured(config: pulumi.Config, setting: Setting) -> Value:
             value: Value | None = config.get_bool(setting.config_key)
         case str():
             value = config.get(setting.config_key)
+        case tuple():
+            value = tuple(config.get_object(setting.config_key) or ())
         case _:
             value = config.get_float(setting.config_key)
     return setting.default if value is None else value

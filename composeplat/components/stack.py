@@ -61,6 +61,7 @@ class ComposeStack(pulumi.ComponentResource):
         environment_name: str = "",
         namespace: str = "",
         full: bool = False,
+        profiles: Sequence[str] = (),
         endpoint_domain: str = "",
         registry: str = "",
         ingress_class: str = "",
@@ -90,6 +91,7 @@ class ComposeStack(pulumi.ComponentResource):
             options = Options(
                 namespace=namespace,
                 full=full,
+                profile=tuple(profiles),
                 domain=endpoint_domain,
                 registry=registry,
                 ingress_class=ingress_class,

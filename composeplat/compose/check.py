@@ -106,9 +106,20 @@ def _check_dependencies(checker: Checker, service: Service) -> None:
         shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
         if found is not None:
             _check_condition(checker, dependency.condition, found, path, shown)
-        elif dependency.required:
+        elif dependency.required and not report_inactive(checker, path, dependency.service, shown):
             message = f"names {shown}, which is not a service of the definition"
             checker.add("undefined-service", path, message, _near(services))
+
+
+def report_inactive(checker: Checker, path: PathKey, name: str, shown: str) -> bool:
+    """Report that a service is needed whose profile is off; return whether it is one."""
+    profiles = checker.project.inactive.get(name)
+    if profiles is None:
+        return False
+    optional = ", or write required: false" if "depends_on" in path else ""
+    hint = f"turn it on with --profile {profiles[0]} or COMPOSE_PROFILES={profiles[0]}{optional}"
+    checker.add("inactive-service", path, f"names {shown}, whose profile is off: {', '.join(profiles)}", hint)
+    return True
 
 
 def _check_condition(

@@ -227,7 +227,8 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 
 #: The keys that full mode honors, by section.
 _FULL: Mapping[str, str] = {
-    SERVICE: "privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform",
+    # A line for each area.
+    SERVICE: "profiles privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform",
 }
 
 

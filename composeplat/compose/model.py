@@ -260,6 +260,8 @@ class Project:
     services: Mapping[str, Service]
     volumes: Mapping[str, Volume]
     endpoints: tuple[Endpoint, ...] = ()
+    inactive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The services whose profiles are off, with their profiles."""
 
     @property
     def read_only_volumes(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from composeplat.registry.credentials import Login
 
 DEFAULT_TIMEOUT_S = 300.0
 
-Value = str | bool | float
+Value = str | bool | float | tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,14 @@ class Setting:
         if isinstance(self.default, str):
             from_variable = variables.lookup(self.variable) if self.variable else ""
             return self.normalize(str(given) or from_variable or fallback)
+        if isinstance(self.default, tuple):
+            return given or split_names(variables.lookup(self.variable))
         return given
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Split a list of names that a variable has, with commas between them."""
+    return tuple(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
 
 
 def _setting(*, default: Value, **row: Any) -> Any:
@@ -110,6 +117,15 @@ class Options:
         is_rendered=True,
         variable="PLATFORM_FULL",
         config_key="full",
+    )
+    profile: tuple[str, ...] = _setting(
+        default=(),
+        help="Full mode: deploy the services of this profile too; may repeat; * is all.",
+        metavar="NAME",
+        is_rendered=True,
+        variable="COMPOSE_PROFILES",
+        config_key="profiles",
+        argument="profiles",
     )
     domain: str = _setting(
         default="",
@@ -247,6 +263,8 @@ class Request(Options):
     """The cluster's own domain."""
     default_registry: str = ""
     """The cluster's own registry."""
+    named_services: tuple[str, ...] = ()
+    """The services that the command names: their profiles are active."""
     publishes: bool = True
     """Whether content of host volumes and env files may be published; if not, unreadable content is no error."""
     logins: Mapping[str, Login] = field(default_factory=dict, repr=False)

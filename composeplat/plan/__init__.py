@@ -83,6 +83,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
+        inactive={clean(name): profiles for name, profiles in project.inactive.items()},
     )
 
 

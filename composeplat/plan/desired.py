@@ -153,6 +153,8 @@ class Plan:
     endpoints: tuple[EndpointPlan, ...] = ()
     images: tuple[ImageBuild, ...] = ()
     edges: tuple[Edge, ...] = ()
+    inactive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The services that are left out as their profiles are off, by name in the cluster, with their profiles."""
     confidential: tuple[str, ...] = field(default=(), repr=False)
     """Values that only the Secrets of the cluster may show."""
 

@@ -157,7 +157,8 @@ def _expose_command(checker: Checker, service: Service, port: Port) -> str:
 
 def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings) -> list[EndpointSpec]:
     origin: PathKey = ("endpoints", endpoint.name) if endpoint.name else ("endpoints",)
-    if not endpoint.routes:
+    active = [(i, route) for i, route in enumerate(endpoint.routes) if route.service not in checker.project.inactive]
+    if not active:
         return []
     if not settings.domain:
         hint = "give --domain or set PLATFORM_DOMAIN"
@@ -170,9 +171,10 @@ def _declared_endpoints(checker: Checker, endpoint: Endpoint, settings: Settings
         message = f"becomes '{name}', which is its name in the cluster and in its address"
         checker.add("name-normalized", origin, message, f"name it '{name}'", at_key=True)
     paths: set[str] = set()
-    for index, route in enumerate(endpoint.routes):
+    for index, route in active:
         _check_route(checker, route, route_path(endpoint.name, index), paths)
-    return [EndpointSpec(name=name, routes=endpoint.routes, origin=origin, labels=tuple(endpoint.labels.items()))]
+    routes = tuple(route for _, route in active)
+    return [EndpointSpec(name=name, routes=routes, origin=origin, labels=tuple(endpoint.labels.items()))]
 
 
 def _check_route(checker: Checker, route: Route, origin: PathKey, paths: set[str]) -> None:

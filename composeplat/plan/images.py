@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from composeplat.compose.check import report_inactive
 from composeplat.compose.model import HOST, MAX_HOST_BYTES, MAX_HOST_FILES, Build, Mount, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
@@ -55,6 +56,8 @@ def _plan_image(checker: Checker, service: Service, settings: Settings) -> Image
         elif not checker.is_unread(service.name, "build"):
             path = ("services", service.name, "build", "additional_contexts", context)
             shown = checker.origins.shown(*path)
+            if report_inactive(checker, path, name, shown):
+                continue
             hint = checker.report.near(name, checker.project.services)
             checker.add("undefined-service", path, f"names a service that the definition does not have: {shown}", hint)
     build = replace(service.build, platforms=service.build.platforms or _platforms(service))

@@ -5,7 +5,8 @@ Owns the order of the stages and the reading of files:
 1. find the files, read the env files, resolve the settings (:mod:`~composeplat.compose.load.reading`);
 2. each file: bytes -> text -> nodes -> variables substituted -> includes merged
    (:mod:`~composeplat.compose.load.documents`);
-3. merge the files, apply ``!reset``;
+3. merge the files, apply ``!reset``; in full mode, drop the services of inactive profiles
+   (:mod:`~composeplat.compose.load.profiles`);
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
 5. check rules for the whole project (:mod:`composeplat.compose.check`);
 6. env files of services and content of host volumes, last, as only the model names them
@@ -84,6 +85,7 @@ def load(request: Request) -> Loaded:
             home,
             references=reading.references,
             full=reading.settings.full,
+            inactive=reading.inactive,
         )
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)

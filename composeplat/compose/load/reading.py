@@ -7,10 +7,11 @@ Must not know the model: :mod:`composeplat.compose.load` parses the tree.
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from composeplat.compose.load.documents import Documents
+from composeplat.compose.load.profiles import Profiles, Selection, select
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.load.variables import (
     NoDefinition,
@@ -44,6 +45,8 @@ class Reading:
     settings: Settings
     document: Node
     references: VariableReferences
+    inactive: Profiles = field(default_factory=dict)
+    """The services whose profiles are off, which the document does not have, with their profiles."""
     publishes: bool = True
 
     @property
@@ -67,7 +70,10 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     settings = resolve_settings(request, variables, documents, folder, sources.report)
     variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
     references = VariableReferences()
-    document = Documents(sources, references, root, substitute=substitute).join(texts, variables)
+    whole = Documents(sources, references, root, substitute=substitute).join(texts, variables)
+    selection = Selection(apply_tags(whole, sources.report))
+    if settings.full:
+        selection = select(selection.document, settings.profile, request.named_services, sources.report)
     return Reading(
         folder=folder,
         root=root,
@@ -75,7 +81,8 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
         sources=sources,
         variables=variables,
         settings=settings,
-        document=apply_tags(document, sources.report),
+        document=selection.document,
         references=references,
+        inactive=selection.inactive,
         publishes=request.publishes,
     )

@@ -144,7 +144,11 @@ def resolve_settings(
         **_resolved(request, variables, full="full" if _asks_for_full_mode(variables, documents) else ""),
     )
     _check_settings(settings)
-    return settings
+    if settings.full:
+        return settings
+    if request.profile:
+        raise BadSetting("--profile has an effect in full mode alone", "add --full")
+    return replace(settings, profile=())
 
 
 def _resolved(request: Request, variables: Variables, *, full: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ Must not know any key by name: the handling of a key is in :mod:`composeplat.com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from collections.abc import Mapping as PairMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -43,6 +44,8 @@ class Context:
     references: VariableReferences = field(default_factory=VariableReferences)
     full: bool = False
     """Whether the keys that full mode honors have an effect."""
+    inactive: PairMapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The services whose profiles are off, with their profiles; the definition does not have them."""
 
     def variable(self, name: str) -> str | None:
         """Return a variable that is named without a ``$``, as in ``environment``, and record the reference."""

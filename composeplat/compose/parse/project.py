@@ -34,6 +34,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         services=_services(section),
         volumes=_volumes(section),
         endpoints=_endpoints(section),
+        inactive=ctx.inactive,
     )
 
 
@@ -78,7 +79,11 @@ def _services(section: Section) -> dict[str, Service]:
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
         span, hint = _stray_services(section.whole) if found is None else (found.span, "")
         hint = hint or "add a service such as  web: {image: nginx}"
-        section.whole.ctx.report.add("no-services", span, ("services",), "the definition has no services", hint)
+        message = "the definition has no services"
+        if profiles := sorted({profile for own in section.whole.ctx.inactive.values() for profile in own}):
+            message = "the definition has no service whose profile is on"
+            hint = f"turn a profile on with --profile or COMPOSE_PROFILES: {', '.join(profiles[:_MAX_STRAY])}"
+        section.whole.ctx.report.add("no-services", span, ("services",), message, hint)
     return _with_awaited_jobs(services, whole) if whole else services
 
 
