@@ -84,6 +84,10 @@ CLUSTER_MESSAGES = {
     " level is 'restricted' [pod-security-level]",
     "over-quota": "compose.yaml:2:3: warning: services.web sets no limits.memory, which quota 'team' requires of each"
     " pod [over-quota]",
+    "limit-range": "compose.yaml:2:3: warning: services.web has a memory limit of 2Gi; limit range 'team' allows at"
+    " most 1Gi [limit-range]",
+    "default-limit": "compose.yaml:2:3: warning: services.web sets no limit, and gets one from a limit range of the"
+    " namespace: memory 512Mi [default-limit]",
     "job-retry": "compose.yaml:3:28: warning: services.app: failed with exit status 3 in try 1 of 7, and tries again"
     " [job-retry]",
     "deploy-failed": "compose.yaml:3:28: error: services.app: crashes with exit status 4 (2 times) [deploy-failed]",

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.codes import CODES, CauseCode
+from composeplat.codes import CODES
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.load import NoDefinition
 from composeplat.compose.model import MAX_HOST_BYTES
 from composeplat.compose.yaml_reader import MAX_NODES
@@ -362,6 +363,8 @@ def test_every_code_has_a_definition() -> None:
         "no-ingress-class",
         "pod-security-level",
         "over-quota",
+        "limit-range",
+        "default-limit",
     }
     assert set(CODES) == {*CASES, *elsewhere, "no-compose-file"}
 

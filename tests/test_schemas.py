@@ -16,7 +16,8 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped]
 
-from composeplat.codes import CODES, CauseCode
+from composeplat.codes import CODES
+from composeplat.codes.causes import CauseCode
 from composeplat.local.supervisor import PartProcess
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here

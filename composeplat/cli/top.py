@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import re
 from dataclasses import asdict, dataclass
-from decimal import Decimal
 from typing import Annotated
 
 import typer
@@ -19,17 +17,12 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object, service_of
 from composeplat.cluster.watching import environment_selector
 from composeplat.diagnostics import Exit, MissingPiece
 
 app = App()
-_QUANTITY = re.compile(r"([0-9.]+)([a-zA-Z]*)")
-_UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(1000)} | {
-    f"{letter}{binary}": Decimal(1024 if binary else 1000) ** power
-    for power, letter in enumerate("KMGT", 1)
-    for binary in ("i", "")
-}
 _MIB = 1024 * 1024
 _NO_METRICS = (http.client.NOT_FOUND, http.client.SERVICE_UNAVAILABLE)
 
@@ -93,12 +86,6 @@ def _row(pod: Object, service: str) -> Usage:
         cpu=round(sum(parse_quantity(usage.get("cpu", "0")) for usage in used) * 1000),
         memory=round(sum(parse_quantity(usage.get("memory", "0")) for usage in used)),
     )
-
-
-def parse_quantity(text: str) -> Decimal:
-    """Parse a quantity of Kubernetes, such as ``1500000n``, ``250m`` or ``12Ki``; another text is 0."""
-    found = _QUANTITY.fullmatch(text)
-    return Decimal(found[1]) * _UNITS.get(found[2], Decimal(0)) if found else Decimal(0)
 
 
 @app.command("top", guide=Guide({"What uses most memory, for a program": "platform top --json"}, "living.md"))

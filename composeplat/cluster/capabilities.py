@@ -8,21 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.quotas import (
+    Amounts,
+    LimitRange,
+    Quota,
+    parse_limit_ranges,
+    parse_quotas,
+    usage_by_environment,
+)
+from composeplat.names import ENVIRONMENT_LABEL
 
 T = TypeVar("T")
 
 _DEFAULT_STORAGE = "storageclass.kubernetes.io/is-default-class"
 _DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
 _ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
-    name: str
-    hard: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +48,9 @@ class Capabilities:
     pod_security: str | None = None
     """The level that the namespace enforces; empty for none."""
     quotas: tuple[Quota, ...] | None = None
-    has_limit_range: bool | None = None
-    """Whether the namespace gives containers limits of its own."""
+    limit_ranges: tuple[LimitRange, ...] | None = None
+    usage: Mapping[str, Amounts] | None = None
+    """How much each environment uses of the quotas."""
     notes: tuple[str, ...] = ()
 
 
@@ -68,21 +74,22 @@ class _Questions:
 
 def read_capabilities(api: Api, namespace: str) -> Capabilities:
     questions = _Questions(api)
+    path = partial(kind_path, "v1", namespace=namespace)
     storage = questions.ask(
         "storage classes", lambda: _classes(api, "storage.k8s.io/v1", "StorageClass", _DEFAULT_STORAGE)
     )
     ingress = questions.ask(
         "ingress classes", lambda: _classes(api, "networking.k8s.io/v1", "IngressClass", _DEFAULT_INGRESS)
     )
+    quotas = questions.ask("quotas", lambda: parse_quotas(api.items(path("ResourceQuota"))))
     return Capabilities(
         storage=storage,
         ingress=ingress,
         architectures=questions.ask("nodes", lambda: _architectures(api.items(kind_path("v1", "Node")))),
         pod_security=questions.ask("the namespace", lambda: _enforced_level(api, namespace)),
-        quotas=questions.ask("quotas", lambda: _quotas(api.items(kind_path("v1", "ResourceQuota", namespace)))),
-        has_limit_range=questions.ask(
-            "limit ranges", lambda: bool(api.items(kind_path("v1", "LimitRange", namespace)))
-        ),
+        quotas=quotas,
+        limit_ranges=questions.ask("limit ranges", lambda: parse_limit_ranges(api.items(path("LimitRange")))),
+        usage=questions.ask("the use of quotas", lambda: _usage(api, path)) if quotas else {},
         notes=tuple(questions.notes),
     )
 
@@ -103,7 +110,9 @@ def _enforced_level(api: Api, namespace: str) -> str:
     return str(labels.get(_ENFORCED_LEVEL, ""))
 
 
-def _quotas(objects: Iterable[dict[str, Any]]) -> tuple[Quota, ...]:
-    return tuple(
-        Quota(name=str(entry["metadata"]["name"]), hard=dict(entry["spec"].get("hard") or {})) for entry in objects
+def _usage(api: Api, path: Callable[[str], str]) -> dict[str, Amounts]:
+    pods, services, claims = (
+        api.items(f"{path(kind)}?labelSelector={quote(ENVIRONMENT_LABEL)}")
+        for kind in ("Pod", "Service", "PersistentVolumeClaim")
     )
+    return usage_by_environment(pods, services, claims)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 
 _SUFFICIENT: Mapping[DependencyCondition, tuple[WorkloadState, ...]] = {

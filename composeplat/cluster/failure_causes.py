@@ -29,7 +29,7 @@ from composeplat.cluster.snapshot import (
     scheduling_failure,
     service_of,
 )
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
 
 #: For how long a container may not be created: its Secret may come a moment after the pod.

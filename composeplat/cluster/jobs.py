@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from composeplat.cluster.failure_causes import Cause, describe_termination, fill_failure_cause
 from composeplat.cluster.snapshot import Object, first_container, last_termination
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 
 _DEFAULT_BACKOFF_LIMIT = 6
 

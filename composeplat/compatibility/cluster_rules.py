@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
-from composeplat.cluster.capabilities import Capabilities, Classes, Quota
+from composeplat.cluster.capabilities import Capabilities, Classes
 from composeplat.compatibility.image_rules import ImageAnswers
-from composeplat.compose.model import ANONYMOUS, NAMED, Project, Service
+from composeplat.compatibility.quota_rules import check_limit_ranges, check_quota
+from composeplat.compose.model import ANONYMOUS, NAMED, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, mount_path
-from composeplat.compose.values import BadValue, parse_cpus, parse_size, show_size
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
-_GIB = 1024**3
 _MAX_LISTED = 8
 #: The capabilities that the Pod Security level 'baseline' allows.
 _BASELINE = (
@@ -33,8 +32,10 @@ def check_cluster(
         _check_pod_security(checker, settings.namespace, offered.pod_security)
     if offered.architectures:
         _check_architectures(checker, images, offered.architectures)
+    own = (offered.usage or {}).get(plan.environment, {})
     for quota in offered.quotas or ():
-        _check_quota(checker, quota, needs_limits=offered.has_limit_range is False)
+        check_quota(checker, quota if offered.usage is not None else replace(quota, used={}), own, offered.limit_ranges)
+    check_limit_ranges(checker, offered.limit_ranges or ())
 
 
 # storage and routes ---------------------------------------------------------------------------------------------------
@@ -94,82 +95,3 @@ def _check_architectures(checker: Checker, images: ImageAnswers, nodes: frozense
             message = f"names an image for {_listed(tuple(sorted(found.architectures)))}, and the nodes are"
             message += f" {_listed(tuple(sorted(nodes)))}"
             checker.add("wrong-architecture", ("services", service.name, "image"), message, "use another image")
-
-
-# quotas ---------------------------------------------------------------------------------------------------------------
-
-
-def _check_quota(checker: Checker, quota: Quota, *, needs_limits: bool) -> None:
-    """Check what is wanted in all against a quota; what others use of it is not known for the next deploy."""
-    for resource, hard in quota.hard.items():
-        wanted = _WANTED.get(resource)
-        limit = _parse(resource, hard)
-        if wanted is not None and limit is not None and (total := sum(wanted(checker.project))) > limit:
-            message = f"need {_shown(resource, total)} of {resource}; quota '{quota.name}' has {hard}"
-            checker.add("over-quota", ("services",), message, "use less, or have the quota raised")
-        if needs_limits and resource in _FIELDS:
-            _check_limits(checker, quota.name, resource)
-
-
-def _check_limits(checker: Checker, quota: str, resource: str) -> None:
-    """Without a limit range, a quota for CPUs or memory refuses pods that set none."""
-    for service in checker.project.services.values():
-        if _amount(service, _FIELDS[resource]) is None:
-            message = f"sets no {resource}, which quota '{quota}' requires of each pod"
-            hint = "set it under 'resources'"
-            checker.add("over-quota", ("services", service.name), message, hint, at_key=True)
-
-
-_FIELDS = {
-    "requests.cpu": "request_cpu",
-    "requests.memory": "request_memory",
-    "limits.cpu": "limit_cpu",
-    "limits.memory": "limit_memory",
-    "cpu": "request_cpu",
-    "memory": "request_memory",
-}
-
-
-def _amount(service: Service, field: str) -> int | None:
-    """Return a request or limit; a request that is not set is the limit."""
-    own: int | None = getattr(service.resources, field)
-    limit: int | None = getattr(service.resources, field.replace("request", "limit"))
-    return limit if own is None else own
-
-
-def _sum_of(name: str) -> Callable[[Project], Iterable[int]]:
-    return lambda project: ((_amount(s, name) or 0) * s.replicas for s in project.services.values())
-
-
-def _pods(project: Project) -> Iterator[int]:
-    return (1 if service.is_job else service.replicas for service in project.services.values())
-
-
-def _claims(project: Project) -> Iterator[int]:
-    """The sizes of all claims."""
-    yield from (project.volumes[name].size for name in project.mounted_volumes if name in project.volumes)
-    for service in project.services.values():
-        if not service.is_job:
-            yield from (_GIB * service.replicas for mount in service.mounts if mount.kind == ANONYMOUS)
-
-
-_WANTED: dict[str, Callable[[Project], Iterable[int]]] = {
-    **{resource: _sum_of(name) for resource, name in _FIELDS.items()},
-    "pods": _pods,
-    "services": lambda project: (1 for _ in project.services),
-    "persistentvolumeclaims": lambda project: (1 for _ in _claims(project)),
-    "requests.storage": _claims,
-}
-
-
-def _parse(resource: str, text: str) -> int | None:
-    try:
-        return parse_cpus(text) if resource.endswith("cpu") else parse_size(text, decimal=True)
-    except BadValue:
-        return None
-
-
-def _shown(resource: str, amount: int) -> str:
-    if resource.endswith("cpu"):
-        return f"{amount}m"
-    return show_size(amount) if resource.endswith(("memory", "storage")) else str(amount)

@@ -16,7 +16,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workloa
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object
 from composeplat.cluster.watching import Watcher
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.dev.dev_workload import (
     DevWorkloadInputs,
     dev_workload_name,

@@ -16,7 +16,7 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.failure_causes import Cause, describe_termination, pod_failure_cause
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, has_ended
 from composeplat.cluster.watching import environment_selector
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.dev.holder import ARCHITECTURES
 from composeplat.dev.run_pod import (
     KEPT_ANNOTATION,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from composeplat.cluster.dependencies import dependency_cause
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.engine.events import Events
 from composeplat.engine.pulumi_args import image_urn

@@ -8,7 +8,7 @@ from __future__ import annotations
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.watching import read_last_lines
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.load.build_inputs import secrets_of_files
 from composeplat.engine.build_failures import confidential, read_failure
 from composeplat.engine.build_history import find_record

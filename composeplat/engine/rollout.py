@@ -16,7 +16,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describ
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.events import Events
 from composeplat.engine.job_retries import Retries

@@ -19,7 +19,7 @@ from composeplat.cluster.dependencies import dependency_cause, dependency_state,
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, has_ended, service_of
 from composeplat.cluster.watching import Watcher, environment_selector, probe_port
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import KINDS, Key, LiveState, api_path, belongs_to

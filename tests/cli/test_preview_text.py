@@ -15,7 +15,7 @@ from composeplat.cli.operations import Planned, failure_rows, show_failures, sta
 from composeplat.cli.preview import _end, _text, _with_own_name, change_rows, part_of
 from composeplat.cluster.access import Access
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Difference, Operation
 from composeplat.engine.outcomes import Failure, Outcome
 from composeplat.engine.target import Target

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.dev.container_commands import Command
 from composeplat.dev.run_pod import RunOptions
 from composeplat.dev.session import Development, UpOptions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.capabilities import Capabilities, Classes, Quota, read_capabilities
+from composeplat.cluster.capabilities import Capabilities, Classes, read_capabilities
+from composeplat.cluster.quotas import LimitRange, Quota
 from tests.cluster.objects import Answer, Server, given, refusal
 
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
@@ -29,7 +30,13 @@ def test_answers() -> None:
                 b'{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}'
             ),
             "/api/v1/namespaces/team/resourcequotas": given(
-                {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "4"}}}
+                {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "4"}}, "status": {"used": {"pods": "3"}}}
+            ),
+            "/api/v1/namespaces/team/limitranges": given(
+                {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}
+            ),
+            "/api/v1/namespaces/team/services?labelSelector=dev.platform.com/environment": given(
+                {"metadata": {"labels": {"dev.platform.com/environment": "shop"}}}
             ),
         }
     )
@@ -39,8 +46,9 @@ def test_answers() -> None:
         ingress=Classes(names=("nginx",)),
         architectures=frozenset(("arm64",)),
         pod_security="baseline",
-        quotas=(Quota(name="q", hard={"pods": "4"}),),
-        has_limit_range=False,
+        quotas=(Quota(name="q", hard={"pods": 4}, used={"pods": 3}),),
+        limit_ranges=(LimitRange(name="l", maximum={"cpu": 1000}),),
+        usage={"shop": {"services": 1}},
     )
 
 

@@ -11,7 +11,7 @@ from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workloa
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.jobs import job_failure_cause
 from composeplat.cluster.snapshot import Object
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.names import SERVICE_LABEL
 from tests.cluster.objects import (
     IMAGE,

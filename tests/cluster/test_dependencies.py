@@ -7,7 +7,7 @@ import pytest
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState
 from composeplat.cluster.dependencies import DependencyState, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 
 KILLED = Cause(code=CauseCode.CRASH_LOOP, message="was killed: out of memory (3 times)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.cluster.capabilities import Capabilities, Classes, Quota
+from composeplat.cluster.capabilities import Capabilities, Classes
 from composeplat.codes import Effect
 from composeplat.compatibility.check import Check, make_check
 from composeplat.compatibility.image_rules import ImageAnswers
@@ -135,7 +135,6 @@ BASELINE = (
 STORED = "services: {db: {image: x, volumes: ['d:/d', /a]}}\nvolumes: {d: {class: fast}}"
 PUBLIC = "services: {web: {image: x, ports: ['8080:80']}}"
 PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
-LIMITED = "services: {web: {image: x, scale: 2, resources: {limits: {cpu: 500m, memory: 1Gi}}, volumes: [/d]}}"
 
 
 @pytest.mark.parametrize(
@@ -180,41 +179,6 @@ LIMITED = "services: {web: {image: x, scale: 2, resources: {limits: {cpu: 500m, 
             Capabilities(architectures=frozenset(("amd64", "s390x"))),
             ["services.job.image names an image for arm64, and the nodes are amd64, s390x"],
             id="architectures",
-        ),
-        pytest.param(
-            LIMITED,
-            Capabilities(
-                quotas=(
-                    Quota(
-                        name="q",
-                        hard={
-                            "pods": "1", "limits.cpu": "800m", "requests.memory": "2Gi", "requests.storage": "1Gi",
-                            "services": "1", "count/jobs.batch": "0", "persistentvolumeclaims": "many",
-                        },
-                    ),
-                )
-            ),
-            [
-                "services need 1000m of limits.cpu; quota 'q' has 800m",
-                "services need 2 of pods; quota 'q' has 1",
-                "services need 2Gi of requests.storage; quota 'q' has 1Gi",
-            ],
-            id="quota",
-        ),
-        pytest.param(
-            PLAIN,
-            Capabilities(quotas=(Quota(name="q", hard={"limits.memory": "9Gi"}),), has_limit_range=False),
-            [
-                "services.web sets no limits.memory, which quota 'q' requires of each pod",
-                "services.job sets no limits.memory, which quota 'q' requires of each pod",
-            ],
-            id="quota-without-limits",
-        ),
-        pytest.param(
-            PLAIN,
-            Capabilities(quotas=(Quota(name="q", hard={"limits.memory": "9Gi"}),), has_limit_range=True),
-            [],
-            id="quota-with-a-limit-range",
         ),
     ],
 )  # fmt: skip

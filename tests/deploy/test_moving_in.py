@@ -90,3 +90,36 @@ def test_ports_that_others_use(environment: Environment) -> None:
     assert ask("HIDDEN") == "lost\n"
     codes = {service["service"]: [f["code"] for f in service["findings"]] for service in found["services"]}
     assert codes == {"hidden": ["unreachable-port"], "listed": [], "app": []}
+
+
+def test_rest_of_a_quota(environment: Environment) -> None:
+    """What others use of a real quota is not left; what the environment uses is. A limit range limits pods."""
+    inside = {"namespace": environment.namespace}
+    limits = [{"type": "Container", "default": {"memory": "64Mi"}, "max": {"memory": "1Gi"}}]
+    with environment.api() as api:
+        api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": environment.namespace}})
+        for kind, spec in (
+            ("ResourceQuota", {"hard": {"services": "2", "limits.memory": "1Gi"}}),
+            ("LimitRange", {"limits": limits}),
+            ("Service", {"ports": [{"port": 80}]}),
+        ):
+            api.apply({"apiVersion": "v1", "kind": kind, "metadata": {"name": "other", **inside}, "spec": spec})
+    quota = "ResourceQuota"
+    until(lambda: environment.get("v1", quota, "other")["status"].get("used", {}).get("services") == "1")  # type: ignore[index]
+    web = f"web: {{image: 'busybox:1.37', command: {SLEEP}, stop_grace_period: 0}}"
+    environment.deploy(f"services:\n  {web}\n").expect(0)
+    until(lambda: environment.get("v1", quota, "other")["status"]["used"]["services"] == "2")  # type: ignore[index]
+    first = environment.platform("check", "--json").expect(1).json
+    environment.write(f"services:\n  {web}\n  b: {{image: 'busybox:1.37', mem_limit: 2g}}\n")
+    second = environment.platform("check", "--json").expect(1).json
+
+    default = "services.web sets no limit, and gets one from a limit range of the namespace: memory 64Mi"
+    assert [f["message"] for f in first["services"][0]["findings"]] == [default]
+    assert first["findings"] == []
+    assert [f["message"] for f in second["services"][1]["findings"]] == [
+        "services.b has a memory limit of 2Gi; limit range 'other' allows at most 1Gi"
+    ]
+    assert {f["message"] for f in second["findings"]} == {
+        "services need 2112Mi of limits.memory; quota 'other' has 1Gi",
+        "services need 2 of services; quota 'other' has 2, and others use 1 of it",
+    }

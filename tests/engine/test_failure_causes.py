@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.failure_causes import find_blocked, find_refusals

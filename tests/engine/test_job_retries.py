@@ -9,7 +9,7 @@ import pytest
 
 from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.stack import Stack

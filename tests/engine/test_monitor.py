@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composeplat.cluster.failure_causes import Cause
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.engine.events import Change, Events, Operation
 from composeplat.engine.monitor import Monitor
 from composeplat.plan.desired import Plan, ServicePlan

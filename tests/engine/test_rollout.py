@@ -10,7 +10,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot
 from composeplat.cluster.watching import Watcher
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.engine.job_retries import Retries
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.rollout import Rollout

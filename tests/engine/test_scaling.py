@@ -12,7 +12,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher
-from composeplat.codes import CauseCode
+from composeplat.codes.causes import CauseCode
 from composeplat.compose.model import DependencyCondition
 from composeplat.engine.monitor import Monitor
 from composeplat.engine.preflight import Key, LiveState

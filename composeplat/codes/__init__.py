@@ -35,29 +35,6 @@ class Effect(StrEnum):
         return list(Effect).index(self)
 
 
-class CauseCode(StrEnum):
-    """The causes of a service's failure, as the JSON output names them."""
-
-    BUILD = "build"
-    CRASH_LOOP = "crash-loop"
-    DEPENDENCY = "dependency"
-    """Another service failed, and this one depends on it."""
-    IMAGE_NOT_PULLED = "image-not-pulled"
-    JOB_FAILED = "job-failed"
-    JOB_RETRIED = "job-retried"
-    NOT_STARTED = "not-started"
-    OVER_QUOTA = "over-quota"
-    POD_REFUSED = "pod-refused"
-    REFUSED = "refused"
-    """Pulumi or the API server refused an object."""
-    TIMEOUT = "timeout"
-    UNHEALTHY = "unhealthy"
-    UNSCHEDULABLE = "unschedulable"
-    VOLUME_NOT_BOUND = "volume-not-bound"
-    VOLUME_NOT_FILLED = "volume-not-filled"
-    WRONG_PORT = "wrong-port"
-
-
 @dataclass(frozen=True, slots=True)
 class Code:
     severity: Severity
@@ -365,6 +342,19 @@ CODES: dict[str, Code] = {
         "Set requests and limits, use less, or have the quota raised.",
         many=True,
         effect=_CANNOT_RUN,
+    ),
+    "limit-range": Code(
+        _W,
+        "A limit range of the namespace refuses a request or limit of a service.",
+        "Change it under 'resources'.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
+    "default-limit": Code(
+        _W,
+        "A limit range of the namespace limits a service that sets no limit itself.",
+        "Set limits under 'resources', if it needs more.",
+        effect=_CHANGED,
     ),
     # the cluster
     "ownership-conflict": Code(
