@@ -424,7 +424,7 @@ def _values_of(parameter: Any) -> Any:
         return "contexts"
     if re.fullmatch(r"[a-z]+(\|[a-z]+)+", parameter.metavar or ""):
         return parameter.metavar.split("|")
-    return {"FILE": "files", "DIR": "folders"}.get(parameter.metavar or "", "text")
+    return {"FILE": "files", "DIR": "folders", "PART": "parts"}.get(parameter.metavar or "", "text")
 
 
 def _kompose() -> Iterator[str]:

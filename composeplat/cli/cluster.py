@@ -175,3 +175,31 @@ def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
             write_output(table([("PART", "STATE", "STARTS"), *rows]))
     if not found.running or found.broken:
         raise typer.Exit(int(Exit.MISSING))
+
+
+@app.command(
+    "logs",
+    guide=Guide(
+        {
+            "The last lines of the kubelet": "platform cluster logs kubelet --tail 20",
+            "What the registry writes from now on": "platform cluster logs registry --tail 0 --follow",
+        },
+        "local-cluster.md",
+    ),
+)
+def logs(
+    part: Annotated[str, typer.Argument(metavar="PART", help="A part, as platform cluster status lists them.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")] = False,
+    tail: Annotated[int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last lines.")] = None,
+    simulated: IsSimulated = False,
+) -> None:
+    """Print the log of a part of the local cluster, also of a stopped one."""
+    from composeplat.cli.logs import clean_line
+    from composeplat.local.layout import make_layout
+    from composeplat.local.part_logs import find_log, read_lines
+
+    with show_errors():
+        log = find_log(make_layout(os.environ, simulated=simulated).logs, part)
+        for line in read_lines(log, tail, follow=follow):
+            if not write_output(f"{clean_line(line.rstrip())}\n"):
+                break

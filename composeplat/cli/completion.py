@@ -198,6 +198,8 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
         names = names_in("volumes", line)
     elif kind == "contexts":
         names = _contexts(line)
+    elif kind == "parts":
+        names = _parts(line)
     return "words", [(before + name, meaning) for name, meaning in _starting(word, [(name, "") for name in names])]
 
 
@@ -299,6 +301,13 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
     document = read(request).document
     entries = document.get(section) if isinstance(document, Mapping) else None
     return list(entries.entries) if isinstance(entries, Mapping) else []
+
+
+def _parts(line: Line) -> list[str]:
+    from composeplat.local.layout import make_layout
+    from composeplat.local.part_logs import logged_parts
+
+    return logged_parts(make_layout(os.environ, simulated=bool(line.given("--simulated"))).logs)
 
 
 def _contexts(line: Line) -> list[str]:

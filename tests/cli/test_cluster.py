@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from composeplat.local.part_logs import read_lines
 from tests.conftest import run
 from tests.schemas import checked
 
@@ -36,3 +39,57 @@ def test_stop_of_none(tmp_path: Path) -> None:
 
     assert outcome.status == 0
     assert outcome.stderr == "the simulated cluster was not running\n"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """The logs of a stopped cluster."""
+    folder = tmp_path / "cluster" / "logs"
+    folder.mkdir(parents=True)
+    (folder / "etcd.log").write_text("".join(f"line {number}\n" for number in range(5)))
+    (folder / "kubelet.log").write_text("a\tb \x1b[31mred\x1b[0m\n\x07end")
+    (folder / "kubelet.log.1").write_text("old\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("args", "output"),
+    [
+        (("etcd", "--tail", "2"), "line 3\nline 4\n"),
+        (("etcd", "--tail", "0"), ""),
+        (("etcd",), "line 0\nline 1\nline 2\nline 3\nline 4\n"),
+        (("kubelet",), "a\tb red\nend\n"),
+    ],
+)
+def test_the_log_of_a_part(logs: Path, args: tuple[str, ...], output: str) -> None:
+    """It has the last lines, without control sequences for the terminal."""
+    outcome = run("cluster", "logs", *args, folder=logs, COMPOSEPLAT_CLUSTER=str(logs.parent.parent))
+
+    assert (outcome.status, outcome.stdout, outcome.stderr) == (0, output, "")
+
+
+def test_a_part_without_a_log(logs: Path, tmp_path: Path) -> None:
+    """The parts are listed; where none ever ran, the message says how to start one."""
+    mistyped = run("cluster", "logs", "kublet", folder=logs, COMPOSEPLAT_CLUSTER=str(tmp_path))
+    never = run("cluster", "logs", "etcd", "--simulated", folder=logs, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert (mistyped.status, mistyped.stderr) == (
+        1, "error: the cluster has no log of a part 'kublet'\n  hint: parts are: etcd, kubelet\n",
+    )  # fmt: skip
+    assert never.stderr.endswith("  hint: start it: platform cluster start\n")
+
+
+def test_a_followed_log(logs: Path) -> None:
+    """New lines are printed when they are whole; a log that was moved away continues in the new one."""
+    log = logs / "etcd.log"
+    lines = read_lines(log, 1, follow=True)
+    assert next(lines) == "line 4\n"
+    with log.open("a") as stream:
+        stream.write("line 5\nhal")
+    assert next(lines) == "line 5\n"
+    with log.open("a") as stream:
+        stream.write("f\n")
+    assert next(lines) == "half\n"
+    log.rename(logs / "etcd.log.1")
+    log.write_text("new\n")
+    assert next(lines) == "new\n"

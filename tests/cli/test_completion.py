@@ -50,7 +50,7 @@ def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Out
     ("line", "expected"),
     [
         pytest.param("de", ["deploy", "destroy"], id="command"),
-        pytest.param("cluster ", ["start", "stop", "status"], id="command of a group"),
+        pytest.param("cluster ", ["start", "stop", "status", "logs"], id="command of a group"),
         pytest.param("nonsense ", [], id="unknown command"),
         pytest.param("--v", ["--version"], id="option of the whole"),
         pytest.param("deploy --re", ["--registry", "--rerun-jobs", "--refresh", "--replace-volume"], id="options"),
@@ -263,6 +263,16 @@ def test_no_kubeconfig(project: Project) -> None:
     outcome = asked("status", "--context", "", folder=project({}).path)
 
     assert (outcome.stdout, outcome.stderr) == ("words\n", "")
+
+
+def test_parts_of_the_cluster(project: Project, tmp_path: Path) -> None:
+    """The parts whose logs there are."""
+    for name in ("etcd.log", "kubelet.log", "kubelet.log.1"):
+        (tmp_path / "cluster" / "logs").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cluster" / "logs" / name).touch()
+    given = asked("cluster", "logs", "", folder=project({}).path, COMPOSEPLAT_CLUSTER=str(tmp_path)).stdout
+
+    assert given == "words\netcd\nkubelet\n"
 
 
 # how fast -------------------------------------------------------------------------------------------------------------
