@@ -125,7 +125,7 @@ CODES: dict[str, Code] = {
     "ignored-key": Code(_N, "A key that is ignored on purpose.", "Nothing to do."),
     "unknown-key": Code(
         _N,
-        "Neither Compose nor this tool knows the key; perhaps a typo.",
+        "Neither Compose nor this tool knows the key; it may be a typo.",
         "Correct it; --strict makes it an error.",
         _LOST,
     ),
@@ -173,7 +173,7 @@ CODES: dict[str, Code] = {
         effect=_CHANGED,
     ),
     "needs-cluster-setting": Code(
-        _W, "A service starts only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
+        _W, "A service works only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
     ),
     "pod-security-violation": Code(
         _E,
