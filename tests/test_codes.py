@@ -357,6 +357,7 @@ def test_every_code_has_a_definition() -> None:
         "unread-image",
         "image-volume",
         "unreachable-port",
+        "unresolvable-host",
         "unexposed-port",
         "wrong-architecture",
         "no-storage-class",

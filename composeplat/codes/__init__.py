@@ -305,6 +305,13 @@ CODES: dict[str, Code] = {
         "Add the port to 'expose'.",
         effect=_LOST,
     ),
+    "unresolvable-host": Code(
+        _W,
+        "A service addresses another one by a name that no Kubernetes object can have, so it does not resolve.",
+        "Write the name that the service has in a cluster.",
+        effect=_LOST,
+        many=True,
+    ),
     "unexposed-port": Code(
         _W,
         "A service names a port of its container that its image does not expose, and the image exposes others.",

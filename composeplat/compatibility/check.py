@@ -15,6 +15,7 @@ from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.cluster_rules import check_cluster
 from composeplat.compatibility.explanation import Statement, explain
 from composeplat.compatibility.fixes import Entry, Fixes
+from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.port_rules import check_ports
 from composeplat.compose.keys import effect_of
@@ -104,6 +105,7 @@ def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilitie
     checker = Checker(loaded.project, loaded.origins, report)
     check_images(checker, images)
     check_ports(checker, images)
+    check_hosts(checker)
     check_cluster(checker, plan, loaded.settings, images, offered)
     check_image_users(loaded.project, loaded.settings, loaded.origins, report, lambda wanted: _users(images, wanted))
     return report.by_path()

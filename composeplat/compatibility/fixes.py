@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from composeplat.compatibility.host_rules import renamed_services, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program
@@ -105,6 +106,7 @@ class Fixes:
             "forbidden-path": self._keep_or_drop,
             "image-volume": self._keep_image_volumes,
             "unreachable-port": self._expose,
+            "unresolvable-host": self._rename_host,
             "unsupported-key": self._mend_key,
         }
 
@@ -165,6 +167,22 @@ class Fixes:
         missing = unreachable_ports(service, self._loaded.project, exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+
+    def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Set variables again with the name that resolves: of an env file only those that are no more than a name."""
+        service = self._loaded.project.services[str(diagnostic.path[1])]
+        environment = _find(self._loaded.document, "services", service.name, "environment")
+        entries: list[Entry] = []
+        for variable, value in service.variables.items():
+            is_own = variable in service.environment
+            written = written_variable(environment, variable) if is_own else value
+            text = written or ""
+            for name in renamed_services(self._loaded.project.services):
+                text = replace_host(text, variable, name) if is_own or text == name else text
+            if text != (written or ""):
+                line = f"{variable}: {yaml_text(text)}"
+                entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
+        return tuple(entries)
 
     def _mend_key(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         match diagnostic.path:

@@ -77,7 +77,7 @@ def _addressed(service: Service, other: Service) -> Iterator[tuple[int, str]]:
     names = "|".join(sorted({re.escape(service.name), re.escape(clean(service.name))}))
     with_port = re.compile(rf"(?<![\w.:-])(?:{names}):(\d{{1,5}})(?![\w.@-])", re.ASCII)
     alone = re.compile(rf"(?:.*(?://|@))?(?:{names})(?:/.*)?\Z", re.ASCII | re.DOTALL)
-    for where, text in _texts(other):
+    for where, text in configuration_texts(other):
         ports = {int(number) for number in with_port.findall(text)}
         yield from ((port, where) for port in sorted(ports) if _is_port(port))
         if where in other.variables and alone.match(text):
@@ -88,7 +88,7 @@ def _is_port(number: int) -> bool:
     return _FIRST_PORT <= number <= _LAST_PORT or number in NOT_HTTP
 
 
-def _texts(service: Service) -> Iterator[tuple[str, str]]:
+def configuration_texts(service: Service) -> Iterator[tuple[str, str]]:
     """Yield the texts that configure a service: its variables, its command and the files that it mounts."""
     yield from service.variables.items()
     yield "command", "\n".join((*(service.entrypoint or ()), *(service.command or ())))
@@ -102,7 +102,7 @@ def _texts(service: Service) -> Iterator[tuple[str, str]]:
 
 def _check_exposed(checker: Checker, service: Service, exposed: list[int]) -> None:
     """Check that the container listens on the ports that are expected of it, as far as its image says."""
-    texts = [text for _, text in _texts(service)]
+    texts = [text for _, text in configuration_texts(service)]
     for port, path in _expected(service).items():
         is_configured = any(re.search(rf"(?<!\d){port}(?!\d)", text) for text in texts)
         if port not in exposed and not is_configured:
