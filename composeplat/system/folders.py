@@ -27,10 +27,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     named, base = environment.get("COMPOSEPLAT_CACHE"), environment.get("XDG_CACHE_HOME")
     if named or base:
         return Path(named) if named else Path(base or "", _NAME)
-    # Few commands come here, and importing it takes 3 ms.
-    import platformdirs
-
-    return _in_home(platformdirs.user_cache_path(_NAME), environment)
+    return _in_home(_default("user_cache_dir"), environment)
 
 
 def user_data_folder(environment: Mapping[str, str]) -> Path:
@@ -38,14 +35,23 @@ def user_data_folder(environment: Mapping[str, str]) -> Path:
     base = environment.get("XDG_DATA_HOME")
     if base:
         return Path(base, _NAME)
-    import platformdirs
-
-    return _in_home(platformdirs.user_data_path(_NAME), environment)
+    return _in_home(_default("user_data_dir"), environment)
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
     """``HOME``, else the home folder of the account."""
     return Path(environment.get("HOME") or os.path.expanduser("~"))
+
+
+def _default(name: str) -> Path:
+    """The system's folder; the library's own answer would have the variables of this process in it."""
+    # Few commands come here, and importing it takes 3 ms.
+    import platformdirs
+
+    folders = platformdirs.PlatformDirs(_NAME)
+    # The last base has the folders of the system, the first one reads the variables.
+    read = getattr(vars(type(folders).__bases__[-1]).get(name), "fget", None)
+    return Path((read(folders) if read else "") or getattr(folders, name))
 
 
 def _in_home(folder: Path, environment: Mapping[str, str]) -> Path:

@@ -12,10 +12,14 @@ import pytest
 from composeplat.system.folders import cache_folder, data_folder, home_folder, user_data_folder
 
 
-@pytest.fixture(autouse=True)
-def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=[None, "/process/xdg", str(Path.home() / "xdg")])
+def _of_the_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of this process are not those of the environment."""
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
+        if request.param:
+            monkeypatch.setenv(name, request.param)
+        else:
+            monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the folders are those of Linux")
@@ -44,10 +48,10 @@ def test_the_users_data_folder_differs_from_the_named_folder() -> None:
 
 def test_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no variable says so, the account has a home."""
-    monkeypatch.setenv("HOME", "/process")
+    monkeypatch.setenv("HOME", "/account")
 
-    assert home_folder({}) == Path("/process")
-    assert cache_folder({}).is_relative_to("/process")
+    assert home_folder({}) == Path("/account")
+    assert cache_folder({}).is_relative_to("/account")
 
 
 def test_nothing_is_loaded_where_variables_set_it() -> None:
