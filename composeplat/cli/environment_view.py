@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from composeplat import progress
 from composeplat.cli.console import table, write_output
@@ -62,13 +63,17 @@ class EnvironmentView:
         ]
 
     def addresses(self, api: Api) -> list[Address]:
-        """List the addresses of the chosen services, as this machine reaches them."""
+        """List the addresses of the chosen services, as this machine reaches them, in the order of a deploy."""
         reached_at, names = self.planned.target.reached_at, self.names
-        return [
-            Address(endpoint=found.endpoint, url=reached_at(found.url), service=found.service, port=found.port)
+        addresses = (
+            replace(found, url=reached_at(found.url))
             for found in find_addresses(api, self.namespace, self.environment)
             if found.service in names
-        ]
+        )
+        # By name and path: the domain of the deploy need not be known here. Those that left the file come last.
+        order = [(plan.name, urlsplit(url).path) for plan in self.planned.plan.endpoints for url in plan.urls]
+        ranks = {place: rank for rank, place in enumerate(order)}
+        return sorted(addresses, key=lambda a: ranks.get((a.endpoint, urlsplit(a.url).path), len(order)))
 
     def report_absent(self) -> None:
         progress.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")

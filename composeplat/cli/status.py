@@ -47,23 +47,24 @@ def run(choice: Choice, services: Sequence[str], *, watch: bool, as_json: bool) 
         if as_json:
             write_json(status_document(view.environment, view.namespace, rows))
             return Exit.DONE
-        shown = _screen(view, rows)
+        shown = _screen(view, rows, reader.urls)
         clear = _CLEAR if watch and sys.stdout.isatty() else ""
         is_read = write_output(clear + shown)
         # Until Ctrl-C, or until nobody reads: there is nothing to wait for.
         while watch and is_read:
             time.sleep(_POLL_INTERVAL_S)
             rows = reader.read_again(rows)
-            before, shown = shown, _screen(view, rows)
+            before, shown = shown, _screen(view, rows, reader.urls)
             is_read = shown == before or write_output(clear + shown)
     if all(row.state == "absent" for row in rows):
         view.report_absent()
     return Exit.DONE
 
 
-def _screen(view: EnvironmentView, rows: list[StatusRow]) -> str:
+def _screen(view: EnvironmentView, rows: list[StatusRow], urls: Sequence[str]) -> str:
     now, color = datetime.now(UTC), wants_color(sys.stdout)
-    return status_screen(view.environment, view.namespace, rows, now, width=terminal_width(), color=color)
+    width = terminal_width()
+    return status_screen(view.environment, view.namespace, rows, now, urls=urls, width=width, color=color)
 
 
 class StatusReader:
@@ -73,10 +74,13 @@ class StatusReader:
         self._view, self._api = view, api
         self._watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
         self._reasons = Reasons(api, view.namespace)
+        self.urls: tuple[str, ...] = ()
+        """All addresses, in the order of a deploy."""
 
     def read(self) -> list[StatusRow]:
         snapshot = self._watcher.take_snapshot(self._api)
         addresses = self._view.addresses(self._api)
+        self.urls = tuple(dict.fromkeys(address.url for address in addresses))
         rows = status_rows(self._view.queries(snapshot.workloads, addresses), snapshot, datetime.now(UTC))
         return [_with_reason(row, self._view, self._reasons) for row in rows]
 
@@ -139,7 +143,14 @@ def status_document(environment: str, namespace: str, rows: Iterable[StatusRow])
 
 
 def status_screen(
-    environment: str, namespace: str, rows: Sequence[StatusRow], now: datetime, *, width: int | None, color: bool
+    environment: str,
+    namespace: str,
+    rows: Sequence[StatusRow],
+    now: datetime,
+    *,
+    urls: Sequence[str],
+    width: int | None,
+    color: bool,
 ) -> str:
     """Format the status for people; the table is cut to the width, messages and addresses are not."""
     head = ("SERVICE", "KIND", "STATE", "READY", "RESTARTS", "AGE", "IMAGE")
@@ -159,10 +170,9 @@ def status_screen(
     if color:
         lines = [lines[0], *(_colored(line, row) for line, row in zip(lines[1:], rows, strict=True))]
     problems = [line for row in rows if row.problem for line in _problem(row)]
-    urls = [f"  {url}" for url in dict.fromkeys(url for row in rows for url in row.urls)]
     parts = [f"{environment} in namespace {namespace}", "", *lines]
     parts += ["", "Problems", *problems] if problems else []
-    parts += ["", "Addresses", *urls] if urls else []
+    parts += ["", "Addresses", *(f"  {url}" for url in urls)] if urls else []
     return "\n".join(parts) + "\n"
 
 

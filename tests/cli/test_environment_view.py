@@ -36,7 +36,7 @@ HAPPENING = EnvironmentEvent(
 
 
 def screen(width: int | None, *, color: bool = False) -> list[str]:
-    return status_screen("shop", "team", [WEB, DB], NOW, width=width, color=color).splitlines()
+    return status_screen("shop", "team", [WEB, DB], NOW, urls=WEB.urls, width=width, color=color).splitlines()
 
 
 # status ---------------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_status_with_its_reason() -> None:
     row = replace(
         WEB, problem="failed with exit status 1", lines=("1", "2", "3", "4", "5", "no\x1b"), left_out=(place,)
     )
-    shown = status_screen("shop", "team", [row], NOW, width=None, color=False)
+    shown = status_screen("shop", "team", [row], NOW, urls=WEB.urls, width=None, color=False)
 
     assert shown.split("Problems\n")[1].split("\n\n")[0].splitlines() == [
         "  web: failed with exit status 1",
@@ -111,8 +111,8 @@ def test_status_with_its_reason() -> None:
 def test_status_in_colors() -> None:
     """Only the state has a color, even where a service is called as a state is."""
     rows = [WEB, DB]
-    plain = status_screen("shop", "team", rows, NOW, width=None, color=False)
-    colored = status_screen("shop", "team", rows, NOW, width=None, color=True)
+    plain = status_screen("shop", "team", rows, NOW, urls=WEB.urls, width=None, color=False)
+    colored = status_screen("shop", "team", rows, NOW, urls=WEB.urls, width=None, color=True)
     assert colored == plain.replace(" ready ", " \x1b[32mready\x1b[0m ").replace(
         " failing ", " \x1b[31mfailing\x1b[0m "
     )

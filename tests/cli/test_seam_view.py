@@ -10,6 +10,7 @@ from functools import partialmethod
 from typing import Any
 
 import pytest
+import yaml
 
 from composeplat.cluster.failure_causes import Cause
 from composeplat.codes.causes import CauseCode
@@ -198,6 +199,33 @@ def test_the_endpoints(reachable: Seam) -> None:
     assert data(reachable.platform("endpoints", "--json"))["endpoints"][0] == {
         "name": "shop", "url": "https://shop.example.com", "service": "web", "port": 8080,
     }  # fmt: skip
+
+
+ENDPOINTS = """\
+services:
+  web: {image: example/web, ports: ["8080:80"], expose: [90]}
+  api: {image: example/api, ports: ["8080:80"]}
+endpoints:
+  zoo: [{path: /, service: api, port: 80}]
+  bar: [{path: /old, service: web, port: 80}, {path: /, service: web, port: 90}]
+"""
+
+
+def test_addresses_in_the_order_of_a_deploy(deployed: Seam) -> None:
+    """First the ports of each service, then the endpoints, as they are written; what has left the file is last."""
+    (deployed.folder / "compose.yaml").write_text(ENDPOINTS)
+    rendered = [*yaml.safe_load_all(deployed.platform("render", "--domain", "example.com").stdout)]
+    routes = [manifest for manifest in rendered if manifest["kind"] == "Ingress"]
+    left = {"metadata": {"name": "a"}, "spec": {"rules": [{**routes[0]["spec"]["rules"][0], "host": "a.example.com"}]}}
+    deployed.server.answers[INGRESSES] = given(left, *routes)
+
+    urls = [f"https://{path}" for path in (
+        "web-team.example.com", "api-team.example.com", "zoo-team.example.com", "bar-team.example.com/old",
+        "bar-team.example.com", "a.example.com",
+    )]  # fmt: skip
+    assert [row["url"] for row in data(deployed.platform("endpoints", "--json"))["endpoints"]] == urls
+    status = deployed.platform("status").stdout
+    assert status.partition("Addresses\n")[2].split() == urls
 
 
 def test_no_endpoints(seam: Seam) -> None:

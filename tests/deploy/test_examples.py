@@ -379,6 +379,9 @@ def test_endpoints(number: int, host: str, others: list[str], endpoints: Example
 
     wanted = {endpoints.address(item) for item in ("web", host, *others)}
     assert {url.partition("/api")[0].rstrip("/") for url in found} == wanted
+    files = re.findall(r"-f \S+", endpoints.commands[number])
+    status = endpoints.run(" ".join(("platform status", *files))).stdout
+    assert status.partition("Addresses\n")[2].split() == found
     for item in (host, *others):
         assert json.loads(endpoints.fetch(f"{endpoints.address(item)}/api/books.json")) == BOOKS
     labels = {
