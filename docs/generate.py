@@ -149,6 +149,7 @@ EXAMPLES: dict[str, Example] = {
     "inactive-service": _compose(
         f"x-platform: {{full: true}}\n{_WEB}    depends_on: [db]\n  db:\n    image: postgres\n    profiles: [data]\n"
     ),
+    "undefined-network": _compose(f"x-platform:\n  full: true\n{_WEB}    networks: [front]\n"),
     "undefined-volume": _compose(f"{_WEB}    volumes: [data:/data]\n"),
     "undefined-port": _compose(f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 8080\n'),
     "dependency-cycle": _compose(
@@ -266,6 +267,7 @@ _HANDLING = {
     Handling.WARNED: "warned, no effect",
     Handling.DEEP: "warned, and each of its fields",
     Handling.IGNORED: "ignored",
+    Handling.UNREAD: "no effect, as its block",
 }
 
 

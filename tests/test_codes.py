@@ -176,6 +176,11 @@ CASES = {
         service("depends_on: [db]}, db: {image: y, profiles: [a, b]"),
         {"full": True},
     ),
+    "undefined-network": Case(
+        "compose.yaml:2:38: error: services.web.networks names 'front', which 'networks' does not declare"
+        " [undefined-network]",
+        f"x-platform: {{full: true}}\n{service('networks: [front]')}",
+    ),
     "undefined-volume": Case(
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a volume that 'volumes' does not declare: 'data:/d'"
         " [undefined-volume]",

@@ -97,7 +97,7 @@ def reasons_of(change: Change, plan: Plan) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The service, volume or endpoint of the definition that an object belongs to."""
+    """The service, volume, network or endpoint of the definition that an object belongs to."""
 
     type: str
     name: str
@@ -113,6 +113,10 @@ def part_of(change: Change, plan: Plan) -> Part:
             return Part("volume", next((v.name for v in plan.volumes if v.cluster_name == name), name))
         case ResourceKey(kind=ResourceKind.ENDPOINT):
             return Part("endpoint", name)
+        case ResourceKey(kind=ResourceKind.NETWORK):
+            return Part("network", next((n.name for n in plan.networks if n.cluster_name == name), name))
+        case ResourceKey(kind=ResourceKind.ALIAS):
+            return Part("service", next((s.name for s in plan.services if change.key in s.keys), name))
     return Part("service", next((s.name for s in plan.services if s.cluster_name == name), name))
 
 

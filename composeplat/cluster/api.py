@@ -53,6 +53,7 @@ PLURALS = {
     "Job": "jobs",
     "LimitRange": "limitranges",
     "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies",
     "Node": "nodes",
     "PersistentVolume": "persistentvolumes",
     "PersistentVolumeClaim": "persistentvolumeclaims",

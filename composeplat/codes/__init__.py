@@ -150,6 +150,9 @@ CODES: dict[str, Code] = {
     "inactive-service": Code(
         _E, "A service needs another one whose profile is off.", "Turn its profile on.", many=True
     ),
+    "undefined-network": Code(
+        _E, "In full mode, a service names a network that 'networks' does not declare.", "Declare it.", many=True
+    ),
     "undefined-volume": Code(
         _E, "A service mounts a volume that 'volumes' does not declare.", "Declare it.", many=True
     ),
@@ -173,7 +176,7 @@ CODES: dict[str, Code] = {
         effect=_CHANGED,
     ),
     "needs-cluster-setting": Code(
-        _W, "A service works only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
+        _W, "A service starts only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
     ),
     "pod-security-violation": Code(
         _E,

@@ -71,8 +71,10 @@ STACK_TYPE = "composeplat:index:ComposeStack"
 SERVICE_TYPE = "composeplat:index:Service"
 VOLUME_TYPE = "composeplat:index:Volume"
 ENDPOINTS_TYPE = "composeplat:index:EndpointSet"
+NETWORK_TYPE = "composeplat:index:Network"
 _COMPONENT_TYPES = {
     ResourceKind.SERVICE: SERVICE_TYPE,
     ResourceKind.VOLUME: VOLUME_TYPE,
     ResourceKind.ENDPOINTS: ENDPOINTS_TYPE,
+    ResourceKind.NETWORK: NETWORK_TYPE,
 }

@@ -18,6 +18,7 @@ _CLASSES = {
     ("apps/v1", "StatefulSet"): "pulumi_kubernetes.apps.v1",
     ("batch/v1", "Job"): "pulumi_kubernetes.batch.v1",
     ("networking.k8s.io/v1", "Ingress"): "pulumi_kubernetes.networking.v1",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "pulumi_kubernetes.networking.v1",
     ("v1", "ConfigMap"): "pulumi_kubernetes.core.v1",
     ("v1", "PersistentVolumeClaim"): "pulumi_kubernetes.core.v1",
     ("v1", "Secret"): "pulumi_kubernetes.core.v1",

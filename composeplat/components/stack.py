@@ -18,14 +18,29 @@ from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.image import build_image
 from composeplat.components.image_ports import ImagePorts
 from composeplat.components.manifests import SALT_PATH, LateValues, add_salt, bind, read_salt
-from composeplat.components.resource_names import ENDPOINTS_TYPE, SERVICE_TYPE, STACK_TYPE, VOLUME_TYPE, ResourceName
+from composeplat.components.resource_names import (
+    ENDPOINTS_TYPE,
+    NETWORK_TYPE,
+    SERVICE_TYPE,
+    STACK_TYPE,
+    VOLUME_TYPE,
+    ResourceName,
+)
 from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
 from composeplat.plan import Plan, make_plan
-from composeplat.plan.desired import BuiltImage, DesiredObject, EndpointPlan, ImageBuild, ServicePlan, VolumePlan
+from composeplat.plan.desired import (
+    BuiltImage,
+    DesiredObject,
+    EndpointPlan,
+    ImageBuild,
+    NetworkPlan,
+    ServicePlan,
+    VolumePlan,
+)
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import check_image_users
 from composeplat.publication import publications
@@ -52,6 +67,8 @@ class ComposeStack(pulumi.ComponentResource):
     services: dict[str, ComposeService]
     volumes: dict[str, ComposeVolume]
     endpoints: dict[str, ComposeEndpoints]
+    networks: dict[str, ComposeNetwork]
+    """In full mode, if the definition keeps services apart."""
 
     def __init__(
         self,
@@ -135,8 +152,7 @@ class ComposeStack(pulumi.ComponentResource):
         awaits: bool,
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
-        resources: dict[ResourceKey, pulumi.Resource] = {}
-        registrar = _Registrar(name, plan, resources, logins, awaits=awaits)
+        registrar = _Registrar(name, plan, {}, logins, awaits=awaits)
         self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
         for image in plan.images:
             # Images are in the order of their builds, which can differ from the order of services.
@@ -144,14 +160,15 @@ class ComposeStack(pulumi.ComponentResource):
         # Objects come after all images, so that nothing is deployed if a build fails.
         registrar.await_builds(building)
         self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
+        # Before the pods that they are for.
+        self.networks = {network.name: ComposeNetwork(name, network, registrar, child) for network in plan.networks}
         for service in self.services.values():
             service.add_objects(gate)
         self.endpoints = {
             endpoint.name: ComposeEndpoints(name, endpoint, registrar, child) for endpoint in plan.endpoints
         }
-        urls = [url for endpoint in plan.endpoints for url in endpoint.urls]
-        self.urls = pulumi.Output.from_input(urls)
-        self.register_outputs({"urls": urls})
+        self.urls = pulumi.Output.from_input([url for endpoint in plan.endpoints for url in endpoint.urls])
+        self.register_outputs({"urls": self.urls})
 
 
 class _Registrar:
@@ -224,6 +241,17 @@ class ComposeVolume(pulumi.ComponentResource):
         super().__init__(VOLUME_TYPE, str(name), None, opts)
         claims = [registrar.register(desired, self, keep=True) for desired in plan.objects]
         self.claim = claims[-1]
+        self.register_outputs({})
+
+
+class ComposeNetwork(pulumi.ComponentResource):
+    """A network: the policy that admits its services' pods to each other."""
+
+    def __init__(self, stack: str, plan: NetworkPlan, registrar: _Registrar, opts: pulumi.ResourceOptions) -> None:
+        name = ResourceName.make(stack, ResourceKind.NETWORK, plan.cluster_name)
+        super().__init__(NETWORK_TYPE, str(name), None, opts)
+        for desired in plan.objects:
+            registrar.register(desired, self)
         self.register_outputs({})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, islice
 
+from composeplat.compose.check_networks import check_networks
 from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report
@@ -46,7 +47,10 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_command(checker, service)
         _check_length(checker, service)
     _check_cycles(checker)
-    _check_isolation(checker)
+    if project.networks:
+        check_networks(checker)
+    else:
+        _check_isolation(checker)
     _check_unused_volumes(checker)
 
 

@@ -10,6 +10,7 @@ Handling, in the specification's words:
 - EXTENSION: used, and exists only here.
 - WARNED: recognized; a warning is shown, and the key has no effect. (DEEP: with a warning for each of its fields.)
 - IGNORED: dropped without a message, shown under ``-v``.
+- UNREAD: within a block that has no effect, and whose message is enough.
 
 Full mode (``--full``) honors more keys: the row's ``full`` is the handling there, where it is another.
 
@@ -32,6 +33,7 @@ class Handling(Enum):
     WARNED = "warned"
     DEEP = "warned, with each of its fields"
     IGNORED = "ignored"
+    UNREAD = "not read, as its block"
 
     @property
     def is_used(self) -> bool:
@@ -67,12 +69,13 @@ def _rows(
     section: str, handling: Handling, origin: Origin, keys: str, why: str = "", *, effect: Effect | None = None
 ) -> Iterator[Row]:
     """Make a row for each key; a key with a warning is lost, unless the effect says something else."""
-    default = Effect.NONE if handling.is_used or handling is Handling.IGNORED else Effect.LOST
+    has_message = handling in (Handling.WARNED, Handling.DEEP)
+    default = Effect.LOST if has_message else Effect.NONE
     return (Row(section, key, handling, origin, why, default if effect is None else effect) for key in keys.split())
 
 
 _SUPPORTED, _EXTENSION = Handling.SUPPORTED, Handling.EXTENSION
-_WARNED, _DEEP, _IGNORED = Handling.WARNED, Handling.DEEP, Handling.IGNORED
+_WARNED, _DEEP, _IGNORED, _UNREAD = Handling.WARNED, Handling.DEEP, Handling.IGNORED, Handling.UNREAD
 _CHANGED = Effect.CHANGED
 _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
@@ -220,6 +223,23 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     # endpoints
     *_rows("endpoints", _EXTENSION, _SPEC, "labels rules"),
     *_rows("endpoints.*", _EXTENSION, _SPEC, "path service port"),
+    # networks
+    *_rows("networks.*", _WARNED, _COMPOSE, "external internal name", effect=_CHANGED),
+    *_rows(
+        "networks.*",
+        _WARNED,
+        _COMPOSE,
+        "attachable driver driver_opts enable_ipv4 enable_ipv6 ipam labels",
+        effect=_CHANGED,
+    ),
+    *_rows("networks.*.external", _UNREAD, _COMPOSE, "name", "the form of Compose's second version"),
+    *_rows("services.*.networks.*", _UNREAD, _COMPOSE, "aliases"),
+    *_rows(
+        "services.*.networks.*",
+        _UNREAD,
+        _COMPOSE,
+        "driver_opts gw_priority interface_name ipv4_address ipv6_address link_local_ips mac_address priority",
+    ),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )
@@ -228,15 +248,20 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 #: The keys that full mode honors, by section.
 _FULL: Mapping[str, str] = {
     # A line for each area.
+    "": "networks",
     SERVICE: "profiles privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
-    " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
-    " cpu_quota cpu_period cpu_shares storage_opt",
-    "services.*.volumes.*.tmpfs": "mode",
+    " container_name links network_mode networks",
+    "networks.*": "external internal name",
+    "networks.*.external": "name",
+    "services.*.networks.*": "aliases",
 }
 
 
 def _with_full_mode(row: Row) -> Row:
-    return replace(row, full=_SUPPORTED) if row.key in _FULL.get(row.section, "").split() else row
+    if row.key in _FULL.get(row.section, "").split():
+        return replace(row, full=_SUPPORTED)
+    # Full mode reads the block.
+    return replace(row, full=_WARNED) if row.handling is _UNREAD else row
 
 
 ROWS = tuple(_with_full_mode(row) for row in _DEFAULT_ROWS)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from composeplat.compose.pod_model import ContainerOptions, FolderMode
+from composeplat.compose.network_model import Network, Networking
+from composeplat.compose.pod_model import ContainerOptions
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -145,7 +146,6 @@ class Mount:
     no_copy: bool = False
     """The volume is not filled with the image's content."""
     size: int | None = None
-    folder: FolderMode = field(default_factory=FolderMode)
     content: HostContent | None = None
 
 
@@ -211,6 +211,7 @@ class Service:
     service_account: str = ""
     """The ServiceAccount whose token the pods get; empty for none."""
     container: ContainerOptions = field(default_factory=ContainerOptions)
+    networking: Networking = field(default_factory=Networking)
 
     @property
     def is_job(self) -> bool:
@@ -263,6 +264,8 @@ class Project:
     endpoints: tuple[Endpoint, ...] = ()
     inactive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The services whose profiles are off, with their profiles."""
+    networks: Mapping[str, Network] = field(default_factory=dict)
+    """The declared networks and the default one; empty if networks have no effect."""
 
     @property
     def read_only_volumes(self) -> frozenset[str]:

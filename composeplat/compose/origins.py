@@ -91,6 +91,11 @@ def port_path(service: str, port: Port) -> PathKey:
     return ("services", service, "port", port.published or 0, port.target, port.protocol)
 
 
+def alias_path(service: str, alias: str) -> PathKey:
+    """The path of a further name of a service, wherever it is written."""
+    return ("services", service, "aliases", alias)
+
+
 def mount_path(service: str, index: int) -> PathKey:
     return ("services", service, "mounts", index)
 

@@ -29,6 +29,7 @@ KINDS = {
     "Job": "batch/v1",
     "Ingress": "networking.k8s.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
     "Service": "v1",
     "ConfigMap": "v1",
     "Secret": "v1",
@@ -98,6 +99,8 @@ def check_live_state(
 def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]]:
     for volume in plan.volumes:
         yield ("volumes", volume.name), volume.objects
+    for network in plan.networks:
+        yield ("networks", network.name), network.objects
     for service in plan.services:
         yield ("services", service.name), service.objects
     for endpoint in plan.endpoints:

@@ -69,6 +69,7 @@ def targets(plan: Plan, names: Collection[str]) -> Iterable[str]:
     yield from (image_urn(plan, image) for image in part.images)
     yield from (f"**::{name(ResourceKind.VOLUME, volume.cluster_name)}" for volume in part.volumes)
     yield from (f"**::{name(ResourceKind.ENDPOINTS, endpoint.name)}" for endpoint in part.endpoints)
+    yield from (f"**::{name(ResourceKind.NETWORK, network.cluster_name)}" for network in part.networks)
     yield from (f"**::{ResourceName(plan.environment, desired.key)}" for desired in part.objects)
     yield f"**::{plan.environment}"
     yield "**::cluster"

@@ -28,9 +28,10 @@ from composeplat.local.builder import builder_mounts, egress_problem, prepare_bu
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.images import File, Image, push
-from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, SERVICE_RANGE, STORAGE_CLASS, Layout
+from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
+from composeplat.local.policies import packet_filter_commands
 from composeplat.local.private_folder import secure_folder
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
@@ -51,10 +52,6 @@ _FORK_POLL_INTERVAL_S = 0.01
 _MAX_STARTS = 8
 #: Folders where programs keep notes of pods, which end with the cluster: inside it, they are empty at each start.
 _EMPTIED_FOLDERS = ("/var/lib/cni", "/run/netns", "/var/log/containers")
-#: Chains that a packet to a Service passes after kube-proxy's translation. While kube-proxy has no rule yet for a new
-#: Service, its packets are dropped here: the sender repeats them, and the first of them that meets a rule connects.
-#: Elsewhere they would end as "No route to host".
-_SERVICE_CHAINS = ("FORWARD", "OUTPUT")
 #: Supervisors that this process started: they outlive it, and Python is not to complain of that.
 _SUPERVISORS: list[subprocess.Popen[bytes]] = []
 
@@ -270,7 +267,7 @@ class LocalCluster:
                 ["ip", "address", "add", f"{NODE_ADDRESS}/32", "dev", "node"],
                 ["ip", "link", "set", "node", "up"],
                 ["ip", "route", "add", "default", "dev", "node"],
-                *(["iptables", "-A", chain, "-d", SERVICE_RANGE, "-j", "DROP"] for chain in _SERVICE_CHAINS),
+                *packet_filter_commands(),
                 ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"],
                 ["sh", "-c", "echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables || true"],
             ],

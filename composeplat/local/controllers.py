@@ -14,12 +14,14 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.cluster.snapshot import Object
+from composeplat.local import policies
 from composeplat.local.layout import (
     DNS_SERVICE,
     INGRESS_CLASS,
@@ -28,6 +30,7 @@ from composeplat.local.layout import (
     STORAGE_CLASS,
 )
 from composeplat.local.metrics import Registration, metrics_objects
+from composeplat.local.policies import PolicyKeeper
 from composeplat.system.atomic import write_file
 
 _RESYNC_INTERVAL_S = 30.0
@@ -268,14 +271,24 @@ def main() -> None:
     credentials = static_credentials(Credential(token=token))
     authority = str(folder / "keys" / "ca.crt")
     access = Access(host="127.0.0.1", port=int(sys.argv[2]), credentials=credentials, authority=authority)
-    controllers = Controllers(Api(access), folder)
-    changed = threading.Event()
-    for path in WATCHED:
-        threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
     metrics = (access, Path(sys.argv[3]), Path(authority).read_bytes())
     threading.Thread(target=register_metrics, args=metrics, daemon=True).start()
+    keeper = PolicyKeeper(Api(access))
+    watch_all(access, policies.WATCHED, keeper.changed)
+    threading.Thread(target=keeper.run, daemon=True).start()
+    changed = threading.Event()
+    watch_all(access, WATCHED, changed)
+    reconcile_forever(Controllers(Api(access), folder), changed)
+
+
+def watch_all(access: Access, paths: Iterable[str], changed: threading.Event) -> None:
+    for path in paths:
+        threading.Thread(target=watch, args=(access, path, changed), daemon=True).start()
+
+
+def reconcile_forever(controllers: Controllers, changed: threading.Event) -> None:
+    """Reconcile for as long as the cluster runs: the supervisor ends this process."""
     has_base_objects = False
-    # For as long as the cluster runs: the supervisor ends this process.
     while True:
         try:
             if not has_base_objects:

@@ -6,13 +6,15 @@ Must not read nodes or files, nor know Pulumi: a rule whose test needs a cluster
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
 from composeplat.compose.model import Project, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
 from composeplat.names import clean
 from composeplat.plan.clusters import find_members
-from composeplat.plan.container_options import check_container_options
 from composeplat.plan.desired import (
     BuiltImage,
     DesiredObject,
@@ -27,6 +29,14 @@ from composeplat.plan.desired import (
 from composeplat.plan.endpoints import plan_endpoints
 from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
 from composeplat.plan.limits import check_limits
+from composeplat.plan.networks import (
+    isolates,
+    network_labels,
+    network_policies,
+    plan_aliases,
+    plan_networks,
+    plan_service_policy,
+)
 from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -56,6 +66,22 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What the plans of all services have in common."""
+
+    project: Project
+    identity: Identity
+    settings: Settings
+    shared: Mapping[str, tuple[str, ...]]
+    """The volumes that decide the node of each service."""
+    built: frozenset[str]
+    early: frozenset[str]
+    """The services whose names lead to pods that are not ready too."""
+    routed: Mapping[str, tuple[int, ...]] | None
+    """The public ports of each service; None if no networks keep services apart."""
+
+
 def make_plan(project: Project, settings: Settings, origins: Origins, report: Report) -> Plan:
     """Make the plan, and add the errors of this stage to the report; with an error, the plan must not be used.
 
@@ -66,32 +92,46 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     shared = shared_volumes(project) if settings.volume_affinity else {}
     mounted = project.mounted_volumes
     ordered = sort_services(project.services)
-    built = references_of_builds(ordered, settings)
     for service in project.services.values():
         check_ports(checker, service)
         check_limits(checker, service)
         check_security(checker, service, settings)
-        check_container_options(checker, service, settings)
     endpoints = plan_endpoints(checker, settings, identity)
-    early = _early_names(project, endpoints)
+    routed = _routed_ports(endpoints)
+    is_isolated = bool(project.networks) and isolates(project)
+    common = _Common(
+        project=project,
+        identity=identity,
+        settings=settings,
+        shared=shared,
+        built=references_of_builds(ordered, settings),
+        early=_early_names(project, routed),
+        routed=routed if is_isolated else None,
+    )
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
-        services=tuple(
-            _plan_service(s, project, identity, settings, shared.get(s.name, ()), built, is_early=s.name in early)
-            for s in ordered
-        ),
+        services=tuple(_plan_service(service, common) for service in ordered),
         endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
         edges=plan_edges(project),
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},
+        networks=plan_networks(project, identity) if is_isolated else (),
     )
 
 
-def _early_names(project: Project, endpoints: tuple[EndpointPlan, ...]) -> frozenset[str]:
+def _routed_ports(endpoints: tuple[EndpointPlan, ...]) -> dict[str, tuple[int, ...]]:
+    """The ports of services that endpoints route to."""
+    routed: dict[str, tuple[int, ...]] = {}
+    for endpoint in endpoints:
+        for name, port in endpoint.routes:
+            routed[name] = (*routed.get(name, ()), port)
+    return routed
+
+
+def _early_names(project: Project, routed: Collection[str]) -> frozenset[str]:
     """The services whose names lead to pods that are not ready too."""
-    routed = {name for endpoint in endpoints for name, _ in endpoint.routes}
     members = find_members(project)
     return frozenset(
         name
@@ -100,43 +140,28 @@ def _early_names(project: Project, endpoints: tuple[EndpointPlan, ...]) -> froze
     )
 
 
-def _plan_service(
-    service: Service,
-    project: Project,
-    identity: Identity,
-    settings: Settings,
-    shared: tuple[str, ...],
-    built: frozenset[str],
-    *,
-    is_early: bool,
-) -> ServicePlan:
+def _plan_service(service: Service, common: _Common) -> ServicePlan:
     name = clean(service.name)
-    image = service_image(service, settings)
-    storage = plan_storage(service, identity)
-    login = settings.logins.get(ImageReference.parse(str(image)).registry)
+    image = service_image(service, common.settings)
+    storage = plan_storage(service, common.identity)
+    login = common.settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
-        identity=identity,
-        settings=settings,
+        identity=common.identity,
+        settings=common.settings,
         image=image,
         storage=storage,
-        shared=shared,
+        shared=common.shared.get(service.name, ()),
         container_ports=container_ports(service),
         has_pull_secret=login is not None,
-        has_early_name=is_early,
-        read_only_volumes=project.read_only_volumes,
+        has_early_name=service.name in common.early,
+        read_only_volumes=common.project.read_only_volumes,
+        network_labels={} if common.routed is None else network_labels(service, common.project, common.identity),
     )
-    objects = _plan_secrets(service, identity, storage, login)
-    image_for_ports = image_with_ports(service, built, settings)
-    cluster_service = plan_cluster_service(service, identity, has_early_name=is_early)
-    service_key = ResourceKey(ResourceKind.SERVICE, name)
-    objects.append(DesiredObject(key=service_key, manifest=cluster_service, ports_of=image_for_ports))
-    workload = plan_workload(service, identity, plan_pod(service, inputs), storage.claim_templates)
-    needs = [desired.key for desired in objects]
-    needs += [ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims]
-    dependencies = [dependency.service for dependency in service.depends_on if dependency.service in project.services]
-    needs += [ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies]
-    workload_key = ResourceKey(ResourceKind.WORKLOAD, name)
-    objects.append(DesiredObject(key=workload_key, manifest=workload, needs=tuple(needs)))
+    objects = [*_plan_secrets(service, common.identity, storage, login), *_plan_names(service, common)]
+    objects += _plan_policies(service, common)
+    workload = plan_workload(service, common.identity, plan_pod(service, inputs), storage.claim_templates)
+    needs = _needs(service, common, objects, storage)
+    objects.append(DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, name), manifest=workload, needs=needs))
     return ServicePlan(
         name=service.name,
         cluster_name=name,
@@ -146,6 +171,38 @@ def _plan_service(
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
         has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
+    )
+
+
+def _plan_names(service: Service, common: _Common) -> list[DesiredObject]:
+    """Plan the Service of a service, and those of its further names."""
+    own = DesiredObject(
+        key=ResourceKey(ResourceKind.SERVICE, clean(service.name)),
+        manifest=plan_cluster_service(service, common.identity, has_early_name=service.name in common.early),
+        ports_of=image_with_ports(service, common.built, common.settings),
+    )
+    return [own, *plan_aliases(service, own)]
+
+
+def _plan_policies(service: Service, common: _Common) -> list[DesiredObject]:
+    if common.routed is None:
+        return []
+    own = plan_service_policy(service, common.project, common.identity, common.routed.get(service.name, ()))
+    return [own] if own else []
+
+
+def _needs(
+    service: Service, common: _Common, objects: list[DesiredObject], storage: Storage
+) -> tuple[ResourceKey, ...]:
+    """Return the keys of the objects that a workload comes after."""
+    policies = [] if common.routed is None else network_policies(service, common.project)
+    services = common.project.services
+    dependencies = [dependency.service for dependency in service.depends_on if dependency.service in services]
+    return (
+        *(desired.key for desired in objects),
+        *policies,
+        *(ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims),
+        *(ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies),
     )
 
 

@@ -102,6 +102,10 @@ class ServicePlan:
         return self.workload_kind, self.cluster_name
 
     @property
+    def keys(self) -> tuple[ResourceKey, ...]:
+        return tuple(desired.key for desired in self.objects)
+
+    @property
     def fingerprint(self) -> Fingerprint | None:
         """The annotation of its pods that changes with its variables and files."""
         for desired in self.objects:
@@ -135,6 +139,13 @@ class VolumePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkPlan:
+    name: str
+    cluster_name: str
+    objects: tuple[DesiredObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPlan:
     name: str
     urls: tuple[str, ...]
@@ -155,6 +166,7 @@ class Plan:
     edges: tuple[Edge, ...] = ()
     inactive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The services that are left out as their profiles are off, by name in the cluster, with their profiles."""
+    networks: tuple[NetworkPlan, ...] = ()
     confidential: tuple[str, ...] = field(default=(), repr=False)
     """Values that only the Secrets of the cluster may show."""
 
@@ -191,6 +203,9 @@ class Plan:
             endpoints=tuple(
                 endpoint for endpoint in self.endpoints if any(service in chosen for service, _ in endpoint.routes)
             ),
+            networks=tuple(
+                network for network in self.networks if any(desired.key in needed for desired in network.objects)
+            ),
             images=self.images_for(chosen),
             edges=tuple(edge for edge in self.edges if edge.service in chosen),
         )
@@ -215,7 +230,7 @@ class Plan:
         """The plan for a build: with the images, and without objects."""
         services = tuple(replace(service, objects=()) for service in self.services)
         endpoints = tuple(replace(endpoint, objects=()) for endpoint in self.endpoints)
-        return replace(self, services=services, endpoints=endpoints, volumes=())
+        return replace(self, services=services, endpoints=endpoints, volumes=(), networks=())
 
     @property
     def start_delays(self) -> dict[str, float]:
@@ -248,6 +263,8 @@ class Plan:
         named: dict[str, tuple[DesiredObject, ...]] = {}
         for volume in self.volumes:
             named[f"volume-{volume.cluster_name}"] = volume.objects
+        for network in self.networks:
+            named[f"network-{network.cluster_name}"] = network.objects
         for service in self.services:
             named[f"service-{service.cluster_name}"] = service.objects
         for endpoint in self.endpoints:

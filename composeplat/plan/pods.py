@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from composeplat.compose.model import HealthCheck, Service
+from composeplat.compose.model import HealthCheck, Resources, Service
+from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
-from composeplat.names import TOOLS_CONTAINER, clean
-from composeplat.plan.container_options import add_pod_options, host_aliases
+from composeplat.names import clean
+from composeplat.plan.container_options import add_pod_options
 from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
-from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
+from composeplat.plan.volume_fill import plan_fill
 from composeplat.registry.credentials import Login
 
 
@@ -39,6 +41,7 @@ class PodInputs:
     has_early_name: bool = False
     """The name of the service leads to pods that are not ready too."""
     read_only_volumes: frozenset[str] = frozenset()
+    network_labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def environment_name(service: Service) -> str:
@@ -81,6 +84,7 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
     """Plan the ``template`` of a workload."""
     name = clean(service.name)
     labels = inputs.identity.pod_labels(name)
+    labels.update(inputs.network_labels)
     labels.update({volume_label(volume): inputs.identity.environment for volume in inputs.shared})
     metadata: Manifest = {"labels": labels}
     annotations: Manifest = {**service.labels, **service.annotations, **_fingerprint(service, inputs)}
@@ -91,18 +95,20 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **plan_token(service)}
-    aliases = [*own_name_aliases(service, has_early_name=inputs.has_early_name), *host_aliases(service)]
+    aliases = own_name_aliases(service, has_early_name=inputs.has_early_name)
     if aliases:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
-    init = plan_init_containers(service, inputs.settings, inputs.image, _resources(service), inputs.read_only_volumes)
-    if init:
-        spec["initContainers"] = init
-    has_tools = any(container["name"] == TOOLS_CONTAINER for container in init)
-    volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if has_tools else [])]
+    resources = _resources(service.resources)
+    fill = plan_fill(service, inputs.settings, inputs.image, resources, inputs.read_only_volumes)
+    if fill:
+        spec["initContainers"] = fill
+    volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if fill else [])]
     if volumes:
         spec["volumes"] = volumes
+    if service.networking.mode == HOST_NETWORK:
+        spec.update(hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
     if service.is_job:
         # With OnFailure, the pod and its log are deleted after the last try.
         spec["restartPolicy"] = "Never"
@@ -110,7 +116,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
-    add_pod_options(spec, service)
+    add_pod_options(spec, service.container)
     spec["securityContext"] = pod_security(service, inputs.settings)
     spec["terminationGracePeriodSeconds"] = service.stop_grace_period
     return spec
@@ -128,7 +134,7 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
         ]
     if service.variables:
         container["envFrom"] = [{"secretRef": {"name": environment_name(service)}}]
-    resources = _resources(service)
+    resources = _resources(service.resources)
     if resources:
         container["resources"] = resources
     container.update(_probes(service.health_check))
@@ -159,9 +165,8 @@ def _terminal(service: Service) -> Manifest:
     return {**({"stdin": True} if options.stdin_open else {}), **({"tty": True} if options.tty else {})}
 
 
-def _resources(service: Service) -> Manifest:
+def _resources(resources: Resources) -> Manifest:
     fields: Manifest = {}
-    resources, storage = service.resources, service.container.storage_limit
     for key, cpu, memory in (
         ("requests", resources.request_cpu, resources.request_memory),
         ("limits", resources.limit_cpu, resources.limit_memory),
@@ -171,8 +176,6 @@ def _resources(service: Service) -> Manifest:
             amounts["cpu"] = show_cpus(cpu)
         if memory is not None:
             amounts["memory"] = show_size(memory)
-        if storage is not None and key == "limits":
-            amounts["ephemeral-storage"] = show_size(storage)
         if amounts:
             fields[key] = amounts
     return fields

@@ -30,6 +30,12 @@ class ResourceKind(StrEnum):
     CLAIM = "claim"
     ENDPOINT = "endpoint"
     """The Ingress or HTTPRoute of an endpoint."""
+    NETWORK = "network"
+    """The component of a network, and its NetworkPolicy."""
+    POLICY = "policy"
+    """The NetworkPolicy of a service."""
+    ALIAS = "alias"
+    """The Service of a further name."""
 
     @property
     def is_of_service(self) -> bool:
@@ -37,7 +43,14 @@ class ResourceKind(StrEnum):
         return self not in _NOT_OF_SERVICES
 
 
-_NOT_OF_SERVICES = (ResourceKind.VOLUME, ResourceKind.CLAIM, ResourceKind.ENDPOINTS, ResourceKind.ENDPOINT)
+_NOT_OF_SERVICES = (
+    ResourceKind.VOLUME,
+    ResourceKind.CLAIM,
+    ResourceKind.ENDPOINTS,
+    ResourceKind.ENDPOINT,
+    ResourceKind.NETWORK,
+    ResourceKind.ALIAS,
+)
 
 
 @dataclass(frozen=True, slots=True)

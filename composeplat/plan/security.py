@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from composeplat.compose.model import Project, Service
+from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFINED, ContainerOptions, SecurityOptions
@@ -110,6 +111,8 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         checker.add(
             "pod-security-violation", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'"
         )
+    if service.networking.mode == HOST_NETWORK:
+        checker.add("pod-security-violation", (*path, "network_mode"), f"is 'host', {_REFUSED}", "leave it out")
     if service.container.privileged:
         checker.add("pod-security-violation", (*path, "privileged"), f"is true, {_REFUSED}", "leave it out")
     for name in service.cap_add:

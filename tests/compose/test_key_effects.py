@@ -33,7 +33,7 @@ def test_rows() -> None:
     """A key that is used has no such effect, and one with a warning always has."""
     assert [row.key for row in ROWS if row.handling.is_used and row.effect is not Effect.NONE] == []
     used = {handling.name for handling in {row.handling for row in ROWS if row.effect is Effect.NONE}}
-    assert used == {"SUPPORTED", "EXTENSION", "IGNORED"}
+    assert used == {"SUPPORTED", "EXTENSION", "IGNORED", "UNREAD"}
 
 
 def test_codes() -> None:

@@ -51,7 +51,7 @@ def sections(name: str, node: Schema) -> Iterator[tuple[str, Schema]]:
     yield name, node["properties"]
     for key, inner in node["properties"].items():
         row = SECTIONS.get(name, {}).get(key)
-        if row is not None and row.handling.is_used:
+        if row is not None and (row.handling.is_used or (row.full is not None and row.full.is_used)):
             yield from sections(f"{name}.{key}".lstrip("."), inner)
 
 

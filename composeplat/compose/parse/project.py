@@ -11,6 +11,7 @@ from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
+from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
 from composeplat.diagnostics import Span, dotted, quoted
@@ -35,6 +36,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         volumes=_volumes(section),
         endpoints=_endpoints(section),
         inactive=ctx.inactive,
+        networks=parse_networks(section) if ctx.full else {},
     )
 
 
@@ -84,6 +86,7 @@ def _services(section: Section) -> dict[str, Service]:
             message = "the definition has no service whose profile is on"
             hint = f"turn a profile on with --profile or COMPOSE_PROFILES: {', '.join(profiles[:_MAX_STRAY])}"
         section.whole.ctx.report.add("no-services", span, ("services",), message, hint)
+    services = with_linked_names(services)
     return _with_awaited_jobs(services, whole) if whole else services
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from composeplat.compose.keys import SERVICE
-from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, DependencyCondition, Service, User
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.model import Dependency, DependencyCondition, Service, User
+from composeplat.compose.nodes import Mapping, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.build import parse_build
 from composeplat.compose.parse.container_options import parse_container_options
@@ -12,8 +12,8 @@ from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.healthcheck import parse_healthcheck
-from composeplat.compose.parse.memory_mounts import parse_memory_mounts
 from composeplat.compose.parse.mounts import parse_mounts
+from composeplat.compose.parse.networks import parse_network_names, parse_networking
 from composeplat.compose.parse.ports import parse_ports
 from composeplat.compose.values import (
     BadValue,
@@ -49,7 +49,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         env_files=parse_env_files(section),
         ports=parse_ports(section),
         public=section.boolean("public", default=False),
-        mounts=parse_memory_mounts(section, parse_mounts(section)),
+        mounts=parse_mounts(section),
         depends_on=_depends_on(section),
         health_check=parse_healthcheck(section),
         restart=deploy.restart,
@@ -65,9 +65,10 @@ def parse_service(name: str, whole: Field) -> Service | None:
         cap_drop=_capabilities(section, "cap_drop"),
         user=_user(section),
         stop_grace_period=_grace_period(section),
-        networks=_networks(section),
+        networks=parse_network_names(section),
         service_account=section.value("x-service-account", _account_name, ""),
         container=parse_container_options(section),
+        networking=parse_networking(section),
     )
 
 
@@ -130,23 +131,6 @@ def _dependency(name: str, place: Field) -> Dependency | None:
         condition=DependencyCondition(condition or DependencyCondition.STARTED),
         required=section.boolean("required", default=True),
     )
-
-
-def _networks(section: Section) -> frozenset[str] | None:
-    """Read the names of the networks: they have no effect, and a check reports the missing isolation."""
-    node = section.whole.node
-    if not isinstance(node, Mapping) or "network_mode" in node:
-        return None
-    whole = node.get("networks")
-    if whole is None:
-        return DEFAULT_NETWORKS
-    section.whole.child("networks", whole, node.key("networks"))
-    names = whole.entries if isinstance(whole, Mapping) else [item.text for item in _scalars(whole)]
-    return frozenset(names) or DEFAULT_NETWORKS
-
-
-def _scalars(node: Node) -> list[Scalar]:
-    return [item for item in node if isinstance(item, Scalar)] if isinstance(node, Sequence) else []
 
 
 def _node_selector(section: Section) -> dict[str, str]:

@@ -124,6 +124,9 @@ def _where_bool(text: str, *, value: bool, otherwise: str = "") -> Explainer:
 # networks of the file -------------------------------------------------------------------------------------------------
 
 
+_CLUSTER_NETWORK = "the cluster has one network, which it sees to itself"
+
+
 def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
     """Harmless if all fields of all networks are."""
     entries = [entry for _, entry in value] if isinstance(value, Mapping) else []
@@ -228,7 +231,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
     ("services.*.volumes.*.bind", "create_host_path"): _always("it applies only to files of this machine"),
     ("services.*.volumes.*.bind", "selinux"): _always("it applies only to files of this machine"),
     ("", "networks"): _explain_network_block,
-    ("networks.*", "driver"): _where("every service reaches every other", "", "default", "bridge", "overlay"),
+    ("networks.*", "driver"): _where(_CLUSTER_NETWORK, "", "default", "bridge", "overlay"),
     ("networks.*", "external"): _where_bool(
         "this is the default here", value=False, otherwise="other projects are reached as SERVICE.NAMESPACE"
     ),
@@ -236,7 +239,7 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
         "this is the default here", value=False, otherwise="services on it can still reach other networks"
     ),
     **{
-        ("networks.*", key): _always("the cluster has one network, which it sees to itself")
+        ("networks.*", key): _always(_CLUSTER_NETWORK)
         for key in ("attachable", "driver_opts", "enable_ipv4", "enable_ipv6", "ipam", "labels", "name")
     },
     ("volumes.*", "driver"): _where("the storage class decides where data is stored", "", "local"),

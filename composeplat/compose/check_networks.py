@@ -1,0 +1,55 @@
+"""Rules of networks in full mode: each is declared, and no two services have the same name in them.
+
+Owns these rules; in the default mode networks have no effect, and :mod:`composeplat.compose.check` says so.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.model import Service
+from composeplat.compose.origins import Checker, alias_path
+from composeplat.names import clean, is_service_name
+
+
+def check_networks(checker: Checker) -> None:
+    for service in checker.project.services.values():
+        _check_declared(checker, service)
+    _check_labels(checker)
+    _check_aliases(checker)
+
+
+def _check_declared(checker: Checker, service: Service) -> None:
+    for name in sorted(service.networks or ()):
+        if name not in checker.project.networks:
+            listed = ", ".join(checker.project.networks)
+            checker.add(
+                "undefined-network",
+                ("services", service.name, "networks"),
+                f"names '{name}', which 'networks' does not declare",
+                f"declare it under the top-level 'networks'; networks are: {listed}",
+            )
+
+
+def _check_labels(checker: Checker) -> None:
+    seen: dict[str, str] = {}
+    for name in checker.project.networks:
+        other = seen.setdefault(clean(name), name)
+        if other != name:
+            message = f"and networks.{other} would both be named '{clean(name)}'"
+            checker.add("name-conflict", ("networks", name), message, "rename one of them", at_key=True)
+
+
+def _check_aliases(checker: Checker) -> None:
+    """Report a name that means two services; Kubernetes has one Service of a name."""
+    holders = {clean(name): name for name in checker.project.services}
+    for service in checker.project.services.values():
+        for alias in service.networking.aliases:
+            path = alias_path(service.name, alias)
+            if not is_service_name(alias):
+                message = "can't be the name of a Service: others don't reach it by that name"
+                hint = (
+                    f"use letters, digits and '-', beginning with a letter; others reach it as '{clean(service.name)}'"
+                )
+                checker.add("no-effect", path, message, hint)
+            elif holders.setdefault(alias, service.name) != service.name:
+                message = f"is a name of '{holders[alias]}' too, and a name is of one service here"
+                checker.add("name-conflict", path, message, "rename one of them")

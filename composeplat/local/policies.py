@@ -1,0 +1,258 @@
+"""NetworkPolicies on the local cluster: rules of the kernel's packet filter that enforce them.
+
+Owns the meaning of NetworkPolicies for the pods of one node, as text for ``iptables-restore``; and the thread that
+applies it.
+It is our own because the node's network plugin enforces no policies, and the one enforcer that could be built here
+needs a queue that many kernels lack.
+
+Packets are filtered in the table ``mangle``, after a Service's address became a pod's, and apart from the chains of
+kube-proxy. What comes from the node itself, such as health checks and the ingress, passes no such chain. A packet that
+is not admitted is dropped: a pod that is admitted a moment later connects with its next attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
+from composeplat.local.layout import SERVICE_RANGE
+
+CHAIN = "PLATFORM-POLICIES"
+_POLICIES = kind_path("networking.k8s.io/v1", "NetworkPolicy")
+_PODS = kind_path("v1", "Pod")
+_NAMESPACES = kind_path("v1", "Namespace")
+WATCHED = (_POLICIES, _PODS, _NAMESPACES)
+_RETRY_INTERVAL_S = 1.0
+_RESYNC_INTERVAL_S = 30.0
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One of the two directions of traffic, with the fields and options that it has."""
+
+    type: str
+    rules: str
+    peers: str
+    own: str
+    other: str
+
+
+_INGRESS = Direction("Ingress", "ingress", "from", "-d", "-s")
+_EGRESS = Direction("Egress", "egress", "to", "-s", "-d")
+
+
+def filter_rules(policies: list[Object], pods: list[Object], namespaces: list[Object]) -> str:
+    """Return the rules that enforce all policies, as ``iptables-restore`` reads them; they replace those before."""
+    known = {n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in namespaces}
+    placed = [pod for pod in pods if _address(pod)]
+    chains: list[str] = []
+    lines = [f"-A {CHAIN} -m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"]
+    for pod in placed:
+        for direction in (_INGRESS, _EGRESS):
+            chosen = [policy for policy in policies if _selects(policy, pod, direction)]
+            if chosen:
+                name = _chain_name(pod, direction)
+                chains.append(name)
+                lines.append(f"-A {CHAIN} {direction.own} {_address(pod)} -j {name}")
+                lines += [f"-A {name} {rule}" for rule in _pod_rules(chosen, pod, direction, placed, known)]
+    declared = [f":{name} - [0:0]" for name in (CHAIN, *chains)]
+    return "\n".join(["*mangle", *declared, *lines, "COMMIT", ""])
+
+
+def _address(pod: Object) -> str:
+    """Return the address of a pod with a network of its own; that of an ended pod may be another one's by now."""
+    status = pod.get("status", {})
+    if pod["spec"].get("hostNetwork") or status.get("phase") in ("Succeeded", "Failed"):
+        return ""
+    return str(status.get("podIP") or "")
+
+
+def _chain_name(pod: Object, direction: Direction) -> str:
+    digest = hashlib.sha256(str(pod["metadata"]["uid"]).encode()).hexdigest()[:16]
+    return f"POD-{direction.type[:2].upper()}-{digest}"
+
+
+def _selects(policy: Object, pod: Object, direction: Direction) -> bool:
+    if policy["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+        return False
+    spec = policy.get("spec", {})
+    types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+    return direction.type in types and matches(spec.get("podSelector"), pod["metadata"].get("labels") or {})
+
+
+def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Check labels against a label selector; an empty one selects everything."""
+    wanted = selector or {}
+    if any(labels.get(key) != value for key, value in (wanted.get("matchLabels") or {}).items()):
+        return False
+    return all(_meets(expression, labels) for expression in wanted.get("matchExpressions") or ())
+
+
+def _meets(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = expression["key"], expression.get("values") or []
+    match expression["operator"]:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case _:
+            return key not in labels
+
+
+def _pod_rules(
+    policies: Iterable[Object], pod: Object, direction: Direction, pods: list[Object], namespaces: Mapping[str, Any]
+) -> Iterator[str]:
+    """The rules of one pod: what is admitted, and that all else is dropped."""
+    own = f"{direction.other} {_address(pod)} -j RETURN"
+    yield own
+    seen = {own}
+    for policy in policies:
+        for rule in policy["spec"].get(direction.rules) or ():
+            places = _places(rule.get(direction.peers), policy, direction, pods, namespaces)
+            for place in places:
+                for port in _ports(rule.get("ports"), pod, direction, pods):
+                    text = " ".join(filter(None, (place, port, "-j RETURN")))
+                    if text not in seen:
+                        seen.add(text)
+                        yield text
+    yield "-j DROP"
+
+
+def _places(
+    peers: list[Object] | None, policy: Object, direction: Direction, pods: list[Object], namespaces: Mapping[str, Any]
+) -> list[str]:
+    """The matches of addresses; without peers, of every address."""
+    if not peers:
+        return [""]
+    found: list[str] = []
+    for peer in peers:
+        block = peer.get("ipBlock")
+        if block is not None:
+            found += _block(block, direction)
+            continue
+        found += [f"{direction.other} {_address(pod)}" for pod in pods if _is_peer(peer, pod, policy, namespaces)]
+    return found
+
+
+def _block(block: Object, direction: Direction) -> list[str]:
+    """The match of a range; its exceptions are left out by the kernel's sets only, so the range is split."""
+    if ":" in block["cidr"]:
+        return []
+    return [f"{direction.other} {part}" for part in _without(block["cidr"], block.get("except") or ())]
+
+
+def _without(cidr: str, exceptions: Iterable[str]) -> list[str]:
+    parts = [IPv4Network(cidr, strict=False)]
+    for text in exceptions:
+        taken = IPv4Network(text, strict=False)
+        parts = [
+            rest
+            for part in parts
+            for rest in (
+                part.address_exclude(taken) if taken.subnet_of(part) else () if part.subnet_of(taken) else (part,)
+            )
+        ]
+    return [str(part) for part in sorted(parts)]
+
+
+def _is_peer(peer: Object, pod: Object, policy: Object, namespaces: Mapping[str, Any]) -> bool:
+    namespace = pod["metadata"]["namespace"]
+    if "namespaceSelector" in peer:
+        if not matches(peer["namespaceSelector"], namespaces.get(namespace, {})):
+            return False
+    elif namespace != policy["metadata"]["namespace"]:
+        return False
+    return matches(peer.get("podSelector"), pod["metadata"].get("labels") or {})
+
+
+def _ports(ports: list[Object] | None, pod: Object, direction: Direction, pods: list[Object]) -> list[str]:
+    """The matches of ports; without ports, of all."""
+    if not ports:
+        return [""]
+    targets = [pod] if direction is _INGRESS else pods
+    return [text for port in ports for text in _port(port, targets)]
+
+
+def _port(port: Object, targets: list[Object]) -> Iterator[str]:
+    protocol = str(port.get("protocol") or "TCP").lower()
+    number = port.get("port")
+    if number is None:
+        yield f"-p {protocol}"
+    elif isinstance(number, int):
+        end = port.get("endPort")
+        yield f"-p {protocol} --dport {number}" + (f":{end}" if end else "")
+    else:
+        named = {
+            found["containerPort"]
+            for target in targets
+            for container in target["spec"]["containers"]
+            for found in container.get("ports") or ()
+            if found.get("name") == number and found.get("protocol", "TCP").lower() == protocol
+        }
+        yield from (f"-p {protocol} --dport {found}" for found in sorted(named))
+
+
+# acting ---------------------------------------------------------------------------------------------------------------
+
+#: Chains that a packet to a Service passes after kube-proxy's translation. While kube-proxy has no rule yet for a new
+#: Service, its packets are dropped here: the sender repeats them, and the first of them that meets a rule connects.
+#: Elsewhere they would end as "No route to host".
+_SERVICE_CHAINS = ("FORWARD", "OUTPUT")
+
+
+def packet_filter_commands() -> list[list[str]]:
+    """Return the commands that prepare the packet filter before the first pod."""
+    return [
+        *(["iptables", "-A", chain, "-d", SERVICE_RANGE, "-j", "DROP"] for chain in _SERVICE_CHAINS),
+        ["iptables", "-t", "mangle", "-N", CHAIN],
+        ["iptables", "-t", "mangle", "-A", "FORWARD", "-j", CHAIN],
+    ]
+
+
+class PolicyKeeper:
+    """Applies the rules whenever a policy, a pod or a namespace changes."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.changed = threading.Event()
+        self._applied = ""
+
+    def run(self) -> None:
+        """Run for as long as the cluster does."""
+        while True:
+            self.changed.clear()
+            try:
+                self.apply()
+            except (ApiError, OSError, subprocess.SubprocessError) as error:
+                sys.stderr.write(f"policies: {error}\n")
+                self.changed.wait(_RETRY_INTERVAL_S)
+                continue
+            self.changed.wait(_RESYNC_INTERVAL_S)
+
+    def apply(self) -> None:
+        policies = self.api.items(_POLICIES)
+        if not policies and not self._applied:
+            return
+        text = filter_rules(policies, self.api.items(_PODS), self.api.items(_NAMESPACES))
+        if text != self._applied:
+            # Atomic: between the rules before and these, there is no moment without any.
+            subprocess.run(
+                [shutil.which("iptables-restore") or "", "--noflush", "--wait"],
+                input=text.encode(),
+                timeout=_TIMEOUT_S,
+                check=True,
+                capture_output=True,
+            )
+            self._applied = text
