@@ -25,6 +25,7 @@ MANAGED_BY = "composeplat"
 #: Init containers of services with volumes.
 TOOLS_CONTAINER = "platform-tools"
 FILL_CONTAINER = "platform-fill"
+MODES_CONTAINER = "platform-modes"
 #: Of Docker's busybox images, those of musl are static, so that it runs in any image.
 FILL_IMAGE = "busybox:1.37-musl"
 

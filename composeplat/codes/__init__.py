@@ -176,7 +176,7 @@ CODES: dict[str, Code] = {
         effect=_CHANGED,
     ),
     "needs-cluster-setting": Code(
-        _W, "A service starts only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
+        _W, "A service works only on a cluster with this setting.", "Configure the cluster.", _CHANGED, many=True
     ),
     "pod-security-violation": Code(
         _E,

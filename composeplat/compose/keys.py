@@ -248,9 +248,12 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 #: The keys that full mode honors, by section.
 _FULL: Mapping[str, str] = {
     # A line for each area.
-    "": "networks",
     SERVICE: "profiles privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
+    " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
+    " cpu_quota cpu_period cpu_shares storage_opt"
     " container_name links network_mode networks",
+    "services.*.volumes.*.tmpfs": "mode",
+    "": "networks",
     "networks.*": "external internal name",
     "networks.*.external": "name",
     "services.*.networks.*": "aliases",

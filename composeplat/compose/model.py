@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from composeplat.compose.network_model import Network, Networking
-from composeplat.compose.pod_model import ContainerOptions
+from composeplat.compose.pod_model import ContainerOptions, FolderMode
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -146,6 +146,7 @@ class Mount:
     no_copy: bool = False
     """The volume is not filled with the image's content."""
     size: int | None = None
+    folder: FolderMode = field(default_factory=FolderMode)
     content: HostContent | None = None
 
 

@@ -54,6 +54,29 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderMode:
+    """The mode and owner of a volume in memory; None is the cluster's choice."""
+
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameOptions:
+    """How a container resolves names, and its own."""
+
+    servers: tuple[str, ...] = ()
+    """The name servers, instead of the cluster's."""
+    searches: tuple[str, ...] = ()
+    resolver_options: tuple[tuple[str, str | None], ...] = ()
+    hosts: tuple[tuple[str, str], ...] = ()
+    """Names with their addresses."""
+    hostname: str = ""
+    domain: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerOptions:
     privileged: bool = False
     read_only: bool = False
@@ -68,3 +91,6 @@ class ContainerOptions:
     """Whether root is root of the node too; None is the cluster's choice."""
     runtime: str = ""
     platform: Platform = field(default_factory=Platform)
+    names: NameOptions = field(default_factory=NameOptions)
+    storage_limit: int | None = None
+    """The limit of the root file system in bytes."""

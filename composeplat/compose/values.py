@@ -320,6 +320,17 @@ def clean_sub_path(text: str) -> str:
     return "/".join(step for step in text.split("/") if step not in ("", "."))
 
 
+_MODE = re.compile(r"(?:0o?)?([0-7]{1,4})\Z", re.ASCII)
+
+
+def parse_mode(text: str) -> int:
+    """Read the mode of a file or folder, in octal."""
+    match = _MODE.match(text)
+    if not match:
+        raise BadValue("must have a mode of octal digits, such as 1777 or 0o755")
+    return int(match[1], 8)
+
+
 # commands and pairs ---------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
 from composeplat.names import clean
 from composeplat.plan.clusters import find_members
+from composeplat.plan.container_options import check_container_options
 from composeplat.plan.desired import (
     BuiltImage,
     DesiredObject,
@@ -96,6 +97,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         check_ports(checker, service)
         check_limits(checker, service)
         check_security(checker, service, settings)
+        check_container_options(checker, service, settings)
     endpoints = plan_endpoints(checker, settings, identity)
     routed = _routed_ports(endpoints)
     is_isolated = bool(project.networks) and isolates(project)

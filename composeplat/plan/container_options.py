@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from composeplat.compose.pod_model import ContainerOptions, Platform
+from composeplat.compose.model import Service
+from composeplat.compose.options import Settings
+from composeplat.compose.origins import Checker
+from composeplat.compose.pod_model import NameOptions, Platform
+from composeplat.names import clean
 from composeplat.plan.desired import Manifest
+from composeplat.plan.folder_modes import check_folder_modes
 
 
-def add_pod_options(spec: Manifest, options: ContainerOptions) -> None:
+def add_pod_options(spec: Manifest, service: Service) -> None:
     """Add the fields of the options to a pod's spec."""
+    options = service.container
+    spec.update(_own_name(service))
+    spec.update(_resolver(options.names))
     if options.host_users is not None:
         spec["hostUsers"] = options.host_users
     if options.runtime:
@@ -21,3 +29,43 @@ def _node_affinity(platform: Platform) -> Manifest:
     terms = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items() if value]
     selector = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+
+
+# names ----------------------------------------------------------------------------------------------------------------
+
+
+def host_aliases(service: Service) -> list[Manifest]:
+    """Plan the entries of a pod's hosts file, by address; a pod's name with its domain leads to the pod."""
+    by_address: dict[str, list[str]] = {}
+    names = service.container.names
+    has_domain = names.domain and service.workload_kind != "StatefulSet"
+    own = [(f"{names.hostname}.{names.domain}", "127.0.0.1")] if has_domain else []
+    for name, address in (*own, *names.hosts):
+        by_address.setdefault(address, []).append(name)
+    return [{"ip": address, "hostnames": hosts} for address, hosts in by_address.items()]
+
+
+def _own_name(service: Service) -> Manifest:
+    """Plan a pod's host name, which has no domain: Pulumi's provider does not know ``hostnameOverride``."""
+    hostname = service.container.names.hostname
+    return {"hostname": hostname} if hostname and service.workload_kind != "StatefulSet" else {}
+
+
+def _resolver(names: NameOptions) -> Manifest:
+    options = [{"name": name, **({} if value is None else {"value": value})} for name, value in names.resolver_options]
+    fields = {"nameservers": list(names.servers), "options": options, "searches": list(names.searches)}
+    config = {name: value for name, value in fields.items() if value}
+    return {**({"dnsConfig": config} if config else {}), **({"dnsPolicy": "None"} if names.servers else {})}
+
+
+def check_container_options(checker: Checker, service: Service, settings: Settings) -> None:
+    """Report the options that the service's kind of workload or its namespace leaves without effect."""
+    check_folder_modes(checker, service, settings)
+    if service.workload_kind == "StatefulSet":
+        for key in ("hostname", "domainname"):
+            path = ("services", service.name, key)
+            if service.container.names.hostname and checker.origins.has(*path):
+                message = f"has no effect: a StatefulSet names its own pods, '{clean(service.name)}-0' first"
+                checker.add(
+                    "no-effect", path, message, "leave it out; a service is a StatefulSet because of its volume"
+                )

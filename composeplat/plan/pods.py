@@ -11,19 +11,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from composeplat.compose.model import HealthCheck, Resources, Service
+from composeplat.compose.model import HealthCheck, Service
 from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
-from composeplat.names import clean
-from composeplat.plan.container_options import add_pod_options
+from composeplat.names import TOOLS_CONTAINER, clean
+from composeplat.plan.container_options import add_pod_options, host_aliases
 from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
+from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
-from composeplat.plan.volume_fill import plan_fill
 from composeplat.registry.credentials import Login
 
 
@@ -95,16 +95,16 @@ def plan_pod(service: Service, inputs: PodInputs) -> Manifest:
 
 def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     spec: Manifest = {"containers": [_container(service, inputs)], "enableServiceLinks": False, **plan_token(service)}
-    aliases = own_name_aliases(service, has_early_name=inputs.has_early_name)
+    aliases = [*own_name_aliases(service, has_early_name=inputs.has_early_name), *host_aliases(service)]
     if aliases:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
-    resources = _resources(service.resources)
-    fill = plan_fill(service, inputs.settings, inputs.image, resources, inputs.read_only_volumes)
-    if fill:
-        spec["initContainers"] = fill
-    volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if fill else [])]
+    init = plan_init_containers(service, inputs.settings, inputs.image, _resources(service), inputs.read_only_volumes)
+    if init:
+        spec["initContainers"] = init
+    has_tools = any(container["name"] == TOOLS_CONTAINER for container in init)
+    volumes = [*inputs.storage.volumes, *([{"name": TOOLS_VOLUME, "emptyDir": {}}] if has_tools else [])]
     if volumes:
         spec["volumes"] = volumes
     if service.networking.mode == HOST_NETWORK:
@@ -116,7 +116,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["nodeSelector"] = dict(sorted(service.node_selector.items()))
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
-    add_pod_options(spec, service.container)
+    add_pod_options(spec, service)
     spec["securityContext"] = pod_security(service, inputs.settings)
     spec["terminationGracePeriodSeconds"] = service.stop_grace_period
     return spec
@@ -134,7 +134,7 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
         ]
     if service.variables:
         container["envFrom"] = [{"secretRef": {"name": environment_name(service)}}]
-    resources = _resources(service.resources)
+    resources = _resources(service)
     if resources:
         container["resources"] = resources
     container.update(_probes(service.health_check))
@@ -165,8 +165,9 @@ def _terminal(service: Service) -> Manifest:
     return {**({"stdin": True} if options.stdin_open else {}), **({"tty": True} if options.tty else {})}
 
 
-def _resources(resources: Resources) -> Manifest:
+def _resources(service: Service) -> Manifest:
     fields: Manifest = {}
+    resources, storage = service.resources, service.container.storage_limit
     for key, cpu, memory in (
         ("requests", resources.request_cpu, resources.request_memory),
         ("limits", resources.limit_cpu, resources.limit_memory),
@@ -176,6 +177,8 @@ def _resources(resources: Resources) -> Manifest:
             amounts["cpu"] = show_cpus(cpu)
         if memory is not None:
             amounts["memory"] = show_size(memory)
+        if storage is not None and key == "limits":
+            amounts["ephemeral-storage"] = show_size(storage)
         if amounts:
             fields[key] = amounts
     return fields

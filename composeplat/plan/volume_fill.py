@@ -1,9 +1,7 @@
-"""The init containers that fill a service's new volumes with the content of its image, as Docker does.
+"""The init container that fills a service's new volumes with the content of its image, as Docker does.
 
-Owns the script, and the containers that run it: the first brings a static shell into the pod, as the image may have
-none; the second is the service's own image, with the volumes beside the paths that they are filled from.
-One container sees the files of one image, so these are two, one after the other: a second each, as a kubelet looks for
-ended containers once a second. A ConfigMap can't bring the shell: the architecture of the node is not known here.
+Owns the script, and the container that runs it: the service's own image, with the volumes beside the paths that they
+are filled from, and the shell of :mod:`composeplat.plan.tools`.
 Must not know whether a volume is new: only the storage does, so the script asks it in each pod, and is done in
 milliseconds where there is nothing to do.
 """
@@ -11,31 +9,22 @@ milliseconds where there is nothing to do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from composeplat.compose.model import ANONYMOUS, NAMED, Mount, Service
 from composeplat.compose.options import Settings
-from composeplat.names import FILL_CONTAINER, FILL_IMAGE, TOOLS_CONTAINER
+from composeplat.names import FILL_CONTAINER
 from composeplat.plan.desired import BuiltImage, Manifest, escape
-from composeplat.plan.security import NOBODY, container_security
-from composeplat.plan.storage import TOOLS_VOLUME, plan_mount, volume_name
+from composeplat.plan.storage import plan_mount, volume_name
+from composeplat.plan.tools import BUSYBOX, TOOLS, TOOLS_MOUNT, root_security
 
-_TOOLS = "/.platform/tools"
-_VOLUMES = "/.platform/volumes"
-_BUSYBOX = f"{_TOOLS}/busybox"
+VOLUMES = "/.platform/volumes"
 #: What root needs to copy files with their owners and modes.
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID")
-
-#: Links of flock and setfattr to busybox stay links; without the two commands a fill knows no lock and no mark.
-_INSTALL = f"""\
-cd /bin && cp -df busybox flock setfattr {_TOOLS}
-cd {_TOOLS} && for name in chmod chown cp find id rm rmdir stat sync; do ln -sf busybox $name; done
-"""
 
 #: A folder is filled from until the file is removed, so that a fill that was killed is completed. The attributes, of
 #: which one is always there, say that a volume was filled: what a program deleted stays deleted.
 _FILL = f"""\
-PATH={_TOOLS}; umask 0; user=$1 group=$2; shift 2
+PATH={TOOLS}; umask 0; user=$1 group=$2; shift 2
 content() {{ find "$1" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name .platform-filling -print -quit; }}
 mark() {{ setfattr -n user.platform.filled -v 1 "$1" && setfattr -n user.platform.done -v 1 "$1"; }}
 is_marked() {{ {{ setfattr -x user.platform.filled "$1" || setfattr -x user.platform.done "$1"; }} && mark "$1"; }}
@@ -80,29 +69,20 @@ def plan_fill(
     resources: Manifest,
     read_only_volumes: Collection[str] = (),
 ) -> list[Manifest]:
-    """Plan the init containers of a service; none if none of its volumes can need them."""
+    """Plan the init container that fills volumes; none if none of them can need it."""
     mounts = [mount for mount in _filled_mounts(service) if mount.source not in read_only_volumes]
     if not mounts:
         return []
-    tools = {"name": TOOLS_VOLUME, "mountPath": _TOOLS}
     shared = {"resources": resources} if resources else {}
     return [
         {
-            "name": TOOLS_CONTAINER,
-            "image": settings.fill_image or FILL_IMAGE,
-            "command": ["/bin/busybox", "sh", "-c", escape(_INSTALL)],
-            **shared,
-            "volumeMounts": [tools],
-            "securityContext": _security(service, settings, is_install=True),
-        },
-        {
             "name": FILL_CONTAINER,
             "image": image,
-            "command": [_BUSYBOX, "sh", "-c", escape(_FILL), "fill", *_arguments(service, mounts)],
+            "command": [BUSYBOX, "sh", "-c", escape(_FILL), "fill", *_arguments(service, mounts)],
             "workingDir": "/",
             **shared,
-            "volumeMounts": [{**tools, "readOnly": True}, *_mounts(mounts)],
-            "securityContext": _security(service, settings),
+            "volumeMounts": [TOOLS_MOUNT, *_mounts(mounts)],
+            "securityContext": root_security(service, settings, _CAPABILITIES),
         },
     ]
 
@@ -132,18 +112,4 @@ def _mounts(mounts: list[Mount]) -> Iterator[Manifest]:
 
 def _path(index: int, mount: Mount) -> str:
     """Return the path of a volume in the container that fills it; messages have it, so it has the volume's name."""
-    return f"{_VOLUMES}/{index}-{volume_name(mount)}"
-
-
-def _security(service: Service, settings: Settings, *, is_install: bool = False) -> Manifest:
-    """Plan root with few capabilities; in a restricted namespace the service's own user, who copies without owners."""
-    if settings.pod_security:
-        own = container_security(replace(service, cap_add=()), settings)
-        return {**own, "runAsUser": NOBODY} if is_install else own
-    added = {} if is_install else {"add": list(_CAPABILITIES)}
-    return {
-        "allowPrivilegeEscalation": False,
-        "runAsUser": 0,
-        "runAsGroup": 0,
-        "capabilities": {**added, "drop": ["ALL"]},
-    }
+    return f"{VOLUMES}/{index}-{volume_name(mount)}"

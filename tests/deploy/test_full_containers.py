@@ -19,6 +19,10 @@ services:
 """
 
 
+DEVICES = "/dev"
+SHARED_MEMORY = f"{DEVICES}/shm"
+
+
 def sees(environment: Environment, service: str, script: str) -> str:
     (pod,) = environment.pods(service)
     return environment.exec(pod["metadata"]["name"], "sh", "-c", script).strip()
@@ -38,7 +42,7 @@ def test_rights_and_terminal(environment: Environment) -> None:
     assert sees(environment, "all", terminal).startswith("/dev/pts/")
 
 
-RIGHTS = f"""
+SEEN = f"""
 x-platform: {{full: true}}
 services:
   rights:
@@ -49,15 +53,57 @@ services:
     sysctls: {{net.ipv4.ip_unprivileged_port_start: 81}}
     security_opt: [no-new-privileges, seccomp=unconfined]
     platform: linux
+  memory:
+    image: busybox
+    stop_grace_period: 0
+    command: {SLEEP}
+    tmpfs: ["/fast:size=8m,mode=750,uid=12,gid=34", /scratch]
+    shm_size: 16m
+    cpu_quota: 50000
+    cpu_shares: 2
+    storage_opt: {{size: 64m}}
+  names:
+    image: busybox
+    stop_grace_period: 0
+    command: {SLEEP}
+    hostname: front
+    domainname: example.com
+    dns_search: [corp.example.com]
+    dns_opt: ["ndots:3"]
+    extra_hosts: ["db.example.com:10.9.8.7", "six:[2001:db8::5]"]
+  resolver:
+    image: busybox
+    stop_grace_period: 0
+    command: {SLEEP}
+    dns: 10.0.0.53
 """
 
 
-def test_rights_of_a_program(environment: Environment) -> None:
-    """A program is in more groups, has its kernel parameters, and is confined as `security_opt` says."""
-    environment.deploy(RIGHTS).expect()
+def test_a_program_sees_its_options(environment: Environment) -> None:
+    """Groups, kernel parameters, confinement, volumes in memory, limits, and names are those of the definition."""
+    environment.deploy(SEEN).expect()
 
     assert "1234" in sees(environment, "rights", "id -G").split()
     assert sees(environment, "rights", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start") == "81"
     limits = "grep -E '^(NoNewPrivs|Seccomp):' /proc/1/status"
     confined = dict(line.split(":\t") for line in sees(environment, "rights", limits).splitlines())
     assert confined == {"NoNewPrivs": "1", "Seccomp": "0"}
+
+    mounts = dict(
+        line.split(" ", 1) for line in sees(environment, "memory", "cut -d' ' -f2- /proc/mounts").splitlines()
+    )
+    assert [mounts[path].split()[0] for path in ("/fast", "/scratch", SHARED_MEMORY)] == ["tmpfs"] * 3
+    assert ["size=8192k" in mounts["/fast"], "size=16384k" in mounts[SHARED_MEMORY]] == [True, True]
+    assert sees(environment, "memory", "stat -c %a:%u:%g /fast /scratch").split() == ["750:12:34", "1777:0:0"]
+
+    assert sees(environment, "names", "hostname") == "front"
+    hosts = sees(environment, "names", "cat /etc/hosts").split()
+    assert [hosts[hosts.index(name) - 1] for name in ("front.example.com", "db.example.com", "six")] == [
+        "127.0.0.1",
+        "10.9.8.7",
+        "2001:db8::5",
+    ]
+    resolver = sees(environment, "names", "cat /etc/resolv.conf")
+    assert f"{environment.namespace}.svc.cluster.local" in resolver.split()
+    assert ["corp.example.com" in resolver.split(), "ndots:3" in resolver.split()] == [True, True]
+    assert sees(environment, "resolver", "cat /etc/resolv.conf") == "nameserver 10.0.0.53"

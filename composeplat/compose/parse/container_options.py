@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from composeplat.compose.parse.fields import Section
+from composeplat.compose.parse.name_options import parse_name_options
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
 from composeplat.compose.pod_model import ContainerOptions, Platform
-from composeplat.compose.values import BadValue
+from composeplat.compose.values import BadValue, parse_size
 from composeplat.names import is_dns_name
 
 _ARCHITECTURES = {"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64", "armhf": "arm", "armel": "arm"}
@@ -28,7 +29,21 @@ def parse_container_options(section: Section) -> ContainerOptions:
         host_users=_host_users(section),
         runtime=_runtime(section),
         platform=section.value("platform", _parse_platform, Platform()),
+        names=parse_name_options(section),
+        storage_limit=_storage_limit(section),
     )
+
+
+def _storage_limit(section: Section) -> int | None:
+    """Read ``storage_opt.size``; the other options are those of Docker's storage drivers."""
+    found = section.get("storage_opt")
+    limit: int | None = None
+    for name, place in found.members() if found else ():
+        if name == "size":
+            limit = place.value(parse_size) or None
+        else:
+            place.report("no-effect", "has no effect: it is an option of Docker's storage driver")
+    return limit
 
 
 def _host_users(section: Section) -> bool | None:

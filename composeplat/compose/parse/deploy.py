@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from composeplat.compose.model import ALWAYS, NEVER, ON_FAILURE, Resources
 from composeplat.compose.origins import request_path
 from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
 
@@ -118,19 +119,26 @@ def _resources(service: Section, deploy: Section | None) -> Resources:
     limits = kubernetes.section("limits", "services.*.resources.limits") if kubernetes else None
     reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
     compose_limits = compose.section("limits", "services.*.deploy.resources.limits") if compose else None
+    limit_cpu = _first(
+        (limits, "cpu", parse_cpus),
+        (compose_limits, "cpus", parse_cpus),
+        (service, "cpus", parse_cpus),
+        (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_MAX_COUNT)),
+        (service, "cpu_quota", quota_parser(service)),
+    )
     return Resources(
-        limit_cpu=_first(
-            (limits, "cpu", parse_cpus),
-            (compose_limits, "cpus", parse_cpus),
-            (service, "cpus", parse_cpus),
-            (service, "cpu_count", lambda text: 1000 * parse_int(text, highest=_MAX_COUNT)),
-        ),
+        limit_cpu=limit_cpu,
         limit_memory=_first(
             (limits, "memory", _parse_decimal_size),
             (compose_limits, "memory", parse_size),
             (service, "mem_limit", parse_size),
         ),
-        request_cpu=_first((requests, "cpu", parse_cpus), (reservations, "cpus", parse_cpus), request_of="cpu"),
+        request_cpu=_first(
+            (requests, "cpu", parse_cpus),
+            (reservations, "cpus", parse_cpus),
+            (service, "cpu_shares", shares_parser(service, limit_cpu)),
+            request_of="cpu",
+        ),
         request_memory=_first(
             (requests, "memory", _parse_decimal_size),
             (reservations, "memory", parse_size),

@@ -10,7 +10,8 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.swarm_templates import describe_template
 from composeplat.compose.parse.unsupported_keys import HARMLESS_OPTIONS
 from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
-from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mount, parse_size
+from composeplat.compose.pod_model import FolderMode
+from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mode, parse_mount, parse_size
 from composeplat.diagnostics import quoted
 
 _PATTERN = "services.*.volumes.*"
@@ -81,14 +82,14 @@ def _read_long(item: Field) -> Mount | None:
         item.report("missing-key", "must have a 'source', the path on this machine")
     if kind == "bind":
         section.section("bind", "services.*.volumes.*.bind")
-    size = _tmpfs_size(section) if kind == "tmpfs" else None
+    size, mode = _tmpfs_options(section) if kind == "tmpfs" else (None, None)
     sub_path, no_copy = _volume_options(section)
     path = target.value(clean_target) if target else None
     if path is None or kind is None or (kind == "bind" and source is None):
         return None
     read_only = section.boolean("read_only", default=False)
     if kind == "tmpfs":
-        return Mount(kind=MEMORY, target=path, read_only=read_only, size=size)
+        return Mount(kind=MEMORY, target=path, read_only=read_only, size=size, folder=FolderMode(mode=mode))
     if any(place is not None and _refuse_template(place) for place in (source, target)):
         return None
     text = source.text() if source else None
@@ -114,6 +115,6 @@ def _volume_options(section: Section) -> tuple[str, bool]:
     return own or compose or "", bool(inner and inner.boolean("nocopy", default=False))
 
 
-def _tmpfs_size(section: Section) -> int | None:
+def _tmpfs_options(section: Section) -> tuple[int | None, int | None]:
     inner = section.section("tmpfs", "services.*.volumes.*.tmpfs")
-    return inner.optional("size", parse_size) if inner else None
+    return (inner.optional("size", parse_size), inner.optional("mode", parse_mode)) if inner else (None, None)

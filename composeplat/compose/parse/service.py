@@ -12,6 +12,7 @@ from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.healthcheck import parse_healthcheck
+from composeplat.compose.parse.memory_mounts import parse_memory_mounts
 from composeplat.compose.parse.mounts import parse_mounts
 from composeplat.compose.parse.networks import parse_network_names, parse_networking
 from composeplat.compose.parse.ports import parse_ports
@@ -49,7 +50,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         env_files=parse_env_files(section),
         ports=parse_ports(section),
         public=section.boolean("public", default=False),
-        mounts=parse_mounts(section),
+        mounts=parse_memory_mounts(section, parse_mounts(section)),
         depends_on=_depends_on(section),
         health_check=parse_healthcheck(section),
         restart=deploy.restart,
