@@ -13,12 +13,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from composeplat import progress
-from composeplat.cli.console import table, write_output
-from composeplat.cli.operations import Planned, plan_for, stack_for
+from composeplat.cli.console import table, write_json, write_output
+from composeplat.cli.operations import Planned, document, plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
+from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery
+from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import printable
 from composeplat.engine.dev_workloads import dev_workloads_by_service
 
@@ -74,6 +76,20 @@ class EnvironmentView:
         order = [(plan.name, urlsplit(url).path) for plan in self.planned.plan.endpoints for url in plan.urls]
         ranks = {place: rank for rank, place in enumerate(order)}
         return sorted(addresses, key=lambda a: ranks.get((a.endpoint, urlsplit(a.url).path), len(order)))
+
+    def take_snapshot(self, api: Api) -> Snapshot:
+        return Watcher(self.planned.target.access, self.namespace, self.environment).take_snapshot(api)
+
+    def show(self, command: str, table: str, *, as_json: bool, absent: str = "", **fields: object) -> None:
+        """Show the rows of a command as JSON or as a table; without a table, that there is nothing to show."""
+        if as_json:
+            write_json(document(command, self.environment, self.namespace, **fields))
+        elif table:
+            write_output(table)
+        elif absent:
+            progress.conclude(absent)
+        else:
+            self.report_absent()
 
     def report_absent(self) -> None:
         progress.conclude(f"{self.environment} is not deployed in namespace {self.namespace}: platform deploy")

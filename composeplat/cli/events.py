@@ -20,7 +20,6 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.events import EnvironmentEvent, read_events
 from composeplat.cluster.status import age
-from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit
 
 app = App()
@@ -33,8 +32,7 @@ def run(choice: Choice, services: Sequence[str], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
-        queries = view.queries(watcher.take_snapshot(api).workloads)
+        queries = view.queries(view.take_snapshot(api).workloads)
         found = read_events(api.items(kind_path("v1", "Event", view.namespace)), queries, _other_objects(view))
     if as_json:
         write_json(events_document(view.environment, view.namespace, found))

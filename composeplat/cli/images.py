@@ -9,14 +9,11 @@ import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, service_of
-from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import Exit
 from composeplat.plan.desired import ServicePlan
 
@@ -40,17 +37,16 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        snapshot = Watcher(view.planned.target.access, view.namespace, view.environment).take_snapshot(api)
-    rows = image_rows(view, snapshot)
-    if as_json:
-        images = [asdict(row) for row in rows]
-        write_json(document("images", view.environment, view.namespace, images=images))
-    elif any(row.image for row in rows):
-        cells = [(row.service, row.image or "-", row.digest[:_SHORT_DIGEST_CHARS] or "-", row.source) for row in rows]
-        write_output(fit_table([("SERVICE", "IMAGE", "DIGEST", "SOURCE"), *cells], terminal_width(), ("SOURCE",)))
-    else:
-        view.report_absent()
+        rows = image_rows(view, view.take_snapshot(api))
+    view.show("images", _table(rows), as_json=as_json, images=[asdict(row) for row in rows])
     return Exit.DONE
+
+
+def _table(rows: list[ImageRow]) -> str:
+    if not any(row.image for row in rows):
+        return ""
+    cells = [(row.service, row.image or "-", row.digest[:_SHORT_DIGEST_CHARS] or "-", row.source) for row in rows]
+    return fit_table([("SERVICE", "IMAGE", "DIGEST", "SOURCE"), *cells], terminal_width(), ("SOURCE",))
 
 
 def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:

@@ -27,7 +27,7 @@ from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
 from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of
 from composeplat.cluster.status import status_rows
-from composeplat.cluster.watching import Watcher, environment_selector
+from composeplat.cluster.watching import environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
 from composeplat.diagnostics import Exit
 
@@ -79,9 +79,8 @@ def run(choice: Choice, services: Sequence[str], asked: LogQuery, options: LogOp
 
 
 def _read(view: EnvironmentView, asked: LogQuery, printer: Printer) -> None:
-    access = view.planned.target.access
-    with Api(access) as api:
-        snapshot = Watcher(access, view.namespace, view.environment).take_snapshot(api)
+    with Api(view.planned.target.access) as api:
+        snapshot = view.take_snapshot(api)
         _print(read_logs(api, view.namespace, _shown(snapshot.pods, view), asked), printer)
     for line in _endings(view, snapshot):
         progress.conclude(line)

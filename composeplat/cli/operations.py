@@ -331,6 +331,15 @@ def outcome_document(command: str, planned: Planned, outcome: Outcome, **fields:
     )
 
 
+def show_services(command: str, planned: Planned, outcome: Outcome, choice: Choice, *, as_json: bool) -> None:
+    """Show the result of an operation on services: also which failed, and which are under development."""
+    fields = {"services": list(outcome.services), "in_development": list(outcome.developed)}
+    show_document(outcome_document(command, planned, outcome, **fields), as_json=as_json)
+    show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
+    for name in outcome.developed:
+        progress.conclude(f"{printable(name)} is under development, and was not changed")
+
+
 def failure_summary(outcome: Outcome) -> str:
     count = len({failure.service for failure in outcome.failures})
     return f"{count} service{'s' if count > 1 else ''} failed after {outcome.seconds:.0f} s"

@@ -10,14 +10,7 @@ from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import (
-    failure_summary,
-    outcome_document,
-    plan_for,
-    show_document,
-    show_failures,
-    stack_for,
-)
+from composeplat.cli.operations import failure_summary, plan_for, show_services, stack_for
 from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import restart as operation
@@ -32,11 +25,7 @@ def run(choice: Choice, services: tuple[str, ...], *, wait: bool, as_json: bool)
     planned.plan.select_services(services)
     with progress.work(f"restarting {planned.where}"):
         outcome = operation.restart(stack_for(planned), planned.plan, services, wait=wait, timeout=choice.timeout)
-    fields = {"services": list(outcome.services), "in_development": list(outcome.developed)}
-    show_document(outcome_document("restart", planned, outcome, **fields), as_json=as_json)
-    show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
-    for name in outcome.developed:
-        progress.conclude(f"{printable(name)} is under development, and was not changed")
+    show_services("restart", planned, outcome, choice, as_json=as_json)
     if outcome.failures:
         progress.conclude(failure_summary(outcome))
         return Exit.FAILED

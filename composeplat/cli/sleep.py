@@ -10,15 +10,7 @@ from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import (
-    Planned,
-    failure_summary,
-    outcome_document,
-    plan_for,
-    show_document,
-    show_failures,
-    stack_for,
-)
+from composeplat.cli.operations import failure_summary, plan_for, show_services, stack_for
 from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
 from composeplat.engine.operations import sleep as operation
@@ -33,8 +25,7 @@ def sleep(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
         return Exit.INVALID
     with progress.work(f"putting {planned.where} to sleep"):
         outcome = operation.sleep(stack_for(planned), planned.plan, wait=wait, timeout=timeout)
-    show_document(_result("sleep", outcome, planned), as_json=as_json)
-    _report_developed(outcome)
+    show_services("sleep", planned, outcome, choice, as_json=as_json)
     progress.conclude(_summary(outcome, planned.where, "sleeps", "there was nothing to put to sleep in"))
     return Exit.DONE
 
@@ -46,24 +37,12 @@ def wake(choice: Choice, *, wait: bool, timeout: float, as_json: bool) -> Exit:
     in_order = planned.loaded.settings.wake_in_order
     with progress.work(f"waking {planned.where}"):
         outcome = operation.wake(stack_for(planned), planned.plan, in_order=in_order, wait=wait, timeout=timeout)
-    show_document(_result("wake", outcome, planned), as_json=as_json)
-    show_failures(outcome.failures, planned, as_json=choice.json_diagnostics)
-    _report_developed(outcome)
+    show_services("wake", planned, outcome, choice, as_json=as_json)
     if outcome.failures:
         progress.conclude(failure_summary(outcome))
         return Exit.FAILED
     progress.conclude(_summary(outcome, planned.where, "is awake", "nothing was asleep in"))
     return Exit.DONE
-
-
-def _result(command: str, outcome: Outcome, planned: Planned) -> dict[str, object]:
-    services, developed = list(outcome.services), list(outcome.developed)
-    return outcome_document(command, planned, outcome, services=services, in_development=developed)
-
-
-def _report_developed(outcome: Outcome) -> None:
-    for name in outcome.developed:
-        progress.conclude(f"{printable(name)} is under development, and was left alone")
 
 
 def _summary(outcome: Outcome, where: str, verb: str, nothing: str) -> str:

@@ -8,13 +8,10 @@ from typing import Annotated
 
 import typer
 
-from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import write_json, write_output
 from composeplat.cli.environment_view import EnvironmentView, fit_table, terminal_width, view_environment
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import document
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.quotas import parse_quantity
@@ -44,15 +41,10 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
     with Api(view.planned.target.access) as api:
         rows = usage_rows(_read_metrics(api, view.namespace, view.environment), view.names)
         has_pods = bool(rows) or _has_pods(api, view)
-    if as_json:
-        write_json(document("top", view.environment, view.namespace, pods=[asdict(row) for row in rows]))
-    elif rows:
-        cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
-        write_output(fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()))
-    elif has_pods:
-        progress.conclude("no metrics of these pods yet: a pod has its first some 20 s after its start")
-    else:
-        view.report_absent()
+    cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
+    table = fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()) if rows else ""
+    absent = "no metrics of these pods yet: a pod has its first some 20 s after its start" if has_pods else ""
+    view.show("top", table, as_json=as_json, absent=absent, pods=[asdict(row) for row in rows])
     return Exit.DONE
 
 

@@ -433,7 +433,7 @@ def test_sleep_and_wake(seam: Seam, command: str, args: str) -> None:
 
     assert (outcome.status, outcome.stdout) == (0, "")
     assert outcome.stderr.splitlines()[-2:] == [
-        "own is under development, and was left alone",
+        "own is under development, and was not changed",
         f"{WHERE} {args}: db, web, 1.0 s",
     ]
     assert (found["services"], found["in_development"]) == (["db", "web"], ["own"])

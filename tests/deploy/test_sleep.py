@@ -275,7 +275,7 @@ def test_a_service_under_development_is_left_alone(environment: Environment) -> 
 
     slept = environment.platform("sleep").expect()
 
-    assert "web is under development, and was left alone\n" in slept.stderr
+    assert "web is under development, and was not changed\n" in slept.stderr
     assert workloads(environment) == {"web": (0, None), "api": (0, "1"), "web-platform-up": (1, None)}
     environment.platform("wake").expect()
     assert workloads(environment) == {"web": (0, None), "api": (1, None), "web-platform-up": (1, None)}
