@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from composeplat.cli.operations import document
 from composeplat.cli.selection import PLANNING, Choice, with_choice
 from composeplat.codes import Effect
 from composeplat.compatibility.check import Check, Finding, ServiceCheck
+from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.platform_file import entry_lines
 from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, near, printable
@@ -29,6 +31,8 @@ _VERDICTS = {
     Effect.LOST: "lost",
     Effect.CANNOT_RUN: "can't run",
 }
+_COUNTED = {Effect.CHANGED: "changed", Effect.LOST: "with something lost", Effect.CANNOT_RUN: "can't run"}
+_MAX_LISTED = 8
 _COLORS = {Effect.NONE: "32", Effect.CHANGED: "33", Effect.LOST: "31", Effect.CANNOT_RUN: "31"}
 
 
@@ -65,12 +69,44 @@ def check_text(check: Check, *, explained: bool = False, color: bool = False) ->
     lines = table([("SERVICE", "KIND", "VERDICT"), *rows]).splitlines()
     if color:
         lines = [lines[0], *(_colored(line, s) for line, s in zip(lines[1:], check.services, strict=True))]
+    shared = _shared_findings(check)
     for service in check.services:
-        lines += _section(service.service, service.findings)
+        lines += _section(service.service, (f for f in service.findings if _identity(f) not in shared))
         lines += _explanation(service.explanation) if explained else ()
+    for names, findings in _by_services(shared).items():
+        lines += _section(f"{_listed(names)}, from shared lines", findings)
     lines += _section("The whole file", check.findings)
     lines += ["", "Not asked", *(f"  {printable(note)}" for note in check.notes)] if check.notes else []
     return "\n".join([*lines, "", _summary(check)]) + "\n"
+
+
+_Identity = tuple[object, ...]
+
+
+def _identity(finding: Finding) -> _Identity:
+    return (finding.diagnostic.span, finding.diagnostic.code)
+
+
+def _shared_findings(check: Check) -> dict[_Identity, tuple[Finding, list[str]]]:
+    """Return the findings that several services have from the same line, such as one of an anchor, without a fix."""
+    found: dict[_Identity, tuple[Finding, list[str]]] = {}
+    for service in check.services:
+        for finding in service.findings:
+            if not finding.fix:
+                found.setdefault(_identity(finding), (finding, []))[1].append(service.service)
+    return {identity: (finding, names) for identity, (finding, names) in found.items() if len(set(names)) > 1}
+
+
+def _by_services(shared: dict[_Identity, tuple[Finding, list[str]]]) -> dict[tuple[str, ...], list[Finding]]:
+    by_services: dict[tuple[str, ...], list[Finding]] = {}
+    for finding, names in shared.values():
+        by_services.setdefault(tuple(dict.fromkeys(names)), []).append(finding)
+    return by_services
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
 
 
 def _colored(line: str, service: ServiceCheck) -> str:
@@ -79,17 +115,23 @@ def _colored(line: str, service: ServiceCheck) -> str:
 
 
 def _section(title: str, findings: Iterable[Finding]) -> list[str]:
-    lines = [line for finding in findings for line in _finding_lines(finding)]
+    shown: set[tuple[Entry, ...]] = set()
+    lines: list[str] = []
+    for finding in findings:
+        lines += _finding_lines(finding, is_repeated=finding.fix in shown)
+        shown.add(finding.fix)
     return ["", printable(title), *lines] if lines else []
 
 
-def _finding_lines(finding: Finding) -> Iterator[str]:
+def _finding_lines(finding: Finding, *, is_repeated: bool) -> Iterator[str]:
     diagnostic = finding.diagnostic
     weight = f"{_VERDICTS[finding.effect]}: " if finding.effect is not Effect.NONE else ""
     yield f"  {_place(diagnostic.span)}: {weight}{diagnostic.message} [{diagnostic.code}]"
-    if finding.fix:
+    if finding.fix and is_repeated:
+        yield "    mended by the same entry"
+    elif finding.fix:
         yield "    in compose.platform.yaml, where 'platform init' writes it:"
-        yield from (f"      {line}" for line in entry_lines(finding.fix))
+        yield from (f"      {line}" for line in entry_lines(finding.fix, comments=True))
     elif diagnostic.hint:
         yield f"    hint: {diagnostic.hint}"
 
@@ -108,10 +150,12 @@ def _place(span: Span) -> str:
 
 
 def _summary(check: Check) -> str:
-    whole = sum(service.verdict is Effect.NONE for service in check.services)
+    counts = Counter(service.verdict for service in check.services)
+    whole = f"{counts[Effect.NONE]} of {len(check.services)} services run as written"
+    rest = [f", {counts[effect]} {phrase}" for effect, phrase in _COUNTED.items() if counts[effect]]
     mended = sum(bool(finding.fix) for finding in check.all_findings)
     more = f"; 'platform init' mends {mended} finding{'' if mended == 1 else 's'}" if mended else ""
-    return f"{whole} of {len(check.services)} services run as written{more}"
+    return "".join([whole, *rest, more])
 
 
 # for programs ---------------------------------------------------------------------------------------------------------

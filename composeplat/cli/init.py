@@ -23,8 +23,8 @@ from composeplat.cli.console import show_report, wants_color, write_output
 from composeplat.cli.gathering import Gathered, gather
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import Choice, with_choice
-from composeplat.codes import Effect
-from composeplat.compatibility.check import Check
+from composeplat.codes import Effect, Severity
+from composeplat.compatibility.check import Check, Finding
 from composeplat.compatibility.platform_file import add_entries
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -33,6 +33,7 @@ from composeplat.system.atomic import write_file
 
 app = App()
 
+_MAX_LISTED = 8
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 
 
@@ -128,20 +129,28 @@ def _show_how_to_read(choice: Choice, path: Path) -> None:
 
 
 def _show_rest(check: Check) -> None:
-    """Report the number of findings that no entry fixes."""
+    """Report the number of findings that no entry fixes, and of those a deploy is refused for."""
     left = [finding for finding in check.all_findings if finding.effect.rank > Effect.CHANGED.rank and not finding.fix]
-    services = {str(finding.diagnostic.path[1]) for finding in left if finding.diagnostic.path[:1] == ("services",)}
     if left:
-        progress.conclude(f"{_counted(len(left))} left{_in(services)}: 'platform check' lists them")
+        progress.conclude(f"{_counted(len(left))} left{_in(left)}: 'platform check' lists them")
+    errors = [finding for finding in left if finding.diagnostic.severity is Severity.ERROR]
+    if errors:
+        progress.conclude(f"before a deploy, mend {_errors(len(errors))}{_in(errors)}")
 
 
 def _counted(count: int) -> str:
     return f"{count} finding is" if count == 1 else f"{count} findings are"
 
 
-def _in(services: Iterable[str]) -> str:
-    names = sorted(services)
-    return f" ({', '.join(names)})" if names else ""
+def _errors(count: int) -> str:
+    return "the error" if count == 1 else f"the {count} errors"
+
+
+def _in(findings: Iterable[Finding]) -> str:
+    paths = (finding.diagnostic.path for finding in findings)
+    names = sorted({str(path[1]) for path in paths if path[:1] == ("services",)})
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return f" ({', '.join(names[:_MAX_LISTED])}{more})" if names else ""
 
 
 @app.command(

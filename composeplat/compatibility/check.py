@@ -8,15 +8,17 @@ from a text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from composeplat.cluster.capabilities import Capabilities
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.cluster_rules import check_cluster
+from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.explanation import Statement, explain
-from composeplat.compatibility.fixes import Entry, Fixes
+from composeplat.compatibility.fixes import Fixes
 from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
+from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
 from composeplat.compose.keys import effect_of
 from composeplat.compose.load import Loaded
@@ -76,7 +78,7 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
     diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
     fixes = Fixes(loaded, plan, images)
     by_service: dict[str, list[Finding]] = {}
-    for diagnostic in _without_superseded(diagnostics):
+    for diagnostic in _relevant(diagnostics, fixes.not_started):
         finding = Finding(diagnostic, effect_on_service(diagnostic), fixes.entries_for(diagnostic))
         if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
             by_service.setdefault(_service_of(diagnostic.path), []).append(finding)
@@ -127,7 +129,22 @@ def _service_of(path: PathKey) -> str:
     return str(path[1]) if len(path) > 1 and path[0] == "services" else ""
 
 
-def _without_superseded(diagnostics: list[Diagnostic]) -> Iterable[Diagnostic]:
-    """Leave out that a host volume is not deployed, if another message says what is lost by it."""
+def _relevant(diagnostics: list[Diagnostic], not_started: frozenset[str]) -> Iterable[Diagnostic]:
+    """Leave out what another message says with more detail, and what is no difference for a service."""
     lost = {diagnostic.path for diagnostic in diagnostics if diagnostic.code in ("host-data", "not-in-image")}
-    return (d for d in diagnostics if not (d.code == "not-deployed" and d.path in lost))
+    for diagnostic in diagnostics:
+        is_repeated = diagnostic.code == "not-deployed" and diagnostic.path in lost
+        if not is_repeated and not _is_harmless(diagnostic, not_started):
+            hint = diagnostic.hint or (hint_for(diagnostic.path) if diagnostic.code in BY_KEY else "")
+            yield replace(diagnostic, hint=hint)
+
+
+def _is_harmless(diagnostic: Diagnostic, not_started: frozenset[str]) -> bool:
+    match diagnostic.path:
+        case ("secrets" | "configs", *_):
+            return diagnostic.code in BY_KEY
+        case ("volumes", _):
+            return diagnostic.code == "name-normalized"
+        case ("services", name, "profiles"):
+            return diagnostic.code in BY_KEY and name not in not_started
+    return False

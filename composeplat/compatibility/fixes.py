@@ -9,21 +9,18 @@ An entry never has the value of a variable.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from collections.abc import Callable
 
+from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import renamed_services, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
+from composeplat.compatibility.key_fixes import find_node, mend_key
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
-from composeplat.compose.data_paths import find_program
+from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.profiles import active_services, read_profiles
 from composeplat.compose.model import HOST, Mount, Service
-from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
 from composeplat.compose.options import split_names
 from composeplat.compose.origins import mount_path
 from composeplat.compose.values import show_size
@@ -33,31 +30,8 @@ from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
 _GIB = 1024**3
-_SECRETS_FOLDER = "/run/secrets"
 #: Names of folders that say nothing about the service.
 _VAGUE = "app config content data database db files home html lib log logs storage uploads var volume volumes www"
-_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
-_NOT_TEXT = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of ``compose.platform.yaml``, below the keys of ``parent``; ``reason`` is its comment."""
-
-    parent: tuple[str, ...]
-    line: str
-    reason: str
-
-    @property
-    def key(self) -> str:
-        """The key that the line sets; empty for an item of a list."""
-        return "" if self.line.startswith("- ") else self.line.partition(":")[0]
-
-
-def yaml_text(text: str) -> str:
-    """Write a text as a YAML scalar, in quotes if need be."""
-    is_plain = _PLAIN.match(text) is not None and text.lower() not in _NOT_TEXT
-    return text if is_plain else json.dumps(text, ensure_ascii=False)
 
 
 def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
@@ -68,23 +42,6 @@ def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     return frozenset(profiles) - (plan.select_services(started) if started else frozenset())
 
 
-def _find(node: Node | None, *path: str) -> Node | None:
-    for key in path:
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
-
-
-def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield name, file and path in the container of a service's secrets that come from files of the project."""
-    for item in listed:
-        name, target = (item.get("source"), item.get("target")) if isinstance(item, dict) else (item, None)
-        secret = (secrets or {}).get(name)
-        if isinstance(secret, dict) and isinstance(secret.get("file"), str):
-            file = secret["file"]
-            path = PurePosixPath(_SECRETS_FOLDER, str(target or name))
-            yield str(name), file if file.startswith((".", "/")) else f"./{file}", str(path)
-
-
 class Fixes:
     """The fixes of a definition's findings; a host folder has one volume, whichever services mount it."""
 
@@ -92,7 +49,7 @@ class Fixes:
         self._loaded = loaded
         self._images = images
         self._names: dict[str, str] = {}
-        self._left_out = _not_started(loaded, plan)
+        self.not_started = _not_started(loaded, plan)
         self._mounts: dict[PathKey, tuple[Service, Mount, PathKey]] = {}
         for service in loaded.project.services.values():
             for index, mount in enumerate(service.mounts):
@@ -107,12 +64,12 @@ class Fixes:
             "image-volume": self._keep_image_volumes,
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
-            "unsupported-key": self._mend_key,
+            "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
         }
 
     def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         path = diagnostic.path
-        if path[:1] == ("services",) and len(path) > 1 and path[1] in self._left_out:
+        if path[:1] == ("services",) and len(path) > 1 and path[1] in self.not_started:
             reason = "Docker Compose starts it only with its profile."
             return (Entry(("services",), f"{yaml_text(str(path[1]))}: !reset null", reason),)
         fixer = self._fixers.get(diagnostic.code)
@@ -140,7 +97,7 @@ class Fixes:
         service, mount, path = found
         target = self._literal_target(mount, path)
         is_file = mount.content is not None and not mount.content.is_folder
-        if mount.read_only or is_file or not target or (Path(target).suffix and diagnostic.code != "host-data"):
+        if mount.read_only or is_file or not target or (looks_like_file(target) and diagnostic.code != "host-data"):
             return ()
         folder = target if self._is_hidden(path) else mount.source
         name = self._name_for(service, mount.source, folder, named_by_folder=folder is mount.source)
@@ -171,7 +128,7 @@ class Fixes:
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set variables again with the name that resolves: of an env file only those that are no more than a name."""
         service = self._loaded.project.services[str(diagnostic.path[1])]
-        environment = _find(self._loaded.document, "services", service.name, "environment")
+        environment = find_node(self._loaded.document, "services", service.name, "environment")
         entries: list[Entry] = []
         for variable, value in service.variables.items():
             is_own = variable in service.environment
@@ -183,29 +140,6 @@ class Fixes:
                 line = f"{variable}: {yaml_text(text)}"
                 entries.append(Entry(("services", service.name, "environment"), line, "The host's name in a cluster."))
         return tuple(entries)
-
-    def _mend_key(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
-        match diagnostic.path:
-            case ("services", str(name), "secrets"):
-                return self._mount_secrets(self._loaded.project.services[name])
-        return ()
-
-    def _mount_secrets(self, service: Service) -> tuple[Entry, ...]:
-        """Mount the files of secrets where Docker Compose puts them; a service that is built can have no such mount."""
-        document = self._loaded.document
-        used, declared = _find(document, "services", service.name, "secrets"), _find(document, "secrets")
-        if service.build or not isinstance(used, Sequence):
-            return ()
-        listed = to_plain(used)
-        found = tuple(_secret_files(listed, to_plain(declared) if declared else None))
-        files = (_find(declared, name, "file") for name, _, _ in found)
-        is_hidden = any(isinstance(file, Scalar) and file.is_substituted for file in files)
-        if is_hidden or len(found) != len(listed):
-            return ()
-        parent = ("services", service.name)
-        lines = (f"- {yaml_text(f'{file}:{path}:ro')}" for _, file, path in found)
-        reset = Entry(parent, "secrets: !reset null", "The files below take their place.")
-        return reset, *(Entry((*parent, "volumes"), line, "The file of a secret.") for line in lines)
 
     def _volume(self, service: Service, name: str, target: str, reason: str, size: int = 0) -> tuple[Entry, ...]:
         mount = Entry(("services", service.name, "volumes"), f"- {yaml_text(f'{name}:{target}')}", reason)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from composeplat.compatibility.fixes import Entry, yaml_text
+from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compose.nodes import Mapping, Node, Sequence, to_plain
 from composeplat.compose.yaml_reader import StopReading, read_nodes
 from composeplat.diagnostics import ComposeplatError, Report, Source

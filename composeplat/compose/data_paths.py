@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +83,8 @@ def find_program(path: str, image: str) -> str:
 
 def _has_name(image: str, parts: str) -> bool:
     return not parts or any(part in image.lower() for part in parts.split())
+
+
+def looks_like_file(target: str) -> bool:
+    """Whether a path in a container is rather a file than a folder: its suffix is not that of ``conf.d``."""
+    return PurePosixPath(target).suffix not in ("", ".d")

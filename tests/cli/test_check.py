@@ -38,14 +38,16 @@ db
       services:
         db:
           volumes:
+            # PostgreSQL keeps its data here.
             - pg:/var/lib/postgresql/data
       volumes:
+        # Of 1Gi, unless you set 'size'.
         pg:
 
 Not asked
   images and the cluster were not asked: --offline
 
-1 of 2 services run as written; 'platform init' mends 1 finding
+1 of 2 services run as written, 1 with something lost; 'platform init' mends 1 finding
 """
 WRITTEN = """\
 # Laid over the Compose file by `platform`; `docker compose` does not read it.
@@ -74,6 +76,49 @@ def platform(folder: Folder, *args: str, **shell: str) -> Outcome:
 
 
 # check ----------------------------------------------------------------------------------------------------------------
+
+
+def test_shared_lines(project: Project) -> None:
+    """A finding that several services have from one line is shown once, and an entry that mends several too."""
+    text = """\
+x-base: &base
+  image: x
+  privileged: true
+services:
+  a: *base
+  b: *base
+  c:
+    image: x
+    profiles: [tools]
+    hostname: c
+"""
+    assert (
+        platform(project(text), "check").stdout
+        == """\
+SERVICE  KIND        VERDICT
+a        Deployment  lost
+b        Deployment  lost
+c        Deployment  changed
+
+c
+  compose.yaml:9:5: changed: services.c.profiles is not supported and has no effect [unsupported-key]
+    in compose.platform.yaml, where 'platform init' writes it:
+      services:
+        # Docker Compose starts it only with its profile.
+        c: !reset null
+  compose.yaml:10:5: changed: services.c.hostname is not supported and has no effect [unsupported-key]
+    mended by the same entry
+
+a, b, from shared lines
+  compose.yaml:3:3: lost: services.a.privileged is not supported and has no effect [unsupported-key]
+    hint: full mode (--full) honors it
+
+Not asked
+  images and the cluster were not asked: --offline
+
+0 of 3 services run as written, 1 changed, 2 with something lost; 'platform init' mends 2 findings
+"""
+    )
 
 
 def test_text(shop: Folder) -> None:
@@ -296,7 +341,10 @@ def test_rules_of_another_kind_of_workload(project: Project) -> None:
     text = "services: {db: {image: x, volumes: ['./gone:/d'], labels: {dev.platform.com/update: recreate}}}"
     outcome = platform(project(text), "init", "--yes")
 
-    assert outcome.stderr == f"wrote {NAME}\n1 finding is left (db): 'platform check' lists them\n"
+    assert (
+        outcome.stderr
+        == f"wrote {NAME}\n1 finding is left (db): 'platform check' lists them\nbefore a deploy, mend the error (db)\n"
+    )
 
 
 def test_invalid_yaml(project: Project) -> None:

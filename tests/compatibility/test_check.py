@@ -42,12 +42,13 @@ def messages(found: Check) -> list[tuple[str, str, str]]:
         ("ports: ['5432:5432']", "changed", ["sensitive-port"]),
         ("scale: two", "cannot-run", ["invalid-value"]),
         ("volumes: ['/run/docker.sock:/s']", "cannot-run", ["forbidden-path"]),
+        ("volumes: ['under_score:/d']", "as-written", []),
         ("environment: {A: $UNSET}", "as-written", ["unset-variable"]),
     ],
 )
 def test_verdict(project: Project, keys: str, verdict: str, codes: list[str]) -> None:
     """The worst effect of a service's findings is its verdict; notes without an effect are no findings."""
-    found = check(project(f"services: {{web: {{image: x, {keys}}}, other: {{image: y}}}}"))
+    found = check(project(f"services: {{web: {{image: x, {keys}}}, other: {{image: y}}}}\nvolumes: {{under_score: }}"))
 
     assert verdicts(found) == {"web": verdict, "other": "as-written"}
     assert [finding.diagnostic.code for finding in found.all_findings] == codes
@@ -62,6 +63,52 @@ def test_findings_of_the_file(project: Project) -> None:
     assert [finding.diagnostic.code for finding in found.findings] == ["unsupported-key"]
     assert verdicts(found) == {"web": "as-written"}
     assert found.verdict is Effect.LOST
+
+
+def test_declarations(project: Project) -> None:
+    """Secrets that no service uses are lost by none; one that uses them has the finding."""
+    text = "services: {web: {image: x, KEYS}}\nsecrets: {s: {file: s}}"
+
+    assert messages(check(project(text.replace("KEYS", "")))) == []
+    assert [code for _, code, _ in messages(check(project(text.replace("KEYS", "secrets: [s]"))))] == [
+        "unsupported-key"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "hint"),
+    [
+        (
+            "stop_signal: SIGINT",
+            "nothing to do, unless the program needs this signal: it gets SIGTERM, or that of its image",
+        ),
+        ("privileged: true", "full mode (--full) honors it"),
+        (
+            "depends_on: {b: {condition: service_started, restart: true}}",
+            "'platform restart' restarts services in the order of 'depends_on'",
+        ),
+    ],
+)
+def test_hint(project: Project, keys: str, hint: str) -> None:
+    """A key without effect has a hint."""
+    (finding,) = check(project(f"services: {{a: {{image: x, {keys}}}, b: {{image: y}}}}")).all_findings
+
+    assert finding.diagnostic.hint == hint
+
+
+def test_profiles(project: Project) -> None:
+    """A profile matters only for a service that Docker Compose would not start."""
+    text = """\
+services:
+  web: {image: x, depends_on: [needed]}
+  needed: {image: x, profiles: [a]}
+  chosen: {image: x, profiles: [b]}
+  other: {image: x, profiles: [c]}
+"""
+
+    assert verdicts(check(project(text, COMPOSE_PROFILES="b"))) == {
+        "web": "as-written", "needed": "as-written", "chosen": "as-written", "other": "changed",
+    }  # fmt: skip
 
 
 def test_shared_anchor(project: Project) -> None:

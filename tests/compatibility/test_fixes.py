@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from composeplat.compatibility.fixes import yaml_text
+from composeplat.compatibility.entries import yaml_text
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.platform_file import add_entries, entry_lines
 from composeplat.registry.image_config import ImageFacts
@@ -32,6 +32,7 @@ def service(*volumes: str, image: str = "postgres") -> str:
         pytest.param("../gone:/srv/x", "gone:/srv/x", "gone", id="outside-the-project"),
         pytest.param("/var/lib/pg:/var/lib/postgresql", "pg:/var/lib/postgresql", "pg", id="data-at-a-system-path"),
         pytest.param("${DIR}:/srv/x", "db-x:/srv/x", "db-x", id="a-path-from-a-variable"),
+        pytest.param("./gone:/etc/x.d", "gone:/etc/x.d", "gone", id="a-folder-with-a-suffix"),
         pytest.param("./db:/srv/x", "db-data:/srv/x", "db-data", id="the-name-of-the-service"),
         pytest.param(f"${{DIR}}{'/d' * 30}:/srv/x", "db-x:/srv/x", "db-x", id="a-long-text"),
     ],
@@ -192,7 +193,7 @@ def test_secrets(project: Project) -> None:
         "      - ./key.txt:/run/secrets/keys/db:ro",
     ]
     folder.write({"compose.platform.yaml": "\n".join(lines)})
-    assert {finding.diagnostic.path[0] for finding in check(folder).all_findings} == {"secrets"}
+    assert check(folder).all_findings == ()
 
 
 @pytest.mark.parametrize(
@@ -207,3 +208,38 @@ def test_secrets(project: Project) -> None:
 def test_secrets_that_have_no_mount(project: Project, text: str) -> None:
     files = {"compose.yaml": text, "password.txt": "a", "key.txt": "b", "Dockerfile": "FROM scratch"}
     assert fix(project(files, FILE="./key.txt")) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "lines"),
+    [
+        ("tmpfs: /run", ["tmpfs: !reset null", "volumes:", "  - {type: tmpfs, target: /run}"]),
+        (
+            "tmpfs: ['/run:size=64m,mode=755', /tmp]",
+            [
+                "tmpfs: !reset null",
+                "volumes:",
+                "  - {type: tmpfs, target: /run, tmpfs: {size: 64m}}",
+                "  - {type: tmpfs, target: /tmp}",
+            ],
+        ),
+        (
+            "shm_size: 1gb",
+            ["shm_size: !reset null", "volumes:", "  - {type: tmpfs, target: /dev/shm, tmpfs: {size: 1gb}}"],
+        ),
+    ],
+)
+def test_memory(project: Project, keys: str, lines: list[str]) -> None:
+    """Folders in memory are mounted, and nothing is left to mend."""
+    folder = project(f"services: {{a: {{image: x, {keys}}}}}")
+    written = fix(folder)
+
+    assert written == ["services:", "  a:", *(f"    {line}" for line in lines)]
+    folder.write({"compose.platform.yaml": "\n".join(written)})
+    assert check(folder).all_findings == ()
+
+
+@pytest.mark.parametrize("keys", ["tmpfs: $FOLDER", "tmpfs: ['/run:ro']", "tmpfs: run", "shm_size: $FOLDER"])
+def test_memory_that_is_not_mounted(project: Project, keys: str) -> None:
+    """The value of a variable is not written, and no mount that means something else."""
+    assert fix(project(f"services: {{a: {{image: x, {keys}}}}}", FOLDER="/secret")) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composeplat.compatibility.fixes import Entry
+from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.platform_file import HEADER, CannotMerge, add_entries
 
 MOUNT = Entry(("services", "db", "volumes"), "- data:/d", "Why.")

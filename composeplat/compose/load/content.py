@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from composeplat.compose.data_paths import find_program
+from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.discovery import MAX_ENV_FILE_BYTES
 from composeplat.compose.dotenv import EnvLines, evaluate_lines
 from composeplat.compose.load.host_content import read_host_content
@@ -157,7 +157,7 @@ class Content(Checker):
     def _alternatives(self, mount: Mount, path: PathKey) -> str:
         """Return the fixes for a missing host path, which may be meant as data or as files."""
         hidden = self.origins.is_substituted(*path, "source")
-        if Path(mount.target).suffix and not hidden:
+        if looks_like_file(mount.target) and not hidden:
             return "create the file: it is copied, read-only"
         example = volume_for(self, mount, path)
         return f"to keep data: {example}; to ship files: create the folder, they are copied, read-only"

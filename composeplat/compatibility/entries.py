@@ -1,0 +1,30 @@
+"""An entry of ``compose.platform.yaml``: a line below its keys, with the reason for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*(?::[A-Za-z0-9_./-]+)*\Z", re.ASCII)
+_NOT_TEXT = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of ``compose.platform.yaml``, below the keys of ``parent``; ``reason`` is its comment."""
+
+    parent: tuple[str, ...]
+    line: str
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """The key that the line sets; empty for an item of a list."""
+        return "" if self.line.startswith("- ") else self.line.partition(":")[0]
+
+
+def yaml_text(text: str) -> str:
+    """Write a text as a YAML scalar, in quotes if need be."""
+    is_plain = _PLAIN.match(text) is not None and text.lower() not in _NOT_TEXT
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,134 @@
+"""Keys of a service without effect: entries that have the same effect, and hints for the others.
+
+Owns which keys another one can replace. An entry resets the key, so that the warning about it goes too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from composeplat.compatibility.entries import Entry, yaml_text
+from composeplat.compose.load import Loaded
+from composeplat.compose.model import Service
+from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
+from composeplat.compose.values import BadValue, parse_size
+from composeplat.diagnostics import PathKey
+
+_SECRETS_FOLDER = "/run/secrets"
+_SHARED_MEMORY = str(PurePosixPath("/dev", "shm"))
+#: Hints for keys whose warnings have none.
+_HINTS = {
+    "container_name": "write the name of the service wherever the other one is used",
+    "depends_on": "'platform restart' restarts services in the order of 'depends_on'",
+    "dns": "pods ask the DNS of the cluster; its administrator can forward zones to other servers",
+    "extra_hosts": "use the address itself, or a name that the DNS of the cluster knows",
+    "hostname": "nothing to do, unless the program needs this name of itself: its pod has another",
+    "network_mode": "write the names of services instead of 'localhost'",
+    "networks": "write the name of the service wherever the other one is used",
+    "pull_policy": "nodes pull a tag once, and 'latest' with each start: name the version that is meant",
+    "stop_signal": "nothing to do, unless the program needs this signal: it gets SIGTERM, or that of its image",
+    "ulimits": "nothing to do, unless the program needs more than the nodes allow; their administrator sets the limits",
+}
+
+
+_VOLUME_HINTS = {
+    "driver": "choose a storage class with 'class'",
+    "external": "the volume is a new one: copy files into it with 'platform cp', or load a dump",
+    "name": "nothing to do: the volume has the name of its key",
+}
+
+
+def hint_for(path: PathKey) -> str:
+    """Return what to do about a key without effect; empty if there is no more to say."""
+    match path:
+        case ("services", _, str(key), *_):
+            return _HINTS.get(key, "")
+        case ("volumes", _, str(key), *_):
+            return _VOLUME_HINTS.get(key, "")
+    return ""
+
+
+def find_node(node: Node | None, *path: str) -> Node | None:
+    for key in path:
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
+
+
+def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
+    match path:
+        case ("services", str(name), "secrets"):
+            return _mount_secrets(loaded, loaded.project.services[name])
+        case ("services", str(name), "tmpfs" as key):
+            return _mount_memory(name, find_node(loaded.document, "services", name, key))
+        case ("services", str(name), "shm_size" as key):
+            return _enlarge_shared_memory(name, find_node(loaded.document, "services", name, key))
+    return ()
+
+
+def _replacement(service: str, key: str, items: list[str], reason: str) -> tuple[Entry, ...]:
+    """Reset a key of a service, and mount volumes instead."""
+    parent = ("services", service)
+    reset = Entry(parent, f"{key}: !reset null", "The volumes below take its place.")
+    return (reset, *(Entry((*parent, "volumes"), f"- {item}", reason) for item in items)) if items else ()
+
+
+def _mount_secrets(loaded: Loaded, service: Service) -> tuple[Entry, ...]:
+    """Mount the files of secrets where Docker Compose puts them; a service that is built can have no such mount."""
+    document = loaded.document
+    used, declared = find_node(document, "services", service.name, "secrets"), find_node(document, "secrets")
+    if service.build or not isinstance(used, Sequence):
+        return ()
+    listed = to_plain(used)
+    found = tuple(_secret_files(listed, to_plain(declared) if declared else None))
+    files = (find_node(declared, name, "file") for name, _, _ in found)
+    is_hidden = any(isinstance(file, Scalar) and file.is_substituted for file in files)
+    if is_hidden or len(found) != len(listed):
+        return ()
+    items = [yaml_text(f"{file}:{path}:ro") for _, file, path in found]
+    return _replacement(service.name, "secrets", items, "The file of a secret.")
+
+
+def _secret_files(listed: list[Any], secrets: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield name, file and path in the container of a service's secrets that come from files of the project."""
+    for item in listed:
+        name, target = (item.get("source"), item.get("target")) if isinstance(item, dict) else (item, None)
+        secret = (secrets or {}).get(name)
+        if isinstance(secret, dict) and isinstance(secret.get("file"), str):
+            file = secret["file"]
+            path = PurePosixPath(_SECRETS_FOLDER, str(target or name))
+            yield str(name), file if file.startswith((".", "/")) else f"./{file}", str(path)
+
+
+def _mount_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
+    """Mount folders in memory, as ``tmpfs`` does."""
+    listed = written.items if isinstance(written, Sequence) else [written]
+    texts = [item.text for item in listed if isinstance(item, Scalar) and not item.is_substituted]
+    items = [_memory_item(*text.partition(":")[::2]) for text in texts]
+    is_whole = len(items) == len(listed) and all(items)
+    return _replacement(service, "tmpfs", items, "In memory.") if is_whole else ()
+
+
+def _memory_item(target: str, options: str) -> str:
+    """Write a mount in memory; empty if it has options that such a mount can't have."""
+    given = dict(option.partition("=")[::2] for option in options.split(",") if option)
+    size = given.pop("size", "")
+    is_writable = "ro" not in given
+    return _sized(target, size) if target.startswith("/") and is_writable else ""
+
+
+def _sized(target: str, size: str) -> str:
+    if not size:
+        return f"{{type: tmpfs, target: {yaml_text(target)}}}"
+    try:
+        parse_size(size)
+    except BadValue:
+        return ""
+    return f"{{type: tmpfs, target: {yaml_text(target)}, tmpfs: {{size: {size}}}}}"
+
+
+def _enlarge_shared_memory(service: str, written: Node | None) -> tuple[Entry, ...]:
+    text = written.text if isinstance(written, Scalar) and not written.is_substituted else ""
+    item = _sized(_SHARED_MEMORY, text) if text else ""
+    return _replacement(service, "shm_size", [item] if item else [], "Shared memory.")
