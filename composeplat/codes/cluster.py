@@ -1,0 +1,118 @@
+"""The codes of messages about images and about a cluster.
+
+Apart from the other codes, as no definition alone raises them.
+"""
+
+from __future__ import annotations
+
+from composeplat.codes.code import Code, Effect, Severity
+
+_E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
+_CHANGED, _LOST, _CANNOT_RUN = Effect.CHANGED, Effect.LOST, Effect.CANNOT_RUN
+
+CLUSTER_CODES: dict[str, Code] = {
+    # the check of images and of the cluster
+    "unread-image": Code(
+        _N, "The registry of an image could not be asked about it.", "Log in to the registry, or correct the name."
+    ),
+    "image-volume": Code(
+        _W,
+        "An image declares a volume that the service does not mount: its data is lost with the pod.",
+        "Mount a named volume there, if the data matters.",
+        many=True,
+        effect=_LOST,
+    ),
+    "unreachable-port": Code(
+        _W,
+        "Other services address a port that the service does not list: its name leads to its listed ports only.",
+        "Add the port to 'expose'.",
+        effect=_LOST,
+    ),
+    "unresolvable-host": Code(
+        _W,
+        "A service addresses another one by a name that no Kubernetes object can have, so it does not resolve.",
+        "Write the name that the service has in a cluster.",
+        effect=_LOST,
+        many=True,
+    ),
+    "unexposed-port": Code(
+        _W,
+        "A service names a port of its container that its image does not expose, and the image exposes others.",
+        "Use a port that the image exposes, unless the program is set to listen on this one.",
+        many=True,
+    ),
+    "wrong-architecture": Code(
+        _W,
+        "An image is for other architectures than those of the cluster's nodes.",
+        "Use an image for these nodes.",
+        effect=_CANNOT_RUN,
+    ),
+    "no-storage-class": Code(
+        _W,
+        "The cluster does not have the storage class that a volume needs.",
+        "Set 'class' of the volume to one that exists.",
+        effect=_CANNOT_RUN,
+    ),
+    "no-ingress-class": Code(
+        _W,
+        "No ingress controller serves the URLs of a service.",
+        "Choose one with --ingress-class, or install one.",
+        effect=_LOST,
+    ),
+    "pod-security-level": Code(
+        _W,
+        "The Pod Security level of the namespace refuses a service.",
+        "Deploy with --pod-security restricted, or into another namespace.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
+    "over-quota": Code(
+        _W,
+        "A quota of the namespace refuses a service, or all of them together.",
+        "Set requests and limits, use less, or have the quota raised.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
+    "limit-range": Code(
+        _W,
+        "A limit range of the namespace refuses a request or limit of a service.",
+        "Change it under 'resources'.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
+    "default-limit": Code(
+        _W,
+        "A limit range of the namespace limits a service that sets no limit itself.",
+        "Set limits under 'resources', if it needs more.",
+        effect=_CHANGED,
+    ),
+    # the cluster
+    "ownership-conflict": Code(
+        _E,
+        "The namespace has an object of a required name that belongs to someone else.",
+        "Rename the service or volume, remove the other object, or deploy into another namespace.",
+        many=True,
+    ),
+    "volume-replacement": Code(
+        _E,
+        "The change would recreate a volume, which deletes its data.",
+        "Undo the change, or allow it with --replace-volume.",
+    ),
+    "deploy-failed": Code(
+        _E,
+        "Something that a service needs could not be created, or does not run.",
+        "See the reason given, and the lines below it.",
+        many=True,
+    ),
+    "job-retry": Code(
+        _W,
+        "A pod of a Job failed, and the Job retries.",
+        "See the reason given, and the lines below it; nothing to do where a later try passes.",
+        many=True,
+    ),
+    "no-sync-path": Code(
+        _E,
+        "The service has no host volume, so 'platform up' does not know which files to sync.",
+        "Add a host volume, such as .:/app.",
+    ),
+}
