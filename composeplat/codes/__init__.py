@@ -1,8 +1,7 @@
 """Every diagnostic code: its severity, its meaning and its fix.
 
 Owns the one table behind the messages; ``docs/diagnostics.md`` is made from it, and a test holds that each code is
-raised by some test.
-Must not know anything else.
+raised by some test. Must not know anything else.
 Codes are public names: scripts match on them, so renaming one breaks users.
 """
 

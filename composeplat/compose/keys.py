@@ -251,7 +251,8 @@ _FULL: Mapping[str, str] = {
     SERVICE: "profiles privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt"
-    " container_name links network_mode networks",
+    " container_name links network_mode networks"
+    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init",
     "services.*.volumes.*.tmpfs": "mode",
     "": "networks",
     "networks.*": "external internal name",

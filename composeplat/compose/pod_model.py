@@ -77,6 +77,26 @@ class NameOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """A command at the start or end of a container; empty is the service's."""
+
+    command: tuple[str, ...] = ()
+    working_dir: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """The variables of the hook, each with that of the container that has its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitHook(Hook):
+    """A container that must complete before the service's starts."""
+
+    image: str = ""
+    uid: int | None = None
+    gid: int | None = None
+    privileged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerOptions:
     privileged: bool = False
     read_only: bool = False
@@ -94,3 +114,14 @@ class ContainerOptions:
     names: NameOptions = field(default_factory=NameOptions)
     storage_limit: int | None = None
     """The limit of the root file system in bytes."""
+    pull: str = ""
+    """When nodes pull the image: ``always``, ``never`` or ``missing``; empty is the cluster's choice."""
+    pre_start: tuple[InitHook, ...] = ()
+    post_start: tuple[Hook, ...] = ()
+    pre_stop: tuple[Hook, ...] = ()
+    hook_environment: Mapping[str, str | None] = field(default_factory=dict)
+    """The variables of hooks, under names of their own."""
+    stop_signal: str = ""
+    """Without the prefix ``SIG``; empty is the image's."""
+    init: bool = False
+    """Another process than the program is the first: it reaps those that lost their parent."""

@@ -9,6 +9,7 @@ from composeplat.compose.pod_model import NameOptions, Platform
 from composeplat.names import clean
 from composeplat.plan.desired import Manifest
 from composeplat.plan.folder_modes import check_folder_modes
+from composeplat.plan.init_hooks import check_init_hooks
 
 
 def add_pod_options(spec: Manifest, service: Service) -> None:
@@ -16,12 +17,22 @@ def add_pod_options(spec: Manifest, service: Service) -> None:
     options = service.container
     spec.update(_own_name(service))
     spec.update(_resolver(options.names))
+    if options.init:
+        # The first process is then the pod's own, which reaps orphans.
+        spec["shareProcessNamespace"] = True
     if options.host_users is not None:
         spec["hostUsers"] = options.host_users
     if options.runtime:
         spec["runtimeClassName"] = options.runtime
     if options.platform != Platform():
         spec["affinity"] = {**_node_affinity(options.platform), **spec.get("affinity", {})}
+
+
+def pull_policy(service: Service) -> Manifest:
+    """Plan when a node pulls the image of a service."""
+    policies = {"always": "Always", "never": "Never", "missing": "IfNotPresent"}
+    found = policies.get(service.container.pull)
+    return {"imagePullPolicy": found} if found else {}
 
 
 def _node_affinity(platform: Platform) -> Manifest:
@@ -61,6 +72,7 @@ def _resolver(names: NameOptions) -> Manifest:
 def check_container_options(checker: Checker, service: Service, settings: Settings) -> None:
     """Report the options that the service's kind of workload or its namespace leaves without effect."""
     check_folder_modes(checker, service, settings)
+    check_init_hooks(checker, service, settings)
     if service.workload_kind == "StatefulSet":
         for key in ("hostname", "domainname"):
             path = ("services", service.name, key)

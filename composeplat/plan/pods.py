@@ -16,14 +16,16 @@ from composeplat.compose.network_model import HOST_NETWORK
 from composeplat.compose.options import Settings
 from composeplat.compose.values import show_cpus, show_size
 from composeplat.names import TOOLS_CONTAINER, clean
-from composeplat.plan.container_options import add_pod_options, host_aliases
+from composeplat.plan.container_options import add_pod_options, host_aliases, pull_policy
 from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
+from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
+from composeplat.plan.tools import TOOLS_MOUNT
 from composeplat.registry.credentials import Login
 
 
@@ -100,7 +102,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["hostAliases"] = aliases
     if inputs.has_pull_secret:
         spec["imagePullSecrets"] = [{"name": pull_secret_name(service)}]
-    init = plan_init_containers(service, inputs.settings, inputs.image, _resources(service), inputs.read_only_volumes)
+    init = plan_init_containers(service, inputs.settings, spec["containers"][0], inputs.read_only_volumes)
     if init:
         spec["initContainers"] = init
     has_tools = any(container["name"] == TOOLS_CONTAINER for container in init)
@@ -118,12 +120,12 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
     add_pod_options(spec, service)
     spec["securityContext"] = pod_security(service, inputs.settings)
-    spec["terminationGracePeriodSeconds"] = service.stop_grace_period
+    spec["terminationGracePeriodSeconds"] = grace_period(service)
     return spec
 
 
 def _container(service: Service, inputs: PodInputs) -> Manifest:
-    container: Manifest = {"name": clean(service.name), "image": inputs.image}
+    container: Manifest = {"name": clean(service.name), "image": inputs.image, **pull_policy(service)}
     container.update(_command(service))
     container.update(_terminal(service))
     if service.working_dir:
@@ -138,8 +140,10 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
     if resources:
         container["resources"] = resources
     container.update(_probes(service.health_check))
-    if inputs.storage.mounts:
-        container["volumeMounts"] = inputs.storage.mounts
+    container.update(plan_lifecycle(service))
+    mounts = [*inputs.storage.mounts, *([TOOLS_MOUNT] if needs_shell(service) else [])]
+    if mounts:
+        container["volumeMounts"] = mounts
     security = container_security(service, inputs.settings)
     if security:
         container["securityContext"] = security

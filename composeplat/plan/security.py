@@ -16,7 +16,7 @@ from composeplat.compose.pod_model import DEFAULT_PROFILE, SAFE_SYSCTLS, UNCONFI
 from composeplat.diagnostics import Report
 from composeplat.plan.desired import Manifest
 
-_REFUSED = "which a namespace with pod security 'restricted' refuses"
+REFUSED = "which a namespace with pod security 'restricted' refuses"
 #: A user and group that no image has, where the number does not matter.
 NOBODY = 65532
 _ALLOWED_CAPABILITIES = ("NET_BIND_SERVICE",)
@@ -109,15 +109,15 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
     path = ("services", service.name)
     if service.user is not None and service.user.uid == 0:
         checker.add(
-            "pod-security-violation", (*path, "user"), f"is root, {_REFUSED}", "give another user, as in '1000:1000'"
+            "pod-security-violation", (*path, "user"), f"is root, {REFUSED}", "give another user, as in '1000:1000'"
         )
     if service.networking.mode == HOST_NETWORK:
-        checker.add("pod-security-violation", (*path, "network_mode"), f"is 'host', {_REFUSED}", "leave it out")
+        checker.add("pod-security-violation", (*path, "network_mode"), f"is 'host', {REFUSED}", "leave it out")
     if service.container.privileged:
-        checker.add("pod-security-violation", (*path, "privileged"), f"is true, {_REFUSED}", "leave it out")
+        checker.add("pod-security-violation", (*path, "privileged"), f"is true, {REFUSED}", "leave it out")
     for name in service.cap_add:
         if name not in _ALLOWED_CAPABILITIES:
-            message = f"adds {name}, {_REFUSED}: it allows only {', '.join(_ALLOWED_CAPABILITIES)}"
+            message = f"adds {name}, {REFUSED}: it allows only {', '.join(_ALLOWED_CAPABILITIES)}"
             checker.add("pod-security-violation", (*path, "cap_add"), message, "leave it out")
 
 
@@ -140,10 +140,10 @@ def _check_options(checker: Checker, service: Service) -> None:
     forbidden += [f"label={name}:…" for name in ("user", "role") if name in options.label]
     forbidden += [f"label=type:{kind}"] if kind not in _ALLOWED_TYPES else []
     for option in forbidden:
-        checker.add("pod-security-violation", (*path, "security_opt"), f"has {option}, {_REFUSED}", "leave it out")
+        checker.add("pod-security-violation", (*path, "security_opt"), f"has {option}, {REFUSED}", "leave it out")
     for name in service.container.sysctls:
         if name not in SAFE_SYSCTLS:
-            message = f"sets {name}, {_REFUSED}"
+            message = f"sets {name}, {REFUSED}"
             checker.add("pod-security-violation", (*path, "sysctls"), message, "leave it out")
 
 
@@ -176,7 +176,7 @@ def _check_image_user(checker: Checker, service: Service, user: str | None) -> N
         checker.add("unknown-user", path, message, "give the user's number with 'user'", at_key=True)
     elif name in ("", "0", "root"):
         hint = "give a user that the image works with, as in `user: '1000'`, or take an image that has one"
-        checker.add("pod-security-violation", (*path, "image"), f"runs as root, {_REFUSED}", hint)
+        checker.add("pod-security-violation", (*path, "image"), f"runs as root, {REFUSED}", hint)
     elif not name.isdigit():
         message = f"runs as '{name}', and Kubernetes can't check that a user name is not root"
         checker.add("pod-security-violation", (*path, "image"), message, "give that user's number with `user`")

@@ -177,9 +177,15 @@ def test_a_template_of_swarm_in_a_mount(project: Project, keys: str, key: str, f
     assert found[1] == fix
 
 
+_IN_FULL_MODE = "or use full mode (--full), which honors it"
+
+
 def test_a_template_of_swarm_as_hostname(project: Project) -> None:
     assert messages_and_hints(project, service("hostname: 'web-{{.Task.Slot}}'")) == [
-        ("warning: services.web.hostname is not supported and has no effect", f"leave it out: {_HOSTNAME}")
+        (
+            "warning: services.web.hostname is not supported and has no effect",
+            f"leave it out: {_HOSTNAME}; {_IN_FULL_MODE}",
+        )
     ]
 
 

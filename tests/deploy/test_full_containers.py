@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.deploy.conftest import SLEEP, Environment
+import time
+
+from composeplat.cluster.api import kind_path
+from tests.deploy.conftest import SLEEP, Environment, until
 
 SHELL = f"""
 x-platform: {{full: true}}
@@ -107,3 +110,46 @@ def test_a_program_sees_its_options(environment: Environment) -> None:
     assert f"{environment.namespace}.svc.cluster.local" in resolver.split()
     assert ["corp.example.com" in resolver.split(), "ndots:3" in resolver.split()] == [True, True]
     assert sees(environment, "resolver", "cat /etc/resolv.conf") == "nameserver 10.0.0.53"
+
+
+HOOKS = """
+x-platform: {full: true}
+volumes:
+  notes:
+services:
+  hooks:
+    image: busybox
+    init: true
+    pull_policy: missing
+    stop_signal: SIGINT
+    stop_grace_period: 20s
+    volumes: ["notes:/notes"]
+    tmpfs: /fast
+    command: ["sh", "-c", "trap 'echo INT >>/notes/stopped; exit' INT; while :; do sleep 0.1; done"]
+    pre_start:
+      - command: ["sh", "-c", "echo $$WHO >/fast/prepared"]
+        environment: {WHO: me}
+    post_start:
+      - command: ["sh", "-c", "pwd >/fast/started"]
+        working_dir: /notes
+    pre_stop:
+      - command: ["sh", "-c", "echo flushed >>/notes/stopped"]
+"""
+
+
+def test_hooks_and_signals(environment: Environment) -> None:
+    """Hooks run before and after the start and before the stop, the signal reaches the program, orphans are reaped."""
+    environment.deploy(HOOKS).expect()
+
+    assert sees(environment, "hooks", "cat /fast/prepared; cat /fast/started").split() == ["me", "/notes"]
+    sees(environment, "hooks", "(sleep 0.1 &)")
+    assert until(lambda: sees(environment, "hooks", "grep -l '^State:.Z' /proc/[0-9]*/status || echo none") == "none")
+
+    (pod,) = environment.pods("hooks")
+    began = time.monotonic()
+    with environment.api() as api:
+        api.delete(f"{kind_path('v1', 'Pod', environment.namespace)}/{pod['metadata']['name']}")
+    until(lambda: [p for p in environment.pods("hooks") if p["metadata"]["uid"] != pod["metadata"]["uid"]])
+    assert time.monotonic() - began < 15
+    until(lambda: environment.pods("hooks")[0]["status"].get("phase") == "Running")
+    assert sees(environment, "hooks", "cat /notes/stopped").split() == ["flushed", "INT"]

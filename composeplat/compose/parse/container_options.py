@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from composeplat.compose.parse.fields import Section
+from composeplat.compose.parse.hooks import parse_hooks, parse_signal
 from composeplat.compose.parse.name_options import parse_name_options
+from composeplat.compose.parse.pull_policy import parse_pull_policy
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
 from composeplat.compose.pod_model import ContainerOptions, Platform
 from composeplat.compose.values import BadValue, parse_size
@@ -18,6 +20,7 @@ _DEFAULT_RUNTIMES = ("runc", "io.containerd.runc.v2")
 
 
 def parse_container_options(section: Section) -> ContainerOptions:
+    hooks = parse_hooks(section)
     return ContainerOptions(
         privileged=section.boolean("privileged", default=False),
         read_only=section.boolean("read_only", default=False),
@@ -31,6 +34,13 @@ def parse_container_options(section: Section) -> ContainerOptions:
         platform=section.value("platform", _parse_platform, Platform()),
         names=parse_name_options(section),
         storage_limit=_storage_limit(section),
+        pull=parse_pull_policy(section),
+        pre_start=hooks.pre_start,
+        post_start=hooks.post_start,
+        pre_stop=hooks.pre_stop,
+        hook_environment=hooks.environment,
+        stop_signal=section.value("stop_signal", parse_signal, ""),
+        init=section.boolean("init", default=False),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from composeplat.compose.keys import SERVICE
-from composeplat.compose.model import Dependency, DependencyCondition, Service, User
+from composeplat.compose.model import Dependency, DependencyCondition, Service
 from composeplat.compose.nodes import Mapping, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.build import parse_build
@@ -16,13 +16,11 @@ from composeplat.compose.parse.memory_mounts import parse_memory_mounts
 from composeplat.compose.parse.mounts import parse_mounts
 from composeplat.compose.parse.networks import parse_network_names, parse_networking
 from composeplat.compose.parse.ports import parse_ports
+from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.values import (
     BadValue,
-    UserText,
     parse_duration,
     parse_image,
-    parse_user,
-    split_command,
     whole_seconds,
 )
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
@@ -37,16 +35,16 @@ def parse_service(name: str, whole: Field) -> Service | None:
         key = whole.ctx.origins.key_at(*whole.path)
         message = f"services.{name} has neither 'image' nor 'build'"
         whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
-    deploy = parse_deploy(section)
+    deploy, container = parse_deploy(section), parse_container_options(section)
     labels = {**deploy.labels, **parse_annotations(section, "labels")}
     return Service(
         name=name,
         image=_image(image) if image else "",
         build=build,
-        entrypoint=_command(section, "entrypoint"),
-        command=_command(section, "command"),
+        entrypoint=parse_command(section, "entrypoint"),
+        command=parse_command(section, "command"),
         working_dir=section.text("working_dir"),
-        environment=parse_environment(section),
+        environment={**parse_environment(section), **container.hook_environment},
         env_files=parse_env_files(section),
         ports=parse_ports(section),
         public=section.boolean("public", default=False),
@@ -64,11 +62,11 @@ def parse_service(name: str, whole: Field) -> Service | None:
         node_selector=_node_selector(section),
         cap_add=_capabilities(section, "cap_add"),
         cap_drop=_capabilities(section, "cap_drop"),
-        user=_user(section),
+        user=parse_service_user(section),
         stop_grace_period=_grace_period(section),
         networks=parse_network_names(section),
         service_account=section.value("x-service-account", _account_name, ""),
-        container=parse_container_options(section),
+        container=container,
         networking=parse_networking(section),
     )
 
@@ -77,19 +75,6 @@ def _image(found: Field) -> str:
     ends_in_colon = isinstance(found.node, Scalar) and found.node.text.endswith(":")
     unset_means = "the tag is empty" if ends_in_colon else "the value is empty"
     return found.value(parse_image, unset_means=unset_means) or ""
-
-
-def _command(section: Section, key: str) -> tuple[str, ...] | None:
-    """Read a command: a text is split as a shell does, a list is used as it is; None is the image's."""
-    found = section.get(key)
-    if found is None:
-        return None
-    if isinstance(found.node, Sequence):
-        return tuple(text for item in found.items() if (text := item.text()) is not None)
-    if isinstance(found.node, Scalar):
-        return found.value(split_command)
-    found.report_type("a text or a list")
-    return None
 
 
 def _depends_on(section: Section) -> tuple[Dependency, ...]:
@@ -150,25 +135,6 @@ def _node_selector(section: Section) -> dict[str, str]:
 def _capabilities(section: Section, key: str) -> tuple[str, ...]:
     """Kubernetes names capabilities without the prefix ``CAP_``."""
     return tuple(dict.fromkeys(text.upper().removeprefix("CAP_") for text in section.texts(key)))
-
-
-def _user(section: Section) -> User | None:
-    """Read the user and group; only the image can resolve names, but a number beside a name is used."""
-    found = section.get("user")
-    read = found.value(parse_user) if found and found.text() else None
-    if found is None or read is None:
-        return None
-    if read.names:
-        found.report("non-numeric-user", _unknown_user(read), "give numbers, as in '1000' or '1000:1000'")
-    return User(uid=read.uid, gid=read.gid) if (read.uid, read.gid) != (None, None) else None
-
-
-def _unknown_user(read: UserText) -> str:
-    if read.uid is not None:
-        return "names a group that only the image knows; the user's number is used, with the user's own group"
-    if read.gid is not None:
-        return "names a user that only the image knows; the group's number is used, with the image's user"
-    return "names a user that only the image knows, and has no effect; the container runs as the image's user"
 
 
 def _account_name(text: str) -> str:

@@ -1,0 +1,38 @@
+"""Parse ``pull_policy`` and ``pull_refresh_after``, which have an effect in full mode alone."""
+
+from __future__ import annotations
+
+from composeplat.compose.parse.fields import Section
+from composeplat.compose.values import BadValue, parse_duration
+
+_POLICIES = {"always": "always", "never": "never", "missing": "missing", "if_not_present": "missing", "build": "build"}
+_REFRESHED = ("daily", "weekly", "refresh")
+
+
+def parse_pull_policy(service: Section) -> str:
+    """Return when nodes pull the image. A refreshed image counts as always: a node asks whenever a pod starts."""
+    policy = service.value("pull_policy", _parse_policy, "")
+    found, after = service.get("pull_policy"), service.get("pull_refresh_after")
+    seconds = after.value(parse_duration) if after else None
+    is_refreshed = found is not None and found.text() == "refresh"
+    if after and not is_refreshed:
+        after.report("no-effect", "has no effect without pull_policy: refresh")
+    if found and is_refreshed and after is None:
+        found.report("missing-key", "needs 'pull_refresh_after'", "say after how long, as in pull_refresh_after: 24h")
+    if found and policy == "build" and service.get("build") is None:
+        found.report("invalid-value", "is 'build', and the service has no 'build'", "give it a build section")
+    if found and policy == "never" and service.get("build") is not None:
+        found.report("no-effect", "has no effect on an image that is built: a node must pull it from the registry")
+        return ""
+    return "always" if seconds is not None and is_refreshed else "" if policy == "build" else policy
+
+
+def _parse_policy(text: str) -> str:
+    if text in _REFRESHED or not text:
+        return "always" if text else ""
+    if text.startswith("every_") and text[-1:].isalpha():
+        parse_duration(text.removeprefix("every_"))
+        return "always"
+    if text not in _POLICIES:
+        raise BadValue("must be always, never, missing, if_not_present, build, refresh, daily, weekly or every_12h")
+    return _POLICIES[text]

@@ -1,0 +1,71 @@
+"""The hooks of a container: commands after its start and before its stop, and the signal that stops it.
+
+The signal is sent by a hook: ``lifecycle.stopSignal`` of Kubernetes is an alpha field that API servers drop.
+A hook that needs more than one command runs in the shell of :mod:`composeplat.plan.tools`, as the image may have none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from composeplat.compose.model import Service
+from composeplat.compose.pod_model import Hook
+from composeplat.plan.desired import Manifest
+from composeplat.plan.tools import BUSYBOX
+
+_KILL = "KILL"
+#: The program is process 1, unless the pod has a first process of its own: then it is the oldest without a parent.
+_FIND_PROGRAM = """\
+program=1
+for file in /proc/[0-9]*/status; do
+  while read -r key value; do case $key in Pid:) pid=$value ;; PPid:) parent=$value ;; esac; done 2>/dev/null <"$file"
+  if [ "$parent" = 0 ] && [ "$pid" -gt 1 ] && { [ $program = 1 ] || [ "$pid" -lt $program ]; }; then program=$pid; fi
+done
+"""
+
+
+def plan_lifecycle(service: Service) -> Manifest:
+    """Plan the hooks of a container; empty without any."""
+    commands = {
+        "postStart": _command(service.container.post_start),
+        "preStop": _command(service.container.pre_stop, _stop_script(service)),
+    }
+    handlers = {name: {"exec": {"command": command}} for name, command in commands.items() if command}
+    return {"lifecycle": handlers} if handlers else {}
+
+
+def needs_shell(service: Service) -> bool:
+    """Check whether a hook of a service runs in our shell."""
+    handlers = plan_lifecycle(service).get("lifecycle", {})
+    return any(handler["exec"]["command"][0] == BUSYBOX for handler in handlers.values())
+
+
+def grace_period(service: Service) -> int:
+    """Return the seconds between the stop and the kill: none if the stop is to be a kill."""
+    return 0 if service.container.stop_signal == _KILL else service.stop_grace_period
+
+
+def _command(hooks: tuple[Hook, ...], more: str = "") -> list[str]:
+    if len(hooks) == 1 and not more and not hooks[0].working_dir and not hooks[0].variables:
+        return list(hooks[0].command)
+    # The signal is sent even if a hook before it fails.
+    script = "".join(_lines(hooks, at_failure="" if more else " || exit")) + more
+    return [BUSYBOX, "sh", "-c", script] if script else []
+
+
+def _lines(hooks: tuple[Hook, ...], at_failure: str) -> Iterator[str]:
+    for hook in hooks:
+        folder = [f"cd {shlex.quote(hook.working_dir)}"] if hook.working_dir else []
+        variables = [f'export {name}="${source}"' for name, source in hook.variables.items()]
+        yield "(" + " && ".join([*folder, *variables, f"exec {shlex.join(hook.command)}"]) + f"){at_failure}\n"
+
+
+def _stop_script(service: Service) -> str:
+    """Write a script that sends the signal and waits for the end; the grace period limits it."""
+    name = service.container.stop_signal
+    if not name or name == _KILL:
+        return ""
+    find = _FIND_PROGRAM if service.container.init else "program=1\n"
+    wait = f"while kill -0 $program 2>/dev/null; do {BUSYBOX} sleep 0.1; done\n"
+    return f"{find}kill -s {name} $program || exit 0\n{wait}"
