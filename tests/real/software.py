@@ -12,7 +12,7 @@ import io
 import json
 import mmap
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,9 +26,12 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """An image; folders are (path, owner by name, mode)."""
+    """An image; folders are (path, owner by name or number, mode)."""
 
     entrypoint: str = ""
+    """The file that becomes docker-entrypoint.sh."""
+    scripts: dict[str, str] = field(default_factory=dict)
+    """By path: other programs, with their files."""
     command: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     user: str = ""
@@ -136,10 +139,14 @@ ALIASES = {
 
 def push_programs(root: Layer, registry: tuple[str, int]) -> None:
     """Push images to the registry that the node asks first, as docker.io's."""
+    push_images({**PROGRAMS, **{alias: PROGRAMS[name] for alias, name in ALIASES.items()}}, root, registry)
+
+
+def push_images(programs: Mapping[str, Program], root: Layer, registry: tuple[str, int]) -> None:
     owners = owners_of(root)
     connection = http.client.HTTPConnection(*registry, timeout=120)
     source = ""
-    for name, program in (*PROGRAMS.items(), *((alias, PROGRAMS[name]) for alias, name in ALIASES.items())):
+    for name, program in programs.items():
         repository, _, tag = (name if "/" in name else f"library/{name}").rpartition(":")
         plain = _layer(program, owners)
         packed = gzip.compress(plain, 6, mtime=0)
@@ -171,7 +178,7 @@ def _layer(program: Program, owners: dict[str, tuple[int, int]]) -> bytes:
         for path, owner, mode in program.folders:
             info = tarfile.TarInfo(path)
             info.type, info.mode = tarfile.DIRTYPE, mode
-            info.uid, info.gid = owners[owner]
+            info.uid, info.gid = (int(owner), int(owner)) if owner.isdigit() else owners[owner]
             archive.addfile(info)
         for path, target in program.links.items():
             info = tarfile.TarInfo(path)
@@ -189,6 +196,8 @@ def _files(program: Program) -> Iterator[tuple[str, bytes, int]]:
         yield path, text.encode(), 0o644
     if program.entrypoint:
         yield "usr/local/bin/docker-entrypoint.sh", (_HERE / program.entrypoint).read_bytes(), 0o755
+    for path, file in program.scripts.items():
+        yield path, (_HERE / file).read_bytes(), 0o755
 
 
 def _config(program: Program, *diff_ids: str) -> dict[str, object]:

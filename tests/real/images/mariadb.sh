@@ -15,6 +15,7 @@ user=${MARIADB_USER:-${MYSQL_USER:-}}
 password=${MARIADB_PASSWORD:-${MYSQL_PASSWORD:-}}
 
 if [ ! -d "$data/mysql" ]; then
+  if [ -n "${MARIADB_RANDOM_ROOT_PASSWORD:-${MYSQL_RANDOM_ROOT_PASSWORD:-}}" ]; then root=$(date +%s%N); fi
   if [ -z "$root" ]; then
     echo "set MARIADB_ROOT_PASSWORD for a new database" >&2
     exit 1
@@ -25,6 +26,7 @@ if [ ! -d "$data/mysql" ]; then
     [ -z "$database" ] || echo "CREATE DATABASE \`$database\`;"
     [ -z "$user" ] || echo "CREATE USER '$user'@'%' IDENTIFIED BY '$password';"
     [ -z "$user" ] || [ -z "$database" ] || echo "GRANT ALL ON \`$database\`.* TO '$user'@'%';"
+    echo "CREATE USER root@'%' IDENTIFIED BY '$root'; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;"
     echo "ALTER USER root@localhost IDENTIFIED BY '$root';"
   } | mariadbd --bootstrap --datadir="$data" --skip-networking
   echo "the database is made"
