@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from composeplat.cluster.api import kind_path
+from composeplat.cluster.quotas import parse_quantity
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.origins import Origins
-from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import ComposeplatError, PathKey, Report
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY
 from composeplat.plan.desired import DesiredObject, Plan
@@ -173,9 +173,8 @@ def volumes_to_replace(plan: Plan, live_state: LiveState, named: Iterable[str]) 
 
 def _resize(wanted: Mapping[str, Any], live: Mapping[str, Any], live_state: LiveState) -> list[str]:
     old, new = (str(spec.get("resources", {}).get("requests", {}).get("storage", "")) for spec in (live, wanted))
-    try:
-        before, after = parse_size(old), parse_size(new)
-    except BadValue:
+    before, after = parse_quantity(old), parse_quantity(new)
+    if not before or not after:
         return []
     if after == before or (after > before and live_state.may_grow(str(live.get("storageClassName")))):
         return []

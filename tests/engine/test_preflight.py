@@ -210,6 +210,7 @@ def of_volume(project: Project, written: str, live: dict[str, Any], *replaced: s
         pytest.param("size: 1.5Gi", claim("1536Mi"), id="size-in-another-unit"),
         pytest.param("class: fast", claim("1Gi", "fast"), id="class"),
         pytest.param("x-access-mode: ReadWriteMany", claim("1Gi", "standard", "ReadWriteMany"), id="access"),
+        pytest.param("size: 8M", claim("8M"), id="unit-of-thousands-which-is-no-mebibyte"),
     ],
 )
 def test_a_kept_volume(project: Project, written: str, live: dict[str, Any]) -> None:
