@@ -208,7 +208,7 @@ def _section(text: str, heading: str) -> str:
 def test_commands_of_a_group_are_looked_at() -> None:
     """What a group holds is checked one by one, and the group itself is no command."""
     assert sorted(n for n in _commands() if "cluster" in n) == [
-        "cluster logs", "cluster start", "cluster status", "cluster stop",
+        "cluster logs", "cluster prune", "cluster start", "cluster status", "cluster stop",
     ]  # fmt: skip
 
 

@@ -144,6 +144,34 @@ def stop(
         conclude(f"{cluster.title} is stopped" if was_running else f"{cluster.title} was not running")
 
 
+@app.command(
+    "prune",
+    guide=Guide(
+        {
+            "Delete untagged images and the builder's cache": "platform cluster prune",
+            "Without being asked, also volumes of destroyed environments": "platform cluster prune --volumes --yes",
+        },
+        "local-cluster.md",
+    ),
+)
+def prune(
+    all_images: Annotated[
+        bool, typer.Option("--all", "-a", help="Delete all unused images, also tagged ones.")
+    ] = False,
+    volumes: Annotated[
+        bool, typer.Option("--volumes", help="Delete volumes that destroyed environments left, with their data.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before deleting.")] = False,
+    progress: opt.Progress = opt.ProgressMode.AUTO,
+    debug: opt.Debug = False,
+) -> None:
+    """Delete what takes space in the local cluster and is not used."""
+    from composeplat.cli.cluster_prune import run
+
+    with working("cluster prune", progress, debug=debug):
+        run(all_images=all_images, volumes=volumes, yes=yes)
+
+
 def _state(part: Mapping[str, Any]) -> str:
     if part["ready"]:
         return "ready"

@@ -42,6 +42,8 @@ PLURALS = {
     "APIService": "apiservices",
     "ClusterRole": "clusterroles",
     "ConfigMap": "configmaps",
+    "ControllerRevision": "controllerrevisions",
+    "CronJob": "cronjobs",
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "EndpointSlice": "endpointslices",

@@ -16,12 +16,12 @@ from pathlib import Path
 from composeplat.diagnostics import MissingPiece
 from composeplat.engine.backend import DataFolder, writing
 from composeplat.engine.target import Target
+from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.local.layout import make_layout
 from composeplat.system.atomic import write_private
 
 #: The variable that carries the builder's name to the program.
 BUILDER = "COMPOSEPLAT_BUILDER"
-_NAME = "composeplat"
 _FOLDERS = ("instances", "defaults", "activity")
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
 
@@ -87,19 +87,10 @@ def _of_user(name: str, users: Path, environment: Mapping[str, str], data_folder
 
 def _of_local_cluster(socket: Path, data_folder: DataFolder) -> dict[str, str]:
     folder = data_folder.path / "buildx"
-    node = {
-        "Name": f"{_NAME}0",
-        "Endpoint": f"unix://{socket}",
-        "Platforms": None,
-        "DriverOpts": None,
-        "Flags": None,
-        "Files": None,
-    }
-    instance = {"Name": _NAME, "Driver": "remote", "Nodes": [node], "Dynamic": False}
     with writing(folder):
         _prepare(folder)
-        write_private(folder / "instances" / _NAME, json.dumps(instance))
-    return {BUILDER: _NAME, "BUILDX_CONFIG": str(folder)}
+        write_private(folder / "instances" / BUILDER_NAME, buildx_instance(socket))
+    return {BUILDER: BUILDER_NAME, "BUILDX_CONFIG": str(folder)}
 
 
 def _prepare(folder: Path) -> None:

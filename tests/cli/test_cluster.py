@@ -93,3 +93,11 @@ def test_a_followed_log(logs: Path) -> None:
     log.rename(logs / "etcd.log.1")
     log.write_text("new\n")
     assert next(lines) == "new\n"
+
+
+def test_prune_of_none(tmp_path: Path) -> None:
+    """What is used is asked of the cluster, so it must run."""
+    outcome = run("cluster", "prune", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 4
+    assert outcome.stderr.startswith("error: the local cluster is not running\n  hint: platform cluster start\n")

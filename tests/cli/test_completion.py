@@ -50,7 +50,7 @@ def asked(*args: str, folder: Path, shell: str = "zsh", **variables: str) -> Out
     ("line", "expected"),
     [
         pytest.param("de", ["deploy", "destroy"], id="command"),
-        pytest.param("cluster ", ["start", "stop", "status", "logs"], id="command of a group"),
+        pytest.param("cluster ", ["start", "stop", "prune", "status", "logs"], id="command of a group"),
         pytest.param("nonsense ", [], id="unknown command"),
         pytest.param("--v", ["--version"], id="option of the whole"),
         pytest.param("deploy --re", ["--registry", "--rerun-jobs", "--refresh", "--replace-volume"], id="options"),

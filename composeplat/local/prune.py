@@ -1,0 +1,101 @@
+"""What takes space in the local cluster and is not used: images, the builder's cache, volumes of gone environments.
+
+Owns what counts as unused. Deletes only what it listed before: the caller shows that first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from composeplat.cluster.api import Api, object_path
+from composeplat.cluster.leftovers import abandoned_claims, environment_of, used_images
+from composeplat.cluster.snapshot import Object
+from composeplat.diagnostics import MissingPiece
+from composeplat.local.base_images import FILL_NAME
+from composeplat.local.builder_cache import BuilderCache
+from composeplat.local.cluster import LocalCluster
+from composeplat.local.layout import PAUSE_IMAGE
+from composeplat.local.registry_storage import RegistryStorage, UnusedImages
+from composeplat.registry.image_reference import ImageReference
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import BUILDX
+
+#: Images that the cluster has pushed for its pods.
+_OWN_IMAGES = frozenset({f"localhost/{PAUSE_IMAGE}", f"localhost/{FILL_NAME}"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    kind: str
+    name: str
+    size: int
+    delete: Callable[[], None] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is asked for beyond images without a tag, and the builder's cache."""
+
+    all_images: bool = False
+    volumes: bool = False
+
+
+def find_leftovers(cluster: LocalCluster, scope: Scope) -> list[Leftover]:
+    if not cluster.status().running:
+        raise MissingPiece(f"{cluster.title} is not running", "platform cluster start")
+    with Api(cluster.access) as api:
+        images = used_images(api)
+        claims = abandoned_claims(api) if scope.volumes else []
+    return [
+        *_unused_images(cluster, images, with_tags=scope.all_images),
+        *_cache(cluster),
+        *(_volume(cluster, claim) for claim in claims),
+    ]
+
+
+def _unused_images(cluster: LocalCluster, images: set[str], *, with_tags: bool) -> Iterator[Leftover]:
+    used = {(image.repository, image.version) for image in map(ImageReference.parse, images | _OWN_IMAGES)}
+    storage = RegistryStorage(cluster.layout.folder / "registry")
+    for unused in storage.unused(used, with_tags=with_tags):
+        yield Leftover("image", _describe(unused), unused.size, unused.delete)
+
+
+def _describe(unused: UnusedImages) -> str:
+    return f"{unused.repository}, {unused.count} version{'' if unused.count == 1 else 's'}"
+
+
+def _cache(cluster: LocalCluster) -> Iterator[Leftover]:
+    buildx = Toolchain(cluster.environment).find(BUILDX)
+    if buildx is not None:
+        cache = BuilderCache(buildx.path, cluster.layout.buildkit_socket, cluster.environment)
+        size = cache.size()
+        if size:
+            yield Leftover("cache", "layers of the builder", size, cache.delete)
+
+
+def _volume(cluster: LocalCluster, claim: Object) -> Leftover:
+    namespace, environment = environment_of(claim)
+    folder = cluster.layout.volumes / str(claim["spec"].get("volumeName"))
+
+    def delete() -> None:
+        with Api(cluster.access) as api:
+            api.delete(object_path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}))
+
+    name = f"{claim['metadata']['name']} of {environment} in namespace {namespace}"
+    return Leftover("volume", name, _size_of(folder), delete)
+
+
+def _size_of(folder: Path) -> int:
+    """How many bytes the files of a folder have on disk."""
+    return sum(path.lstat().st_blocks for path in folder.rglob("*")) * 512
+
+
+def delete_leftovers(cluster: LocalCluster, scope: Scope, listed: list[Leftover]) -> int:
+    """Delete what was listed and is unused still, and return how many bytes that frees."""
+    names = {(leftover.kind, leftover.name) for leftover in listed}
+    left = [found for found in find_leftovers(cluster, scope) if (found.kind, found.name) in names]
+    for leftover in left:
+        leftover.delete()
+    return sum(leftover.size for leftover in left)

@@ -1,0 +1,178 @@
+"""What `platform cluster prune` counts as unused, without a cluster; tests/deploy/test_prune.py has a real one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from composeplat.cli.cluster_prune import show_bytes
+from composeplat.cluster.api import Api
+from composeplat.cluster.leftovers import abandoned_claims, used_images
+from composeplat.local.builder_cache import parse_size
+from composeplat.local.registry_storage import RegistryStorage
+
+OLD = 1_000_000_000
+
+
+class Folder:
+    """A registry's folder, as the registry writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "docker" / "registry" / "v2"
+
+    def write(self, path: Path, content: bytes, time: float = OLD) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path.parent, (time, time))
+
+    def blob(self, content: bytes) -> str:
+        digest = hashlib.sha256(content).hexdigest()
+        self.write(self.root / "blobs" / "sha256" / digest[:2] / digest / "data", content)
+        return digest
+
+    def image(self, name: str, *layers: str, tag: str = "", time: float = OLD) -> str:
+        entries = [{"digest": f"sha256:{self.blob(layer.encode())}"} for layer in layers]
+        config = {"digest": f"sha256:{self.blob(f'config of {layers}'.encode())}"}
+        for entry in (*entries, config):
+            self.link(name, "_layers", entry["digest"], OLD)
+        return self.manifest(name, {"config": config, "layers": entries}, tag, time)
+
+    def manifest(self, name: str, content: dict[str, Any], tag: str = "", time: float = OLD) -> str:
+        digest = self.blob(json.dumps(content).encode())
+        self.link(name, "_manifests/revisions", digest, time)
+        if tag:
+            link = self.root / "repositories" / name / "_manifests" / "tags" / tag / "current" / "link"
+            self.write(link, f"sha256:{digest}".encode())
+        return digest
+
+    def link(self, name: str, kind: str, digest: str, time: float) -> None:
+        place = digest.removeprefix("sha256:")
+        self.write(self.root / "repositories" / name / kind / "sha256" / place / "link", digest.encode(), time)
+
+    def blobs(self) -> set[str]:
+        return {path.read_text() for path in self.root.glob("blobs/sha256/*/*/data") if b"{" not in path.read_bytes()}
+
+    def prune(self, used: set[tuple[str, str]], *, with_tags: bool = False) -> list[tuple[str, int]]:
+        found = RegistryStorage(self.folder).unused(used, with_tags=with_tags)
+        for unused in found:
+            unused.delete()
+        return [(unused.repository, unused.count) for unused in found]
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def layers_of(registry: Folder) -> set[str]:
+    return {blob for blob in registry.blobs() if not blob.startswith("config")}
+
+
+def test_images_without_a_tag(registry: Folder) -> None:
+    """An image that a newer one replaced goes, with the layers that no other image has."""
+    registry.image("team/app", "base", "first")
+    registry.image("team/app", "base", "second", tag="1")
+
+    assert registry.prune(set()) == [("team/app", 1)]
+    assert layers_of(registry) == {"base", "second"}
+    assert registry.prune(set()) == []
+
+
+def test_used_images_stay(registry: Folder) -> None:
+    """An image that a workload names by its digest stays without a tag."""
+    digest = registry.image("app", "first")
+
+    assert registry.prune({("app", f"sha256:{digest}")}) == []
+    assert layers_of(registry) == {"first"}
+
+
+def test_images_with_a_tag(registry: Folder) -> None:
+    """They go when they are asked for, unless a workload names the tag."""
+    registry.image("a", "base", "a", tag="1")
+    registry.image("b", "base", "b", tag="1")
+
+    assert registry.prune({("a", "1")}) == []
+    assert registry.prune({("a", "1")}, with_tags=True) == [("b", 1)]
+    assert layers_of(registry) == {"base", "a"}
+    assert not (registry.root / "repositories" / "b" / "_manifests" / "tags" / "1").exists()
+
+
+def test_an_index_keeps_its_images(registry: Folder) -> None:
+    """The images of an index have no tag of their own."""
+    inner = [{"digest": f"sha256:{registry.image('app', name)}"} for name in ("amd64", "arm64")]
+    registry.manifest("app", {"manifests": inner}, tag="1")
+
+    assert registry.prune(set()) == []
+    assert registry.prune(set(), with_tags=True) == [("app", 3)]
+    assert registry.blobs() == set()
+
+
+def test_a_push_that_has_not_ended(registry: Folder) -> None:
+    """A new image may have no tag yet: it stays, and so do the layers that it shares with an old one."""
+    registry.image("app", "base", "old")
+    registry.image("app", "base", "new", time=OLD * 2)
+
+    assert registry.prune(set()) == [("app", 1)]
+    assert layers_of(registry) == {"base", "new"}
+
+
+def test_layers_of_two_repositories(registry: Folder) -> None:
+    """A layer that two unused images share counts once."""
+    registry.image("a", "x" * 1000)
+    registry.image("b", "x" * 1000)
+    found = RegistryStorage(registry.folder).unused(set(), with_tags=False)
+
+    assert [unused.size > 1000 for unused in found] == [True, False]
+
+
+class Cluster:
+    """An API server with some objects, by the ends of their paths."""
+
+    def __init__(self, **objects: list[dict[str, Any]]) -> None:
+        self.objects = objects
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        return self.objects.get(path.rpartition("/")[2], [])
+
+
+def named(namespace: str, environment: str, **fields: Any) -> dict[str, Any]:
+    labels = {"dev.platform.com/environment": environment} if environment else {}
+    metadata = {"namespace": namespace, "labels": labels, "creationTimestamp": "2020-01-01T00:00:00Z"}
+    return {"metadata": metadata, **fields}
+
+
+def test_claims_of_environments_that_are_gone() -> None:
+    """An environment that sleeps has its workloads; claims that are not of an environment are others'."""
+    new = named("team", "gone")
+    new["metadata"]["creationTimestamp"] = "2999-01-01T00:00:00Z"
+    cluster = Cluster(
+        statefulsets=[named("team", "shop", spec={"replicas": 0})],
+        persistentvolumeclaims=[named("team", "shop"), named("other", "shop"), named("team", ""), new],
+    )
+
+    assert abandoned_claims(cast("Api", cluster)) == [named("other", "shop")]
+
+
+def test_images_of_workloads() -> None:
+    """Every container counts, of any kind and revision, and so do volumes that are images."""
+    pod = {"containers": [{"image": "a:1"}], "initContainers": [{"image": "b"}]}
+    volumes = {"volumes": [{"image": {"reference": "c@sha256:1"}}]}
+    revision = {"data": {"spec": {"template": {"spec": {"containers": [{"image": "d"}]}}}}}
+    cluster = Cluster(
+        cronjobs=[named("n", "", spec={"jobTemplate": {"spec": {"template": {"spec": pod}}}})],
+        pods=[named("n", "", spec=volumes)], controllerrevisions=[named("n", "", **revision)],
+    )  # fmt: skip
+
+    assert used_images(cast("Api", cluster)) == {"a:1", "b", "c@sha256:1", "d"}
+
+
+def test_sizes() -> None:
+    """Builder sizes: buildx prints decimal units, and this command binary ones."""
+    assert [parse_size(text) for text in ("0B", "4.096kB", "10.5MB", "2GB", "?")] == [0, 4096, 10_500_000, 2 * 10**9, 0]
+    assert [show_bytes(size) for size in (0, 1536, 5 * 2**20, 2**30)] == ["0.0 KiB", "1.5 KiB", "5.0 MiB", "1.0 GiB"]
