@@ -155,6 +155,9 @@ EXAMPLES: dict[str, Example] = {
     "dependency-cycle": _compose(
         "services:\n  a:\n    image: nginx\n    depends_on: [b]\n  b:\n    image: nginx\n    depends_on: [a]\n"
     ),
+    "extends-cycle": _compose(
+        "x-platform: {full: true}\nservices:\n  a:\n    extends: b\n    image: nginx\n  b:\n    extends: a\n"
+    ),
     "include-cycle": _compose(f"include: [more.yaml]\n{_WEB}", more__yaml="include: [compose.yaml]\n"),
     "not-a-job": _compose(
         f"{_WEB}    depends_on:\n      db:\n        condition: service_completed_successfully\n"

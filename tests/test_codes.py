@@ -195,6 +195,11 @@ CASES = {
         "compose.yaml:1:41: error: services.web.depends_on[0] closes a cycle: web -> web [dependency-cycle]",
         service("depends_on: [web]"),
     ),
+    "extends-cycle": Case(
+        "compose.yaml:1:37: error: services.web.extends closes a cycle: web -> web [extends-cycle]",
+        service("extends: web"),
+        {"full": True},
+    ),
     "include-cycle": Case(
         "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
         f"{WEB}\ninclude: [compose.yaml]",

@@ -119,6 +119,7 @@ CODES: dict[str, Code] = {
         _E, "A route names a port that its service does not have.", "Add it to the service's ports.", many=True
     ),
     "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
+    "extends-cycle": Code(_E, "Services extend each other in a cycle.", "Remove one of the 'extends'."),
     "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),
     "not-a-job": Code(
         _E, "service_completed_successfully waits for a service that never ends.", "Give it restart: 'no'.", many=True

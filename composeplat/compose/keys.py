@@ -248,7 +248,8 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 #: The keys that full mode honors, by section.
 _FULL: Mapping[str, str] = {
     # A line for each area.
-    SERVICE: "profiles privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
+    SERVICE: "profiles extends label_file"
+    " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt"
     " container_name links network_mode networks"

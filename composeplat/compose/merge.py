@@ -30,6 +30,12 @@ def merge(base: Node, over: Node, report: Report) -> Node:
     return _merge(base, over, (), report)
 
 
+def merge_service(name: str, base: Node, over: Node, report: Report) -> Node:
+    """Merge a service into the one that it extends, whose own tags are applied before."""
+    path = ("services", name)
+    return _merge(_apply_tags(base, path, None), over, path, report)
+
+
 def apply_tags(node: Node, report: Report | None = None) -> Node:
     """Apply the remaining tags after the last merge: drop entries with ``!reset``; deduplicate lists.
 

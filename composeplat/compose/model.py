@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from composeplat.compose.network_model import Network, Networking
-from composeplat.compose.pod_model import ContainerOptions, FolderMode
+from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -213,6 +213,7 @@ class Service:
     """The ServiceAccount whose token the pods get; empty for none."""
     container: ContainerOptions = field(default_factory=ContainerOptions)
     networking: Networking = field(default_factory=Networking)
+    label_files: LabelFiles = field(default_factory=LabelFiles)
 
     @property
     def is_job(self) -> bool:

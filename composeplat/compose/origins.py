@@ -108,6 +108,10 @@ def env_file_path(service: str, index: int) -> PathKey:
     return ("services", service, "env_files", index)
 
 
+def label_file_path(service: str, index: int) -> PathKey:
+    return ("services", service, "label_files", index)
+
+
 def env_file_source_path(service: str, index: int) -> PathKey:
     return (*env_file_path(service, index), "source")
 

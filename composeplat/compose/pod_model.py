@@ -97,6 +97,14 @@ class InitHook(Hook):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelFiles:
+    paths: tuple[str, ...] = ()
+    """Absolute."""
+    names: frozenset[str] = frozenset()
+    """The names in ``labels``; with those of the files, once they are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerOptions:
     privileged: bool = False
     read_only: bool = False

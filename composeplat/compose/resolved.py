@@ -48,6 +48,9 @@ def _escaped(value: Any) -> Any:
 
 def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]) -> dict[str, Any]:
     made = {key: value for key, value in written.items() if key != "env_file"}
+    if service.label_files.paths:
+        del made["label_file"]
+        made["labels"] = {name: value.replace("$", "$$") for name, value in _own_labels(service).items()}
     if service.variables or "environment" in written:
         made["environment"] = {name: value.replace("$", "$$") for name, value in service.variables.items()}
     if service.build is not None:
@@ -59,6 +62,11 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
             for value, mount in zip(kept, service.mounts, strict=True)
         ]
     return made
+
+
+def _own_labels(service: Service) -> dict[str, str]:
+    """Return the labels of the service and its files, without those of ``deploy`` alone."""
+    return {name: value for name, value in service.labels.items() if name in service.label_files.names}
 
 
 def _build(written: Any, build: Build, folder: os.PathLike[str]) -> Any:

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 from tests.deploy.conftest import SLEEP, Environment
 
-PROFILES = f"""
-x-platform: {{full: true}}
+PROFILES = """
+x-platform: {full: true}
 services:
-  web: {{image: busybox, stop_grace_period: 0, command: {SLEEP}}}
-  debug: {{image: busybox, stop_grace_period: 0, command: {SLEEP}, profiles: [debug], depends_on: [web]}}
+  web: {extends: {file: common/base.yaml, service: base}, environment: [OWN=1]}
+  debug: {extends: web, profiles: [debug], depends_on: [web]}
+"""
+BASE = f"""
+services:
+  base:
+    image: busybox
+    stop_grace_period: 0
+    command: {SLEEP}
+    env_file: base.env
+    label_file: base.labels
 """
 
 
 def test_a_profile_is_turned_on_and_off(environment: Environment) -> None:
-    """A named service is deployed with its profile; without the profile it is deleted, and the preview says why."""
+    """A named service is deployed with its profile and what it inherits; without the profile it is deleted."""
     environment.write(PROFILES)
+    environment.write(BASE, "common/base.yaml")
+    environment.write("INHERITED=1\n", "common/base.env")
+    environment.write("com.example.team=shop\n", "common/base.labels")
     environment.deploy("", "debug").expect()
 
-    assert environment.names() == {f"{kind}/{name}" for kind in ("Deployment", "Service") for name in ("web", "debug")}
+    assert {name.partition("/")[2].removesuffix("-env") for name in environment.names()} == {"web", "debug"}
     kept = environment.platform("preview", "--profile=debug").expect()
     preview = environment.platform("preview").expect()
     assert "debug" not in kept.stdout
     assert "  - delete Deployment debug: its profile is off: debug\n" in preview.stdout
-    assert environment.platform("status", "debug").expect().stdout.count("ready") == 1
+    (pod,) = environment.pods("debug")
+    assert pod["metadata"]["annotations"]["com.example.team"] == "shop"
+    assert environment.exec(pod["metadata"]["name"], "sh", "-c", "echo $INHERITED $OWN") == "1 1\n"
 
     environment.deploy().expect()
 
-    assert environment.names() == {"Deployment/web", "Service/web"}
+    assert environment.names() == {"Deployment/web", "Service/web", "Secret/web-env"}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from composeplat.compose.keys import Handling
+from composeplat.diagnostics import Severity
 from composeplat.render import render_json, render_yaml
 from tests.conftest import Folder, Project, Reading
 from tests.keys.cases import (
@@ -144,7 +145,10 @@ def test_a_key_of_full_mode_changes_nothing_in_the_default_mode(file: CaseFile, 
 
 
 def _rendered(reading: Reading) -> str:
-    return render_yaml(reading.plan) if reading.plan is not None else "\n".join(reading.messages)
+    """Return the objects, or the errors of a definition that has some."""
+    if reading.plan is not None:
+        return render_yaml(reading.plan)
+    return "\n".join(diagnostic.message for diagnostic in reading.loaded.report.at_least(Severity.ERROR))
 
 
 def test_every_row_of_full_mode_has_a_file() -> None:

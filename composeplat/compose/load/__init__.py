@@ -10,8 +10,8 @@ Owns the order of the stages and the reading of files:
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
 5. check rules for the whole project (:mod:`composeplat.compose.check`);
 6. env files of services and content of host volumes, last, as only the model names them
-   (:mod:`~composeplat.compose.load.content`); paths outside the project
-   (:mod:`~composeplat.compose.load.outside_paths`).
+   (:mod:`~composeplat.compose.load.content`), and labels of files (:mod:`~composeplat.compose.load.label_files`); paths
+   outside the project (:mod:`~composeplat.compose.load.outside_paths`).
 
 Must not know Kubernetes objects or Pulumi.
 Variables are substituted before files are merged, as each file may have an env file of its own, and after YAML is
@@ -68,6 +68,7 @@ def load(request: Request) -> Loaded:
     """Load and check the project; the report has all findings, errors included."""
     from composeplat.compose.check import check_project
     from composeplat.compose.load.content import with_content
+    from composeplat.compose.load.label_files import with_label_files
     from composeplat.compose.load.outside_paths import check_builds_inside
     from composeplat.compose.model import Project
     from composeplat.compose.parse import Context, parse_project
@@ -89,7 +90,7 @@ def load(request: Request) -> Loaded:
         )
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
-        project = with_content(project, origins, reading)
+        project = with_content(with_label_files(project, origins, reading), origins, reading)
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
     settings = reading.settings

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from composeplat.compose.interpolate import interpolate
+from composeplat.compose.load.extends import Extends, local_path, real_path
 from composeplat.compose.load.sources import Sources
 from composeplat.compose.load.variables import wants_env_file
 from composeplat.compose.merge import merge
@@ -37,13 +38,20 @@ class Include:
 
 class Documents:
     def __init__(
-        self, sources: Sources, references: VariableReferences, root: ProjectRoot, *, substitute: bool
+        self,
+        sources: Sources,
+        references: VariableReferences,
+        root: ProjectRoot,
+        *,
+        substitute: bool,
+        extends: bool = False,
     ) -> None:
         self.sources = sources
         self.root = root
         self.report = sources.report
         self.references = references
         self.substitute = substitute
+        self._extends = Extends(sources, references, root, substitute=substitute) if extends else None
         self._trail: list[str] = []
         self._included = 0
 
@@ -51,9 +59,11 @@ class Documents:
         """Merge the documents of several files, in their order."""
         whole: Node | None = None
         for path, nodes in texts:
-            self._trail.append(_identity(path))
+            self._trail.append(real_path(path))
             for raw in nodes:
                 node = interpolate(raw, variables, self.report, self.references) if self.substitute else raw
+                if self._extends is not None:
+                    node = self._extends.apply(node, real_path(path), variables)
                 node = self._with_includes(node, variables)
                 whole = node if whole is None else merge(whole, node, self.report)
             self._trail.pop()
@@ -107,7 +117,7 @@ class Documents:
                 return None
             places = list(path.items_or_text())
             folder_field, env_field = section.get("project_directory"), section.get("env_file")
-        names = [os.path.normpath(os.path.join(item.base, text)) for place in places if (text := _local(place))]
+        names = [os.path.normpath(os.path.join(item.base, text)) for place in places if (text := local_path(place))]
         if not names or len(names) != len(places):
             return None
         given = folder_field.text() if folder_field else None
@@ -129,7 +139,7 @@ class Documents:
 
     def _is_cycle(self, include: Include) -> bool:
         for place, name in _pairs(include):
-            if _identity(name) in self._trail:
+            if real_path(name) in self._trail:
                 place.report("include-cycle", "includes a file that is already being included", "remove this include")
                 return True
         return False
@@ -145,21 +155,8 @@ class Documents:
         return self.sources.nodes_of(content, name, include.folder)
 
 
-def _identity(path: str) -> str:
-    """Identify a file by its real path; an invalid path fails when it is read."""
-    return path if "\0" in path else os.path.realpath(path)
-
-
 def _pairs(include: Include) -> list[tuple[Field, str]]:
     return list(zip(include.places, include.names, strict=True))
-
-
-def _local(place: Field) -> str | None:
-    text = place.text()
-    if text and ("://" in text or text.startswith(("git@", "oci:"))):
-        place.report("invalid-value", "must be a file on this machine", "fetch it, and name the file")
-        return None
-    return text
 
 
 def _without(node: Mapping, names: tuple[str, ...]) -> Mapping:

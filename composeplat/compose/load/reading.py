@@ -70,7 +70,8 @@ def read(request: Request, *, substitute: bool = True) -> Reading:
     settings = resolve_settings(request, variables, documents, folder, sources.report)
     variables = variables.with_built_in(settings.environment, settings.namespace, settings.domain)
     references = VariableReferences()
-    whole = Documents(sources, references, root, substitute=substitute).join(texts, variables)
+    documents_of = Documents(sources, references, root, substitute=substitute, extends=settings.full)
+    whole = documents_of.join(texts, variables)
     selection = Selection(apply_tags(whole, sources.report))
     if settings.full:
         selection = select(selection.document, settings.profile, request.named_services, sources.report)

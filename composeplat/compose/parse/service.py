@@ -12,6 +12,7 @@ from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.healthcheck import parse_healthcheck
+from composeplat.compose.parse.label_files import parse_label_files
 from composeplat.compose.parse.memory_mounts import parse_memory_mounts
 from composeplat.compose.parse.mounts import parse_mounts
 from composeplat.compose.parse.networks import parse_network_names, parse_networking
@@ -31,12 +32,14 @@ def parse_service(name: str, whole: Field) -> Service | None:
     if section is None:
         return None
     image, build = section.get("image"), parse_build(section)
-    if image is None and section.get("build") is None:
+    is_inherited = whole.ctx.report.has_error(*whole.path, "extends")
+    if image is None and section.get("build") is None and not is_inherited:
         key = whole.ctx.origins.key_at(*whole.path)
         message = f"services.{name} has neither 'image' nor 'build'"
         whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
     deploy, container = parse_deploy(section), parse_container_options(section)
-    labels = {**deploy.labels, **parse_annotations(section, "labels")}
+    own_labels = parse_annotations(section, "labels")
+    labels = {**deploy.labels, **own_labels}
     return Service(
         name=name,
         image=_image(image) if image else "",
@@ -68,6 +71,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         service_account=section.value("x-service-account", _account_name, ""),
         container=container,
         networking=parse_networking(section),
+        label_files=parse_label_files(section, own_labels),
     )
 
 
