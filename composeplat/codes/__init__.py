@@ -106,9 +106,7 @@ CODES: dict[str, Code] = {
     "name-conflict": Code(_E, "Two things would have the same Kubernetes name.", "Rename one of them.", many=True),
     # references
     "undefined-service": Code(_E, "The definition has no service of this name.", "Correct it.", many=True),
-    "inactive-service": Code(
-        _E, "A service needs another one whose profile is off.", "Turn its profile on.", many=True
-    ),
+    "inactive-service": Code(_E, "A service needs one whose profile is off.", "Turn its profile on.", many=True),
     "undefined-network": Code(
         _E, "In full mode, a service names a network that 'networks' does not declare.", "Declare it.", many=True
     ),

@@ -15,6 +15,7 @@ import pulumi
 from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
 from composeplat.plan.resource_keys import ResourceKey
+from composeplat.plan.restarts import TemplatesHash, hash_text
 
 FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
@@ -70,6 +71,8 @@ def _bind(value: Any, late: LateValues) -> Any:
             return late.images[value.service]
         case Fingerprint():
             return late.salts[value.secret].apply(value.keyed)
+        case TemplatesHash():
+            return pulumi.Output.json_dumps(_bind(list(value.templates), late), sort_keys=True).apply(hash_text)
         case dict():
             return {key: _bind(item, late) for key, item in value.items()}
         case list():

@@ -259,6 +259,7 @@ _FULL: Mapping[str, str] = {
     "networks.*": "external internal name",
     "networks.*.external": "name",
     "services.*.networks.*": "aliases",
+    "services.*.depends_on.*": "restart",
 }
 
 

@@ -165,6 +165,7 @@ class Dependency:
     service: str
     condition: DependencyCondition = DependencyCondition.STARTED
     required: bool = True
+    restart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

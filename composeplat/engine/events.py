@@ -13,6 +13,7 @@ from typing import Any
 from composeplat.components.resource_names import ResourceName, last_part
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.resource_keys import ResourceKey
+from composeplat.plan.restarts import RESTARTS_ANNOTATION
 
 IMAGE = "Image"
 
@@ -261,6 +262,8 @@ def _describe(difference: Difference) -> str:
     dotted = ".".join(parts)
     if f"{LABEL_PREFIX}/config-hash" in parts:
         return "its variables or files"
+    if RESTARTS_ANNOTATION in parts:
+        return "a service that restarts it"
     if parts[: len(_CONTAINER)] == list(_CONTAINER):
         parts = parts[len(_CONTAINER) :]
     elif parts[:3] == ["spec", "template", "spec"]:

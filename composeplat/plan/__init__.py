@@ -41,6 +41,7 @@ from composeplat.plan.networks import (
 from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.restarts import add_restarts
 from composeplat.plan.security import check_security
 from composeplat.plan.services import (
     check_ports,
@@ -110,14 +111,16 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         early=_early_names(project, routed),
         routed=routed if is_isolated else None,
     )
+    services = tuple(_plan_service(service, common) for service in ordered)
+    edges = plan_edges(project)
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
         volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
-        services=tuple(_plan_service(service, common) for service in ordered),
+        services=add_restarts(services, edges),
         endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
-        edges=plan_edges(project),
+        edges=edges,
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},
         networks=plan_networks(project, identity) if is_isolated else (),
     )

@@ -80,6 +80,8 @@ class Edge:
     dependency: str
     condition: DependencyCondition
     required: bool = True
+    restart: bool = False
+    """Whether a change of the dependency replaces the pods of the service too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +188,13 @@ class Plan:
             raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
         chosen = set(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
+            chosen |= more
+        return frozenset(chosen)
+
+    def with_restarted(self, names: Collection[str]) -> frozenset[str]:
+        """Return the named services, and those that restart with them."""
+        chosen = set(names)
+        while more := {edge.service for edge in self.edges if edge.restart and edge.dependency in chosen} - chosen:
             chosen |= more
         return frozenset(chosen)
 

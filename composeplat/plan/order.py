@@ -11,7 +11,7 @@ from composeplat.plan.desired import Edge
 def plan_edges(project: Project) -> tuple[Edge, ...]:
     """Return an edge for each dependency on an existing service; an optional dependency may not exist."""
     return tuple(
-        Edge(service=service.name, dependency=d.service, condition=d.condition, required=d.required)
+        Edge(service=service.name, dependency=d.service, condition=d.condition, required=d.required, restart=d.restart)
         for service in project.services.values()
         for d in service.depends_on
         if d.service in project.services

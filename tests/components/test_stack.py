@@ -23,6 +23,7 @@ from composeplat.components.dependency_gate import DependencyGate
 from composeplat.components.program import declare_configured
 from composeplat.components.stack import ComposeStack
 from composeplat.plan import Plan
+from composeplat.plan.restarts import RESTARTS_ANNOTATION
 from composeplat.system.deadline import Deadline
 from tests.conftest import Folder, Project
 
@@ -364,6 +365,24 @@ def test_an_image_that_is_built(folder: Folder) -> None:
     assert inputs["context"] == {"location": str(folder.path)}
     (container,) = registered.inputs("Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"] == DIGEST
+
+
+def test_a_built_image_restarts_dependents(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The annotation for `depends_on.restart` covers the digest and the salted variables of the dependency."""
+    depends = "{app: {condition: service_started, restart: true}}"
+    text = f"services:\n  web: {{image: x, depends_on: {depends}}}\n  app: {{build: ., environment: {{A: b}}}}\n"
+    folder.write({"compose.yaml": text, "Dockerfile": "FROM x"})
+
+    def annotation() -> str:
+        registered = run(lambda: stack(folder, registry="localhost", builder="mine", full=True))
+        metadata = registered.inputs("Deployment", "web")["spec"]["template"]["metadata"]
+        return str(metadata["annotations"][RESTARTS_ANNOTATION])
+
+    first = annotation()
+    assert first == annotation()
+    assert len(first) == 32
+    monkeypatch.setattr("tests.components.test_stack.DIGEST", f"{DIGEST}4567")
+    assert annotation() != first
 
 
 # secrets --------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.deploy.conftest import SLEEP, Environment
+from tests.deploy.conftest import SLEEP, Environment, until
 
 PROFILES = """
 x-platform: {full: true}
@@ -41,3 +41,36 @@ def test_a_profile_is_turned_on_and_off(environment: Environment) -> None:
     environment.deploy().expect()
 
     assert environment.names() == {"Deployment/web", "Service/web", "Secret/web-env"}
+
+
+RESTARTS = f"""
+x-platform: {{full: true}}
+x-app: &app {{image: busybox, stop_grace_period: 0, command: {SLEEP}}}
+services:
+  db: {{<<: *app, environment: {{VERSION: "1"}}}}
+  web: {{<<: *app, depends_on: {{db: {{condition: service_started, restart: true}}}}}}
+  plain: {{<<: *app, depends_on: [db]}}
+"""
+
+
+def test_a_service_restarts_with_its_dependency(environment: Environment) -> None:
+    """A changed dependency gives the dependent a new pod, and no one else; `restart` does the same."""
+    environment.deploy(RESTARTS).expect()
+    before = pod_uids(environment)
+    environment.write(RESTARTS.replace('"1"', '"2"'))
+
+    preview = environment.platform("preview").expect()
+    environment.deploy().expect()
+
+    assert "  ~ update Deployment web: a service that restarts it\n" in preview.stdout
+    assert "Deployment plain" not in preview.stdout
+    until(lambda: len(environment.pods()) == 3)
+    after = pod_uids(environment)
+    assert sorted(name for name in before if before[name] != after[name]) == ["db", "web"]
+    restarted = environment.platform("restart", "db", "--json").expect()
+    assert restarted.json["services"] == ["db", "web"]
+    environment.platform("preview", "--expect-no-changes").expect()
+
+
+def pod_uids(environment: Environment) -> dict[str, str]:
+    return {pod["metadata"]["labels"]["dev.platform.com/service"]: pod["metadata"]["uid"] for pod in environment.pods()}

@@ -503,6 +503,13 @@ def changed(*differences: Difference) -> Change:
         pytest.param("metadata.labels", {"a": "b"}, {"a": "c"}, "metadata.labels", id="mapping"),
         pytest.param("spec.template.spec.containers[0].command", None, ["sh"], "command", id="list"),
         pytest.param(HASH, "0a", "0b", "its variables or files", id="config-hash"),
+        pytest.param(
+            'spec.template.metadata.annotations["dev.platform.com/dependencies-hash"]',
+            "0a",
+            "0b",
+            "a service that restarts it",
+            id="dependencies-hash",
+        ),
         pytest.param("contextHash", None, None, "files of its build", id="context-of-a-build"),
         pytest.param("data.GREETING", None, None, "data.GREETING", id="hidden"),
         pytest.param("data.GREETING", "[secret]", "[secret]", "data.GREETING", id="secret"),

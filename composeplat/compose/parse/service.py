@@ -120,6 +120,7 @@ def _dependency(name: str, place: Field) -> Dependency | None:
         service=name,
         condition=DependencyCondition(condition or DependencyCondition.STARTED),
         required=section.boolean("required", default=True),
+        restart=section.boolean("restart", default=False),
     )
 
 

@@ -26,7 +26,10 @@ RESTARTED_ANNOTATION = f"{LABEL_PREFIX}/restarted-at"
 
 
 def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, timeout: float) -> Outcome:
-    """Restart some services, or all. Jobs, sleeping services and those under development are left alone."""
+    """Restart some services and those that restart with them, or all.
+
+    Jobs, sleeping services and services under development are left alone.
+    """
     started = time.monotonic()
     with stack.interrupts, stack.lock("restart"), Api(stack.target.access) as api:
         stack.check_project("restart", api)
@@ -35,6 +38,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
         if not workloads:
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
+        services = plan.with_restarted(services)
         chosen = _restartable(stack, plan, services, workloads, dev_workloads)
         outcome = Outcome(
             services=tuple(chosen),
