@@ -15,6 +15,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities
 from composeplat.cluster.variables import StoredVariables
 from composeplat.compatibility.check import Check, make_check
+from composeplat.compatibility.explanation import UNKNOWN_DOMAIN
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
@@ -27,7 +28,6 @@ from composeplat.plan import Plan
 from composeplat.registry.image_config import read_images
 
 _IMAGES_TIMEOUT_S = 5.0
-_NO_DOMAIN = "domain.invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def gather(
     stored = StoredVariables()
     offered = Capabilities(notes=(note,) if note else ())
     if target is None:
-        request = replace(request, default_domain=request.default_domain or _NO_DOMAIN)
+        request = replace(request, default_domain=request.default_domain or UNKNOWN_DOMAIN)
     else:
         request = for_target(request, target)
         stored, offered = _ask_cluster(request, target)

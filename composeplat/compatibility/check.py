@@ -28,6 +28,8 @@ from composeplat.plan import Plan
 from composeplat.plan.security import check_image_users
 from composeplat.registry.image_config import ImageFacts
 
+_MAX_LISTED = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -96,9 +98,22 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
             for name in names
         ),
         findings=tuple(finding for rest in by_service.values() for finding in rest),
-        notes=(*offered.notes, *(d.message for d in diagnostics if d.code == "unread-image")),
+        notes=(*offered.notes, *_notes_on_images(loaded, images, diagnostics)),
         is_valid=not loaded.report.errors,
     )
+
+
+def _notes_on_images(loaded: Loaded, images: ImageAnswers, diagnostics: Iterable[Diagnostic]) -> Iterable[str]:
+    """Say which images can't be read, once for each reason."""
+    by_reason: dict[str, dict[str, str]] = {}
+    for diagnostic in diagnostics:
+        if diagnostic.code == "unread-image":
+            service = loaded.project.services[str(diagnostic.path[1])]
+            shown = by_reason.setdefault(str(images[service.image]), {})
+            shown[loaded.origins.shown("services", service.name, "image")] = diagnostic.message
+    for reason, shown in by_reason.items():
+        listed = ", ".join(list(shown)[:_MAX_LISTED]) + (" …" if len(shown) > _MAX_LISTED else "")
+        yield next(iter(shown.values())) if len(shown) == 1 else f"each of {len(shown)} images ({listed}) {reason}"
 
 
 def _more(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> list[Diagnostic]:

@@ -17,6 +17,9 @@ from composeplat.diagnostics import PathKey, Span
 from composeplat.plan import Plan, ServicePlan
 from composeplat.registry.image_config import ImageFacts
 
+#: In the place of the domain of a cluster that is not asked; no name ends with it.
+UNKNOWN_DOMAIN = "domain.invalid"
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -31,6 +34,12 @@ def explain(loaded: Loaded, plan: Plan, images: ImageAnswers, name: str) -> tupl
     if planned is None:
         return ()
     return tuple(_Explainer(loaded, plan, images, planned).statements())
+
+
+def _with_domain(url: str) -> str:
+    """Name the domain of a URL where no cluster was asked for it."""
+    host, found, path = url.partition(f".{UNKNOWN_DOMAIN}")
+    return f"{host}.DOMAIN{path}, with the domain of the cluster" if found else url
 
 
 class _Explainer:
@@ -101,7 +110,7 @@ class _Explainer:
         for endpoint in self.plan.endpoints:
             ports = [port for service, port in endpoint.routes if service == self.service.name]
             if ports:
-                yield from (Statement("url", f"{url}, to port {ports[0]}") for url in endpoint.urls)
+                yield from (Statement("url", f"{_with_domain(url)}, to port {ports[0]}") for url in endpoint.urls)
 
     def _volumes(self) -> Iterator[Statement]:
         for index, mount in enumerate(self.service.mounts):

@@ -165,6 +165,26 @@ def test_image_volume_in_part(project: Project) -> None:
     )
 
 
+def test_unread_images(project: Project) -> None:
+    """Images that can't be read are named once for each reason."""
+    text = "services: {a: {image: x}, b: {image: x}, c: {image: y}, d: {image: z}}"
+    gone, denied = "is not in its registry", "is denied by its registry"
+
+    assert check(project(text), {"x": gone, "y": gone, "z": denied}).notes == (
+        "each of 2 images ('x', 'y') is not in its registry",
+        "services.d.image names 'z', which is denied by its registry",
+    )
+
+
+def test_url_without_a_domain(project: Project) -> None:
+    """The explanation names no domain that was only assumed."""
+    found = check(project("services: {web: {image: x, ports: ['80:80']}}"), domain="domain.invalid")
+
+    assert [s.text for s in found.services[0].explanation if s.topic == "url"] == [
+        "https://web-default.DOMAIN, with the domain of the cluster, to port 80"
+    ]
+
+
 def test_user_of_an_image(project: Project) -> None:
     """With --pod-security restricted, the user of the image counts."""
     found = check(project("services: {web: {image: x}}"), {"x": ImageFacts(user="")}, pod_security="restricted")
