@@ -61,8 +61,9 @@ def unreachable_ports(service: Service, project: Project, exposed: Iterable[int]
     if is_headless(service):
         return {}
     reached = {port for port, protocol in service_ports(service) if protocol == "tcp"}
-    # Clients that name no port use the usual one of the program.
-    usual = [] if reached & _USUAL_PORTS else sorted(_USUAL_PORTS.intersection(exposed))
+    # Clients that name no port use the usual one of the program, unless that is set to listen on another.
+    is_usual = not reached & _USUAL_PORTS and {port.target for port in service.ports} <= set(exposed)
+    usual = sorted(_USUAL_PORTS.intersection(exposed)) if is_usual else []
     found: dict[int, str] = {}
     for other in project.services.values():
         for port, where in _addressed(service, other) if other is not service else ():

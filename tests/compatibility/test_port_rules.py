@@ -58,6 +58,7 @@ def test_unreachable_port(project: Project, app: str, used: str) -> None:
         pytest.param("expose: ['5672']", "environment: {URL: 'mq:5672', MQ_HOST: mq}", id="listed"),
         pytest.param("ports: ['5672:15672']", "environment: {URL: 'mq:5672'}", id="published"),
         pytest.param("expose: ['5671'], environment: {P: 5671}", "environment: {MQ_HOST: mq}", id="another-usual-port"),
+        pytest.param("expose: ['999'], command: --port=999", "environment: {MQ_HOST: mq}", id="a-port-that-is-set"),
         pytest.param(LISTED, "environment: {URL: 'http://mq:15672/mq:x'}", id="this-one"),
         pytest.param(LISTED, "environment: {IMAGE: 'mq:17', URL: 'x://mq:1234@db/'}", id="a-version-and-a-password"),
         pytest.param(LISTED, "environment: {A: 'my-mq:99', B: 'mq.org:99', C: 'mq:99.1', D: 'a:mq:99'}", id="others"),
