@@ -36,6 +36,7 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 _KEY_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 #: The keys of a Secret are file names, so '.' is invalid, and so is a name that begins with '..'.
 _ENV_NAME = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*\Z", re.ASCII)
+_OBJECT_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}\Z", re.ASCII)
 _INVALID_CHARS = re.compile(r"[^a-z0-9]+")
 _MAX_DNS_NAME_LENGTH = 253
 _MAX_READABLE_KEY_LENGTH = 200
@@ -126,6 +127,11 @@ def endpoint_host(endpoint: str, namespace: str, domain: str) -> tuple[str, bool
     label = f"{endpoint}-{namespace}"
     short = shorten(label)
     return f"{short}.{domain}", short != label
+
+
+def is_object_key(text: str) -> bool:
+    """Check a key of a ConfigMap or Secret."""
+    return _OBJECT_KEY.match(text) is not None and not text.startswith("..") and text != "."
 
 
 def make_file_key(path: str) -> str:

@@ -133,14 +133,26 @@ def _cluster_publications(loaded: Loaded, plan: Plan, context: str) -> Iterator[
     mounts = [(service, mount) for service in carried for mount in host_mounts(service) if mount.content]
     sources = {mount.source: (mount, _source_name(loaded, service, mount.source)) for service, mount in mounts}
     contents = [mount.content for mount, _ in sources.values() if mount.content]
+    objects = dict(_file_objects(loaded, plan))
     env_files = dict.fromkeys(name for service in services for name in _env_files(loaded, service))
     sent = ToCluster(
-        context=context, namespace=plan.namespace, files=sum(content.count for content in contents),
-        bytes=sum(content.size for content in contents), sources=tuple(name for _, name in sources.values()),
+        context=context, namespace=plan.namespace, files=sum(content.count for content in contents) + len(objects),
+        bytes=sum([*(content.size for content in contents), *objects.values()]),
+        sources=(*(name for _, name in sources.values()), *objects),
         env_files=tuple(env_files), variables=tuple(use.name for use in loaded.references if use.layer == SHELL),
     )  # fmt: skip
     if sent.files or sent.env_files or sent.variables:
         yield sent
+
+
+def _file_objects(loaded: Loaded, plan: Plan) -> Iterator[tuple[str, int]]:
+    """Yield the files of configs and secrets, with their sizes."""
+    for planned in plan.files:
+        declared = {"configs": loaded.project.configs, "secrets": loaded.project.secrets}[planned.section]
+        found = declared[planned.name]
+        if found.file:
+            name = _shown_path(loaded, (planned.section, planned.name, "file"), found.file)
+            yield name, len(found.content or b"")
 
 
 def _env_files(loaded: Loaded, service: Service) -> Iterator[str]:

@@ -54,10 +54,13 @@ def _compose(text: str, **more: str) -> Example:
     return Example({"compose.yaml": text, **{name.replace("__", "."): content for name, content in more.items()}})
 
 
+_FULL = "x-platform: {full: true}\nservices:\n  web:\n    image: nginx\n"
 _WEB = "services:\n  web:\n    image: nginx\n"
 
 #: What is said of a cluster, as a run against one said it; tests/deploy holds these words.
 CLUSTER_MESSAGES = {
+    "missing-object": "compose.yaml:4:14: error: secrets.a is external, and Secret 'shop-a' is not in namespace 'demo'"
+    " [missing-object]",
     "ownership-conflict": "compose.yaml:3:8: error: services.app needs the name of Service 'app', which is in namespace"
     " 'demo' already and belongs to someone else [ownership-conflict]",
     "volume-replacement": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
@@ -138,6 +141,11 @@ EXAMPLES: dict[str, Example] = {
     "ignored-key": _compose(f"{_WEB}    develop:\n      watch: []\n"),
     "unknown-key": _compose(f"{_WEB}    scael: 2\n"),
     "unused-volume": _compose(f"{_WEB}volumes:\n  data:\n"),
+    "unused-config": _compose(f"{_FULL}configs:\n  site:\n    content: hello\n"),
+    "unused-secret": _compose(f"{_FULL}secrets:\n  password:\n    file: ./password.txt\n"),
+    "unreadable-mount": _compose(
+        f"{_FULL}    user: '1000'\n    configs: [{{source: site, mode: 0400}}]\nconfigs: {{site: {{content: hello}}}}\n"
+    ),
     "not-deployed": _compose(f"{_WEB}    build: .\n    volumes:\n      - .:/app\n"),
     "derived-image": Example(
         {"compose.yaml": f"{_WEB}    volumes:\n      - ./pictures.tar:/pictures.tar\n", "pictures.tar": 300_000 * b"x"}
@@ -151,6 +159,8 @@ EXAMPLES: dict[str, Example] = {
     ),
     "undefined-network": _compose(f"x-platform:\n  full: true\n{_WEB}    networks: [front]\n"),
     "undefined-volume": _compose(f"{_WEB}    volumes: [data:/data]\n"),
+    "undefined-config": _compose(f"{_FULL}    configs: [site]\n"),
+    "undefined-secret": _compose(f"{_FULL}    secrets: [password]\n"),
     "undefined-port": _compose(f'{_WEB}    ports: ["80"]\nendpoints:\n  - path: /\n    service: web\n    port: 8080\n'),
     "dependency-cycle": _compose(
         "services:\n  a:\n    image: nginx\n    depends_on: [b]\n  b:\n    image: nginx\n    depends_on: [a]\n"

@@ -502,6 +502,8 @@ def _pod_references(pod: Manifest, by_name: Named) -> Problems:
         for source, name, kind in (("configMap", "name", "ConfigMap"), ("secret", "secretName", "Secret")):
             mounted = volume.get(source, {})
             found = by_name.get((kind, mounted.get(name)), {})
+            if not found and volume["name"].startswith(("platform-config-", "platform-secret-")):
+                continue  # an external object
             held = {**found.get("data", {}), **found.get("binaryData", {})}
             for item in mounted.get("items", []):
                 if item["key"] not in held:

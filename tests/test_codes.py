@@ -143,6 +143,22 @@ CASES = {
         "compose.yaml:2:11: note: volumes.data is mounted by no service, and not created [unused-volume]",
         f"{WEB}\nvolumes: {{data: {{}}}}",
     ),
+    "unused-config": Case(
+        "compose.yaml:2:11: note: configs.a is used by no service, and not created [unused-config]",
+        f"{WEB}\nconfigs: {{a: {{content: a}}}}",
+        {"full": True},
+    ),
+    "unused-secret": Case(
+        "compose.yaml:2:11: note: secrets.a is used by no service, and not created [unused-secret]",
+        f"{WEB}\nsecrets: {{a: {{file: a}}}}",
+        {"full": True},
+    ),
+    "unreadable-mount": Case(
+        "compose.yaml:1:49: warning: services.web.configs[0] has mode 0400 and belongs to root, so that user 5 of the"
+        " service can't read it [unreadable-mount]",
+        service("user: '5', configs: [{source: a, mode: 0400}]") + "\nconfigs: {a: {content: a}}",
+        {"full": True},
+    ),
     "not-deployed": Case(
         "compose.yaml:1:48: note: services.web.volumes[0] is a host volume of a service that is built: it is for"
         " development, and not deployed [not-deployed]",
@@ -185,6 +201,18 @@ CASES = {
         "compose.yaml:1:38: error: services.web.volumes[0] mounts a volume that 'volumes' does not declare: 'data:/d'"
         " [undefined-volume]",
         service("volumes: ['data:/d']"),
+    ),
+    "undefined-config": Case(
+        "compose.yaml:1:38: error: services.web.configs[0] names a config that the top-level 'configs' does not"
+        " declare: 'a' [undefined-config]",
+        service("configs: [a]"),
+        {"full": True},
+    ),
+    "undefined-secret": Case(
+        "compose.yaml:1:38: error: services.web.secrets[0] names a secret that the top-level 'secrets' does not"
+        " declare: 'a' [undefined-secret]",
+        service("secrets: [a]"),
+        {"full": True},
     ),
     "undefined-port": Case(
         "compose.yaml:2:13: error: endpoints[0] routes to port '80', which service 'web' does not have"
@@ -357,6 +385,7 @@ def test_every_code_has_a_definition() -> None:
     """The table has a row for each code, and none for a code that is gone; tests of commands have the others."""
     elsewhere = {
         "ownership-conflict",
+        "missing-object",
         "volume-replacement",
         "deploy-failed",
         "job-retry",

@@ -117,6 +117,10 @@ def part_of(change: Change, plan: Plan) -> Part:
             return Part("network", next((n.name for n in plan.networks if n.cluster_name == name), name))
         case ResourceKey(kind=ResourceKind.ALIAS):
             return Part("service", next((s.name for s in plan.services if change.key in s.keys), name))
+        case ResourceKey(kind=ResourceKind.CONFIG | ResourceKind.SECRET as kind):
+            return Part(
+                str(kind), next((f.name for f in plan.files if any(o.key == change.key for o in f.objects)), name)
+            )
     return Part("service", next((s.name for s in plan.services if s.cluster_name == name), name))
 
 

@@ -89,6 +89,15 @@ CODES: dict[str, Code] = {
         _LOST,
     ),
     "unused-volume": Code(_N, "No service mounts the volume, and it is not created.", "Nothing to do."),
+    "unused-config": Code(_N, "No service uses the config, and it is not created.", "Nothing to do."),
+    "unused-secret": Code(_N, "No service uses the secret, and it is not created.", "Nothing to do."),
+    "unreadable-mount": Code(
+        _W,
+        "The mode of a config or secret keeps the user of its service from reading it.",
+        "Let a group read it, with 'gid' and a mode such as 0440, or all: 0444.",
+        many=True,
+        effect=_CANNOT_RUN,
+    ),
     "not-deployed": Code(_N, "Part of the definition is not deployed.", "Nothing to do.", many=True, effect=_CHANGED),
     "derived-image": Code(
         _N, "Host content too large for a Secret goes into an image made from the service's own.", "Nothing to do."
@@ -113,6 +122,8 @@ CODES: dict[str, Code] = {
     "undefined-volume": Code(
         _E, "A service mounts a volume that 'volumes' does not declare.", "Declare it.", many=True
     ),
+    "undefined-config": Code(_E, "A service uses a config that 'configs' does not declare.", "Declare it.", many=True),
+    "undefined-secret": Code(_E, "A service uses a secret that 'secrets' does not declare.", "Declare it.", many=True),
     "undefined-port": Code(
         _E, "A route names a port that its service does not have.", "Add it to the service's ports.", many=True
     ),

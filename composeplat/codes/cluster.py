@@ -93,6 +93,12 @@ CLUSTER_CODES: dict[str, Code] = {
         "Rename the service or volume, remove the other object, or deploy into another namespace.",
         many=True,
     ),
+    "missing-object": Code(
+        _E,
+        "An external object is not in the namespace, or lacks the key that a service reads.",
+        "Create it, or correct its name or key.",
+        many=True,
+    ),
     "volume-replacement": Code(
         _E,
         "The change would recreate a volume, which deletes its data.",

@@ -159,6 +159,7 @@ class ComposeStack(pulumi.ComponentResource):
             self.services[image.service].add_image(image, builder)
         # Objects come after all images, so that nothing is deployed if a build fails.
         registrar.await_builds(building)
+        registrar.register_files(plan, self)
         self.volumes = {volume.name: ComposeVolume(name, volume, registrar, child) for volume in plan.volumes}
         # Before the pods that they are for.
         self.networks = {network.name: ComposeNetwork(name, network, registrar, child) for network in plan.networks}
@@ -195,6 +196,11 @@ class _Registrar:
         self.ports = ImagePorts(logins)
         self.ports.start_reading(plan.objects)
         self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
+
+    def register_files(self, plan: Plan, parent: pulumi.Resource) -> None:
+        """Register the configs and secrets, which belong to no service alone."""
+        for desired in (desired for file in plan.files for desired in file.objects):
+            self.register(desired, parent)
 
     def await_builds(self, services: Collection[str] | None) -> None:
         """Let every object that follows come after the builds of some services, or after all."""

@@ -80,6 +80,7 @@ _CHANGED = Effect.CHANGED
 _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
 SERVICE = "services.*"
+_KEY = "in full mode: the key of an external object, if it is not the name of the entry"
 
 _DEFAULT_ROWS: tuple[Row, ...] = (
     # top level
@@ -240,6 +241,15 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         _COMPOSE,
         "driver_opts gw_priority interface_name ipv4_address ipv6_address link_local_ips mac_address priority",
     ),
+    # configs and secrets
+    *_rows("configs.*", _WARNED, _COMPOSE, "file content environment external name labels"),
+    *_rows("configs.*", _WARNED, _COMPOSE, "template_driver", effect=_CHANGED),
+    *_rows("secrets.*", _WARNED, _COMPOSE, "file environment external name labels"),
+    *_rows("secrets.*", _WARNED, _COMPOSE, "driver driver_opts template_driver", effect=_CHANGED),
+    *_rows("configs.*", _EXTENSION, _RULING, "x-key", _KEY),
+    *_rows("secrets.*", _EXTENSION, _RULING, "x-key", _KEY),
+    *_rows("services.*.configs.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
+    *_rows("services.*.secrets.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )
@@ -252,14 +262,16 @@ _FULL: Mapping[str, str] = {
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt"
-    " container_name links network_mode networks"
+    " container_name links network_mode networks configs secrets"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init",
     "services.*.volumes.*.tmpfs": "mode",
-    "": "networks",
+    "": "networks configs secrets",
     "networks.*": "external internal name",
     "networks.*.external": "name",
     "services.*.networks.*": "aliases",
     "services.*.depends_on.*": "restart",
+    "configs.*": "file content environment external name labels",
+    "secrets.*": "file environment external name labels",
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
 
@@ -37,6 +38,8 @@ class BuildSecret:
 
     name: str
     """The name in the Dockerfile."""
+    source: str = ""
+    """The name in the definition."""
     file: str = ""
     """Absolute."""
     variable: str = ""
@@ -215,6 +218,7 @@ class Service:
     container: ContainerOptions = field(default_factory=ContainerOptions)
     networking: Networking = field(default_factory=Networking)
     label_files: LabelFiles = field(default_factory=LabelFiles)
+    file_mounts: tuple[FileMount, ...] = ()
 
     @property
     def is_job(self) -> bool:
@@ -223,6 +227,15 @@ class Service:
     @property
     def keeps_data(self) -> bool:
         return any(mount.kind in (NAMED, ANONYMOUS) for mount in self.mounts)
+
+    @property
+    def file_group(self) -> int | None:
+        """The group of the configs and secrets in its pods: only one, and none beside volumes that keep data.
+
+        The group of a pod is given to each of its volumes, and would open folders that a program has closed.
+        """
+        groups = {mount.gid for mount in self.file_mounts if mount.gid}
+        return groups.pop() if len(groups) == 1 and not self.keeps_data else None
 
     @property
     def named_volumes(self) -> set[str]:
@@ -269,6 +282,18 @@ class Project:
     """The services whose profiles are off, with their profiles."""
     networks: Mapping[str, Network] = field(default_factory=dict)
     """The declared networks and the default one; empty if networks have no effect."""
+    configs: Mapping[str, FileObject] = field(default_factory=dict)
+    secrets: Mapping[str, FileObject] = field(default_factory=dict)
+
+    def file_objects(self, kind: FileKind) -> Mapping[str, FileObject]:
+        return self.configs if kind is FileKind.CONFIG else self.secrets
+
+    @property
+    def mounted_files(self) -> tuple[FileObject, ...]:
+        """The configs and secrets that a service has as files: only these are read and created."""
+        used = {(mount.kind, mount.source) for service in self.services.values() for mount in service.file_mounts}
+        declared = (*self.configs.values(), *self.secrets.values())
+        return tuple(found for found in declared if (found.kind, found.name) in used)
 
     @property
     def read_only_volumes(self) -> frozenset[str]:

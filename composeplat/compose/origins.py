@@ -48,6 +48,10 @@ class Origins:
         self._values[path] = node
         self._written_at[path] = written_at
 
+    def copy(self, path: PathKey, source: PathKey) -> None:
+        """Record a path of the model for the part that another path has."""
+        self.put_alias(path, self._values[source], self.written_at(source))
+
     def written_at(self, path: PathKey) -> PathKey:
         """The path as the definition writes it."""
         return self._written_at.get(path, path)
@@ -114,6 +118,11 @@ def label_file_path(service: str, index: int) -> PathKey:
 
 def env_file_source_path(service: str, index: int) -> PathKey:
     return (*env_file_path(service, index), "source")
+
+
+def file_mount_path(service: str, index: int) -> PathKey:
+    """The path of a service's config or secret."""
+    return ("services", service, "file_mounts", index)
 
 
 def annotation_path(owner: PathKey, key: str) -> PathKey:

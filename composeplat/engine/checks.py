@@ -16,6 +16,7 @@ from composeplat.engine.outcomes import DeployOptions, Refused
 from composeplat.engine.preflight import LiveState, built_images, check_live_state, object_keys
 from composeplat.engine.provenance import check_project, record_key, recorded_project
 from composeplat.engine.pulumi_args import image_urn
+from composeplat.engine.required_objects import check_required
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import ImageBuild, Plan
 
@@ -26,6 +27,7 @@ def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveSta
     if stack.origins is not None:
         report = Report()
         check_live_state(plan, live_state, stack.origins, report, replaced_volumes=options.replaced_volumes)
+        check_required(api, plan.limited_to(options.services), stack.origins, report)
         if report.errors:
             raise Refused(report)
     images = plan.limited_to(options.services).images

@@ -101,6 +101,8 @@ def _by_origin(plan: Plan) -> Iterable[tuple[PathKey, tuple[DesiredObject, ...]]
         yield ("volumes", volume.name), volume.objects
     for network in plan.networks:
         yield ("networks", network.name), network.objects
+    for file in plan.files:
+        yield (file.section, file.name), file.objects
     for service in plan.services:
         yield ("services", service.name), service.objects
     for endpoint in plan.endpoints:

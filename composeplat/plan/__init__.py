@@ -28,6 +28,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
+from composeplat.plan.file_objects import add_file_mounts, plan_file_objects, required_objects
 from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
 from composeplat.plan.limits import check_limits
 from composeplat.plan.networks import (
@@ -94,11 +95,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     shared = shared_volumes(project) if settings.volume_affinity else {}
     mounted = project.mounted_volumes
     ordered = sort_services(project.services)
-    for service in project.services.values():
-        check_ports(checker, service)
-        check_limits(checker, service)
-        check_security(checker, service, settings)
-        check_container_options(checker, service, settings)
+    _check_services(checker, settings)
     endpoints = plan_endpoints(checker, settings, identity)
     routed = _routed_ports(endpoints)
     is_isolated = bool(project.networks) and isolates(project)
@@ -123,7 +120,17 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         edges=edges,
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},
         networks=plan_networks(project, identity) if is_isolated else (),
+        files=plan_file_objects(checker, identity),
+        required=tuple(required_objects(project)),
     )
+
+
+def _check_services(checker: Checker, settings: Settings) -> None:
+    for service in checker.project.services.values():
+        check_ports(checker, service)
+        check_limits(checker, service)
+        check_security(checker, service, settings)
+        check_container_options(checker, service, settings)
 
 
 def _routed_ports(endpoints: tuple[EndpointPlan, ...]) -> dict[str, tuple[int, ...]]:
@@ -149,6 +156,7 @@ def _plan_service(service: Service, common: _Common) -> ServicePlan:
     name = clean(service.name)
     image = service_image(service, common.settings)
     storage = plan_storage(service, common.identity)
+    add_file_mounts(service, common.project, storage)
     login = common.settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
         identity=common.identity,
@@ -207,6 +215,7 @@ def _needs(
         *(desired.key for desired in objects),
         *policies,
         *(ResourceKey(ResourceKind.CLAIM, claim) for claim in storage.claims),
+        *storage.objects,
         *(ResourceKey(ResourceKind.WORKLOAD, clean(dependency)) for dependency in dependencies),
     )
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from composeplat.compose.model import Build, DependencyCondition
-from composeplat.diagnostics import ComposeplatError, near
+from composeplat.diagnostics import ComposeplatError, PathKey, near
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -148,6 +148,29 @@ class NetworkPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlan:
+    """A config or secret with its object, which all its users share."""
+
+    section: str
+    """``configs`` or ``secrets``."""
+    name: str
+    objects: tuple[DesiredObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiredObject:
+    """An object of someone else that services use: it must exist, and is never changed."""
+
+    kind: str
+    name: str
+    path: PathKey
+    """Where the definition names it."""
+    services: frozenset[str]
+    key: str = ""
+    """The key that the object must have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPlan:
     name: str
     urls: tuple[str, ...]
@@ -169,6 +192,8 @@ class Plan:
     inactive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The services that are left out as their profiles are off, by name in the cluster, with their profiles."""
     networks: tuple[NetworkPlan, ...] = ()
+    files: tuple[FilePlan, ...] = ()
+    required: tuple[RequiredObject, ...] = ()
     confidential: tuple[str, ...] = field(default=(), repr=False)
     """Values that only the Secrets of the cluster may show."""
 
@@ -215,6 +240,8 @@ class Plan:
             networks=tuple(
                 network for network in self.networks if any(desired.key in needed for desired in network.objects)
             ),
+            files=tuple(plan for plan in self.files if any(desired.key in needed for desired in plan.objects)),
+            required=tuple(found for found in self.required if found.services & chosen),
             images=self.images_for(chosen),
             edges=tuple(edge for edge in self.edges if edge.service in chosen),
         )
@@ -239,7 +266,7 @@ class Plan:
         """The plan for a build: with the images, and without objects."""
         services = tuple(replace(service, objects=()) for service in self.services)
         endpoints = tuple(replace(endpoint, objects=()) for endpoint in self.endpoints)
-        return replace(self, services=services, endpoints=endpoints, volumes=(), networks=())
+        return replace(self, services=services, endpoints=endpoints, volumes=(), networks=(), files=())
 
     @property
     def start_delays(self) -> dict[str, float]:
@@ -274,6 +301,8 @@ class Plan:
             named[f"volume-{volume.cluster_name}"] = volume.objects
         for network in self.networks:
             named[f"network-{network.cluster_name}"] = network.objects
+        for file in self.files:
+            named.update((str(desired.key).replace("/", "-"), (desired,)) for desired in file.objects)
         for service in self.services:
             named[f"service-{service.cluster_name}"] = service.objects
         for endpoint in self.endpoints:

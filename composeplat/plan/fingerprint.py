@@ -1,7 +1,8 @@
 """The annotation of a pod that changes with its variables and files, so that a change replaces the pod.
 
 Owns the hash, which must reveal no value: someone who may read pods, but no Secrets, could guess weak values.
-So its key is a random salt in the Secret of the values, which is created with the first deploy.
+So its key is a random salt in a Secret of the values, which is created with the first deploy; if all values are in
+ConfigMaps, which more people may read, in one of those.
 It is also slow to compute, because the salt is plain text in the state, which other people may read.
 """
 
@@ -47,10 +48,17 @@ def _stretch(digest: str) -> str:
 
 
 def fingerprint(
-    secret: ResourceKey, owner: str, variables: Mapping[str, str], files: Mapping[str, HostFile]
+    secret: ResourceKey,
+    owner: str,
+    variables: Mapping[str, str],
+    files: Mapping[str, HostFile],
+    objects: Mapping[ResourceKey, bytes],
 ) -> Fingerprint | None:
-    """Make the fingerprint of a service's variables and files; equal values of another owner have another."""
-    if not variables and not files:
+    """Make the fingerprint of a service's variables and files; equal values of another owner have another.
+
+    ``objects`` are the contents of its configs and secrets, whose objects other services can have too.
+    """
+    if not variables and not files and not objects:
         return None
     digest = hashlib.sha256(f"{owner}\0".encode())
     for name, value in sorted(variables.items()):
@@ -58,4 +66,7 @@ def fingerprint(
     for key, file in sorted(files.items()):
         digest.update(f"\0{key}\0{file.mode:o}\0{len(file.content)}\0".encode())
         digest.update(file.content)
+    for name, content in sorted((str(key), content) for key, content in objects.items()):
+        digest.update(f"\0{name}\0{len(content)}\0".encode())
+        digest.update(content)
     return Fingerprint(secret, digest.hexdigest())

@@ -211,5 +211,8 @@ def _fingerprint(service: Service, inputs: PodInputs) -> Manifest:
     name, identity = clean(service.name), inputs.identity
     secret = ResourceKey(ResourceKind.ENVIRONMENT, name) if service.variables else ResourceKey(ResourceKind.FILES, name)
     owner = f"{identity.namespace}/{identity.environment}/{name}"
-    found = fingerprint(secret, owner, service.variables, inputs.storage.files)
+    objects = inputs.storage.objects
+    if not service.variables and not inputs.storage.files:
+        secret = max(objects, key=lambda key: key.kind is ResourceKind.SECRET, default=secret)
+    found = fingerprint(secret, owner, service.variables, inputs.storage.files, objects)
     return {HASH_ANNOTATION: found} if found else {}

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from composeplat.compose.file_model import FileKind
+
 
 class ResourceKind(StrEnum):
     """The kinds of resources: components, images and objects."""
@@ -36,6 +38,10 @@ class ResourceKind(StrEnum):
     """The NetworkPolicy of a service."""
     ALIAS = "alias"
     """The Service of a further name."""
+    CONFIG = FileKind.CONFIG.value
+    """The ConfigMap of a config."""
+    SECRET = FileKind.SECRET.value
+    """The Secret of a secret."""
 
     @property
     def is_of_service(self) -> bool:
@@ -50,6 +56,8 @@ _NOT_OF_SERVICES = (
     ResourceKind.ENDPOINT,
     ResourceKind.NETWORK,
     ResourceKind.ALIAS,
+    ResourceKind.CONFIG,
+    ResourceKind.SECRET,
 )
 
 

@@ -38,6 +38,8 @@ def pod_security(service: Service, settings: Settings) -> Manifest:
     context.update(_pod_options(service.container))
     if settings.pod_security and service.keeps_data:
         context.update(fsGroup=_volume_group(service), fsGroupChangePolicy="OnRootMismatch")
+    if service.file_group is not None:
+        context["fsGroup"] = service.file_group
     return context
 
 

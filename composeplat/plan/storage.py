@@ -55,6 +55,8 @@ class Storage:
     claims: list[str] = field(default_factory=list)
     files: dict[str, HostFile] = field(default_factory=dict)
     """The files, by the key of the Secret."""
+    objects: dict[ResourceKey, bytes] = field(default_factory=dict)
+    """The contents of the configs and secrets that are mounted."""
 
 
 def plan_storage(service: Service, identity: Identity) -> Storage:

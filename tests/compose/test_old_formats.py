@@ -14,6 +14,9 @@ DRIVE = (
 LINUX = "pods run Linux containers: mount it at a path such as /data"
 
 
+_FULL_MODE = "use full mode (--full), which honors it"
+
+
 @pytest.mark.parametrize(
     ("volume", "fix"),
     [
@@ -109,10 +112,13 @@ def test_the_engine_s_socket_as_windows_shells_write_it(project: Project) -> Non
             "the label dev.platform.com/update sets the update policy: rolling, recreate or on-delete",
         ),
         ("deploy: {rollback_config: {parallelism: 1}}", "to roll back, deploy the earlier definition"),
-        ("configs: [site]", "mount its file under 'volumes': './FILE:/site:ro'"),
-        ("configs: [{source: site, target: /etc/site}]", "mount its file under 'volumes': './FILE:/etc/site:ro'"),
-        ("secrets: [token]", "mount its file under 'volumes': './FILE:/run/secrets/token:ro'"),
-        ("secrets: []", ""),
+        ("configs: [site]", f"mount its file under 'volumes': './FILE:/site:ro'; or {_FULL_MODE}"),
+        (
+            "configs: [{source: site, target: /etc/site}]",
+            f"mount its file under 'volumes': './FILE:/etc/site:ro'; or {_FULL_MODE}",
+        ),
+        ("secrets: [token]", f"mount its file under 'volumes': './FILE:/run/secrets/token:ro'; or {_FULL_MODE}"),
+        ("secrets: []", "full mode (--full) honors it"),
     ],
 )
 def test_a_key_of_swarm(project: Project, keys: str, fix: str) -> None:

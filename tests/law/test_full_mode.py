@@ -84,4 +84,4 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 
 
 #: Sections of keys within those of the page.
-OWN_SECTIONS = {"networks.*", "networks.*.external", "services.*.networks.*"}
+OWN_SECTIONS = {"networks.*", "networks.*.external", "services.*.networks.*", "configs.*", "secrets.*"}

@@ -10,8 +10,9 @@ Owns the order of the stages and the reading of files:
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
 5. check rules for the whole project (:mod:`composeplat.compose.check`);
 6. env files of services and content of host volumes, last, as only the model names them
-   (:mod:`~composeplat.compose.load.content`), and labels of files (:mod:`~composeplat.compose.load.label_files`); paths
-   outside the project (:mod:`~composeplat.compose.load.outside_paths`).
+   (:mod:`~composeplat.compose.load.content`), and labels of files (:mod:`~composeplat.compose.load.label_files`); files
+   of configs and secrets (:mod:`~composeplat.compose.load.file_objects`); paths outside the project
+   (:mod:`~composeplat.compose.load.outside_paths`).
 
 Must not know Kubernetes objects or Pulumi.
 Variables are substituted before files are merged, as each file may have an env file of its own, and after YAML is
@@ -20,6 +21,8 @@ parsed, as a value must never become structure.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,13 +31,14 @@ from composeplat.compose.load.reading import NoDefinition, Reading, read
 from composeplat.compose.nodes import Node
 from composeplat.compose.options import Request, Settings
 from composeplat.compose.origins import Origins
-from composeplat.compose.variables import VariableReferences, Variables
+from composeplat.compose.variables import VariableReferences, Variables, worth_hiding
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login
 from composeplat.registry.image_reference import ImageReference, registry_of_prefix
 from composeplat.system.project_root import ProjectRoot
 
 if TYPE_CHECKING:
+    from composeplat.compose.file_model import FileObject
     from composeplat.compose.model import Project
 
 __all__ = ["Loaded", "NoDefinition", "Reading", "Request", "load", "load_definition", "read"]
@@ -61,13 +65,15 @@ class Loaded:
     def confidential(self) -> tuple[str, ...]:
         """Values that only the cluster's Secrets may show."""
         passwords = tuple(login.password for login in self.settings.logins.values())
-        return tuple(dict.fromkeys((*self.references.confidential, *passwords)))
+        secrets = worth_hiding(_texts_of(self.project.secrets.values()))
+        return tuple(dict.fromkeys((*self.references.confidential, *passwords, *secrets)))
 
 
 def load(request: Request) -> Loaded:
     """Load and check the project; the report has all findings, errors included."""
     from composeplat.compose.check import check_project
     from composeplat.compose.load.content import with_content
+    from composeplat.compose.load.file_objects import with_file_contents
     from composeplat.compose.load.label_files import with_label_files
     from composeplat.compose.load.outside_paths import check_builds_inside
     from composeplat.compose.model import Project
@@ -91,6 +97,7 @@ def load(request: Request) -> Loaded:
         project = parse_project(reading.document, ctx)
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
+        project = with_file_contents(project, origins, reading)
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
     settings = reading.settings
@@ -108,6 +115,13 @@ def load(request: Request) -> Loaded:
         root=reading.root,
         files=reading.files,
     )
+
+
+def _texts_of(secrets: Iterable[FileObject]) -> Iterator[str]:
+    """Yield the contents that are text, as messages could have them."""
+    for secret in secrets:
+        with contextlib.suppress(UnicodeDecodeError):
+            yield (secret.content or b"").decode().strip()
 
 
 def _find_logins(project: Project, settings: Settings, request: Request) -> dict[str, Login]:

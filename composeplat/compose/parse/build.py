@@ -150,9 +150,11 @@ def _read_secret(item: Field) -> BuildSecret | None:
         return None
     file, variable = declared.get("file"), declared.get("environment")
     if isinstance(file, Scalar) and file.text:
-        return BuildSecret(name=name, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text))
+        return BuildSecret(
+            name=name, source=source, file=absolute(Field(item.ctx, file, ("secrets", source, "file")), file.text)
+        )
     if isinstance(variable, Scalar) and variable.text:
-        return BuildSecret(name=name, variable=variable.text, value=item.ctx.variable(variable.text))
+        return BuildSecret(name=name, source=source, variable=variable.text, value=item.ctx.variable(variable.text))
     message = f"names a secret that has neither 'file' nor 'environment': {quoted(place.node.written)}"
     place.report("invalid-value", message, "a build reads a secret from a file or a variable of this machine")
     return None

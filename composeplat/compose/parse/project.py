@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from composeplat.compose.file_model import FileKind
 from composeplat.compose.model import NEVER, DependencyCondition, Endpoint, Project, Route, Service, Volume
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
+from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
@@ -29,7 +31,8 @@ def parse_project(node: Node, ctx: Context) -> Project:
         message = "the definition must be a mapping with a key 'services'"
         ctx.report.add("invalid-type", node.span, (), message)
         return Project(services={}, volumes={})
-    section = open_section(whole, _without_build_secrets(node, ctx), "")
+    others = _without_build_secrets(node, ctx)
+    section = open_section(whole, node if ctx.full else others, "")
     _check_platform_settings(section)
     return Project(
         services=_services(section),
@@ -37,6 +40,8 @@ def parse_project(node: Node, ctx: Context) -> Project:
         endpoints=_endpoints(section),
         inactive=ctx.inactive,
         networks=parse_networks(section) if ctx.full else {},
+        configs=parse_file_objects(section, FileKind.CONFIG),
+        secrets=parse_file_objects(section, FileKind.SECRET),
     )
 
 

@@ -11,6 +11,7 @@ from composeplat.compose.parse.container_options import parse_container_options
 from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.file_objects import parse_file_mounts
 from composeplat.compose.parse.healthcheck import parse_healthcheck
 from composeplat.compose.parse.label_files import parse_label_files
 from composeplat.compose.parse.memory_mounts import parse_memory_mounts
@@ -72,6 +73,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         container=container,
         networking=parse_networking(section),
         label_files=parse_label_files(section, own_labels),
+        file_mounts=parse_file_mounts(section),
     )
 
 

@@ -1,0 +1,149 @@
+"""Parse ``configs`` and ``secrets``, of the definition and of services; in full mode alone they have an effect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import partial
+
+from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
+from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.origins import file_mount_path
+from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.environment import absolute
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.windows_paths import refuse_windows_path
+from composeplat.compose.values import BadValue, clean_target, parse_int
+from composeplat.names import is_object_key
+
+_MAX_MODE = 0o777
+_CONTENT_KEYS = ("file", "content", "environment")
+
+
+def parse_file_objects(project: Section, kind: FileKind) -> dict[str, FileObject]:
+    whole = project.get(kind.section)
+    found: dict[str, FileObject] = {}
+    for name, place in whole.members() if whole else ():
+        section = place.section(f"{kind.section}.*")
+        read = _read_object(kind, name, section) if section is not None else None
+        # An entry that can't be read is kept, so that its users are not reported as well.
+        found[name] = read or FileObject(kind=kind, name=name)
+    return found
+
+
+def _read_object(kind: FileKind, name: str, section: Section) -> FileObject | None:
+    external, object_name = _external(section)
+    given = [key for key in _CONTENT_KEYS if section.get(key)]
+    common = FileObject(
+        kind=kind,
+        name=name,
+        object_name=object_name,
+        external=external,
+        key=section.value("x-key", _parse_key, ""),
+        labels=parse_annotations(section, "labels"),
+    )
+    if external or len(given) != 1:
+        _check_source(section, given, external=external, kind=kind)
+        return common if external else None
+    return _with_source(common, section)
+
+
+def _with_source(common: FileObject, section: Section) -> FileObject:
+    file, content, variable = (section.get(key) for key in _CONTENT_KEYS)
+    if file is not None:
+        path = file.text()
+        is_path = path and not refuse_windows_path(file, path)
+        return replace(common, file=absolute(file, path) if path and is_path else "")
+    if content is not None:
+        text = content.text()
+        return replace(common, content=None if text is None else text.encode())
+    name = variable.text() if variable is not None else None
+    value = section.whole.ctx.variable(name) if name else None
+    return replace(common, variable=name or "", content=None if value is None else value.encode())
+
+
+def _external(section: Section) -> tuple[bool, str]:
+    """Return whether the object is someone else's, and its name; the old form has the name in ``external``."""
+    found = section.get("external")
+    name = section.text("name")
+    if found is None or not isinstance(found.node, Mapping):
+        return bool(found and found.boolean()), name
+    inner = found.node.get("name")
+    return True, name or (inner.text if isinstance(inner, Scalar) else "")
+
+
+def _check_source(section: Section, given: list[str], *, external: bool, kind: FileKind) -> None:
+    keys = [key for key in _CONTENT_KEYS if key != "content" or kind is FileKind.CONFIG]
+    listed = " or ".join(f"'{key}'" for key in keys)
+    if external and given:
+        section.fields[given[0]].report(
+            "conflicting-keys", "is set for an external object, whose content is not ours", "remove one of them"
+        )
+    elif len(given) > 1:
+        section.fields[given[1]].report("conflicting-keys", f"is set beside '{given[0]}'", "keep one of them")
+    elif not external:
+        hint = "or external: true for one that is in the namespace already"
+        section.whole.report("missing-key", f"must have {listed}", hint)
+
+
+def _parse_key(text: str) -> str:
+    if not is_object_key(text):
+        raise BadValue("must be a key of an object: letters, digits, '-', '_' and '.'")
+    return text
+
+
+# files of services ----------------------------------------------------------------------------------------------------
+
+
+def parse_file_mounts(service: Section) -> tuple[FileMount, ...]:
+    """Parse the files of a service; of two at the same path, the later wins, as in Compose."""
+    found: dict[str, tuple[FileMount, Field]] = {}
+    for kind in FileKind:
+        whole = service.get(kind.section)
+        for item in whole.items() if whole else ():
+            mount = _read_mount(item, kind)
+            if mount is not None:
+                found[mount.target] = (mount, item)
+    name = str(service.whole.path[1])
+    for index, (_, item) in enumerate(found.values()):
+        item.ctx.origins.put_alias(file_mount_path(name, index), item.node, item.path)
+    return tuple(mount for mount, _ in found.values())
+
+
+def _read_mount(item: Field, kind: FileKind) -> FileMount | None:
+    if isinstance(item.node, Scalar):
+        source = item.text()
+        target = item.value(partial(_parse_target, kind)) if source else None
+        return FileMount(kind=kind, source=source, target=target) if source and target else None
+    section = item.section(f"services.*.{kind.section}.*")
+    if section is None:
+        return None
+    source = section.text("source")
+    if not source:
+        item.report("missing-key", f"must have a 'source', the name of a {kind}")
+        return None
+    target = section.value("target", partial(_parse_target, kind), f"{kind.folder}{source}")
+    numbers = {key: section.value(key, parse_int, 0) for key in ("uid", "gid")}
+    return FileMount(kind=kind, source=source, target=target, mode=_mode(section), **numbers)
+
+
+def _parse_target(kind: FileKind, text: str) -> str:
+    return clean_target(text if text.startswith("/") else f"{kind.folder}{text}")
+
+
+def _mode(section: Section) -> int:
+    found = section.get("mode")
+    is_plain = found is not None and isinstance(found.node, Scalar) and found.node.plain
+    mode = found.value(partial(_parse_mode, is_plain=is_plain)) if found else None
+    return DEFAULT_FILE_MODE if mode is None else mode
+
+
+def _parse_mode(text: str, *, is_plain: bool) -> int:
+    """Read a mode: octal as a text or with a leading zero, and decimal as a number without one, as YAML says."""
+    if is_plain and re.fullmatch(r"[1-9][0-9]{0,4}", text):
+        mode = int(text)
+    else:
+        mode = int(text, 8) if re.fullmatch(r"(?:0o)?[0-7]{1,5}", text) else _MAX_MODE + 1
+    if mode > _MAX_MODE:
+        raise BadValue("must be the mode of a file, as in 0440")
+    return mode

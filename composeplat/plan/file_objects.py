@@ -1,0 +1,150 @@
+"""The ConfigMaps and Secrets of a definition's configs and secrets, and their files in pods.
+
+Owns the names of these objects, the names of their volumes within a pod, and which objects of others a plan requires.
+One object serves all services that use a config or secret, so its name is the one that the definition gives it.
+The key of a file is the name of the entry: in an object of someone else too, unless `x-key` names another, so that the
+plan needs no cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+
+from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
+from composeplat.compose.model import Project, Service
+from composeplat.compose.origins import Checker
+from composeplat.names import clean, is_dns_name, make_file_key, shorten
+from composeplat.plan.desired import DesiredObject, FilePlan, Identity, Manifest, RequiredObject
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.storage import Storage, plan_mount
+
+_OBJECT_KINDS = {FileKind.CONFIG: "ConfigMap", FileKind.SECRET: "Secret"}
+_RESOURCE_KINDS = {FileKind.CONFIG: ResourceKind.CONFIG, FileKind.SECRET: ResourceKind.SECRET}
+_OWN_PREFIX = "platform-"
+#: YAML and JSON have these characters in escapes alone; as bytes they stay what they are.
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+
+
+def object_name(found: FileObject) -> str:
+    """Return the name of an object: as given, if Kubernetes accepts it."""
+    given = found.object_name
+    return given if given and is_dns_name(given) else clean(given or found.name)
+
+
+def _resource_key(found: FileObject) -> ResourceKey:
+    return ResourceKey(_RESOURCE_KINDS[found.kind], clean(found.name))
+
+
+def _data_key(found: FileObject) -> str:
+    return found.key if found.external and found.key else make_file_key(found.name)
+
+
+# objects --------------------------------------------------------------------------------------------------------------
+
+
+def plan_file_objects(checker: Checker, identity: Identity) -> tuple[FilePlan, ...]:
+    mounted = checker.project.mounted_files
+    _check_names(checker, mounted)
+    return tuple(
+        FilePlan(
+            section=found.kind.section,
+            name=found.name,
+            objects=(DesiredObject(key=_resource_key(found), manifest=_manifest(found, identity)),),
+        )
+        for found in mounted
+        if not found.external
+    )
+
+
+def _manifest(found: FileObject, identity: Identity) -> Manifest:
+    metadata = identity.metadata(object_name(found), clean(found.name), found.labels)
+    manifest: Manifest = {"apiVersion": "v1", "kind": _OBJECT_KINDS[found.kind], "metadata": metadata}
+    content = found.content or b""
+    encoded = base64.b64encode(content).decode("ascii")
+    if found.kind is FileKind.SECRET:
+        return {**manifest, "type": "Opaque", "data": {_data_key(found): encoded}}
+    text = _as_text(content)
+    if text is None:
+        return {**manifest, "binaryData": {_data_key(found): encoded}}
+    return {**manifest, "data": {_data_key(found): text}}
+
+
+def _as_text(content: bytes) -> str | None:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if _NOT_TEXT.search(text) else text
+
+
+def _check_names(checker: Checker, mounted: tuple[FileObject, ...]) -> None:
+    """Report names that Kubernetes does not accept, or that another object has."""
+    taken = {("Secret", name): owner for name, owner in _names_of_services(checker.project)}
+    for found in mounted:
+        path = (found.kind.section, found.name)
+        name, kind = object_name(found), _OBJECT_KINDS[found.kind]
+        at = (*path, "name") if found.object_name else path
+        if not is_dns_name(name) or name.startswith(_OWN_PREFIX):
+            hint = f"use letters, digits, '-' and '.', and do not begin with '{_OWN_PREFIX}'"
+            checker.add("invalid-name", at, f"can't be the name of a {kind}", hint, at_key=True)
+        elif name != (found.object_name or found.name):
+            checker.add("name-normalized", at, f"becomes '{name}', which is its name in the cluster", "", at_key=True)
+        owner = taken.setdefault((kind, name), ".".join(path))
+        if owner != ".".join(path) and not (found.external and owner.startswith(f"{found.kind.section}.")):
+            message = f"and {owner} would both have the {kind} '{name}'"
+            checker.add("name-conflict", at, message, "give it another 'name'", at_key=True)
+
+
+def _names_of_services(project: Project) -> Iterator[tuple[str, str]]:
+    """Yield the names of the Secrets that services can have."""
+    for name in project.services:
+        yield from ((f"{clean(name)}-{part}", f"services.{name}") for part in ("env", "files", "pull"))
+
+
+def required_objects(project: Project) -> Iterator[RequiredObject]:
+    """Yield the external configs and secrets."""
+    for found in project.mounted_files:
+        if found.external:
+            yield RequiredObject(
+                kind=_OBJECT_KINDS[found.kind],
+                name=object_name(found),
+                key=_data_key(found),
+                path=(found.kind.section, found.name),
+                services=frozenset(
+                    service.name
+                    for service in project.services.values()
+                    if any((mount.kind, mount.source) == (found.kind, found.name) for mount in service.file_mounts)
+                ),
+            )
+
+
+# files in pods --------------------------------------------------------------------------------------------------------
+
+
+def add_file_mounts(service: Service, project: Project, storage: Storage) -> None:
+    """Mount each file by itself, so that the other files of its folder stay visible."""
+    volumes: dict[str, Manifest] = {}
+    for mount in service.file_mounts:
+        found = project.file_objects(mount.kind).get(mount.source)
+        if found is None:
+            continue
+        name, key = _volume_name(mount), _data_key(found)
+        volumes[name] = {"name": name, **_source(found, key, mount.mode)}
+        storage.mounts.append(plan_mount(name, mount.target, key, read_only=True))
+        if not found.external:
+            storage.objects[_resource_key(found)] = found.content or b""
+    storage.volumes.extend(volumes.values())
+
+
+def _volume_name(mount: FileMount) -> str:
+    mode = "" if mount.mode == DEFAULT_FILE_MODE else f"-{mount.mode:04o}"
+    return shorten(f"{_OWN_PREFIX}{mount.kind}-{clean(mount.source)}{mode}").replace(".", "-")
+
+
+def _source(found: FileObject, key: str, mode: int) -> Manifest:
+    items = [{"key": key, "path": key, "mode": mode}]
+    if found.kind is FileKind.CONFIG:
+        return {"configMap": {"name": object_name(found), "items": items}}
+    return {"secret": {"secretName": object_name(found), "items": items}}
