@@ -19,7 +19,7 @@ from composeplat.names import ENVIRONMENT_LABEL
 Amounts = Mapping[str, int]
 """By resource, as quotas name it."""
 
-_QUANTITY = re.compile(r"([0-9.]+)([a-zA-Z]*)")
+_QUANTITY = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)")
 _UNITS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(1000)} | {
     f"{letter}{binary}": Decimal(1024 if binary else 1000) ** power
     for power, letter in enumerate("KMGTPE", 1)

@@ -35,6 +35,8 @@ def reserving(cpu: str, **limits: str) -> dict[str, Any]:
         ("requests.storage", "1T", 10**12),
         ("pods", "12", 12),
         ("pods", "1k", 1000),
+        ("requests.memory", "1e3", 1000),
+        ("requests.storage", "1E", 10**18),
     ],
 )
 def test_amounts(resource: str, text: str, amount: int) -> None:
