@@ -385,6 +385,19 @@ def test_a_built_image_restarts_dependents(folder: Folder, monkeypatch: pytest.M
     assert annotation() != first
 
 
+def test_profiles(folder: Folder) -> None:
+    """A stack has the services of its profiles, in full mode."""
+    folder.write({"compose.yaml": "services: {web: {image: x}, debug: {image: y, profiles: [debug, tools]}}"})
+
+    def deployments(**more: Any) -> list[str]:
+        names = run(lambda: stack(folder, full=True, **more)).names
+        return [name.rpartition("/")[2] for kind, name in names if kind.endswith(":Deployment")]
+
+    assert deployments() == ["web"]
+    assert deployments(profiles=["tools"]) == ["debug", "web"]
+    assert deployments(variables={"COMPOSE_PROFILES": "debug"}) == ["debug", "web"]
+
+
 # secrets --------------------------------------------------------------------------------------------------------------
 
 CONFIDENTIAL = """\

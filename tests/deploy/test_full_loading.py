@@ -59,11 +59,10 @@ def test_a_service_restarts_with_its_dependency(environment: Environment) -> Non
     before = pod_uids(environment)
     environment.write(RESTARTS.replace('"1"', '"2"'))
 
-    preview = environment.platform("preview").expect()
-    environment.deploy().expect()
+    changes = environment.deploy("", "--json").expect().json["changes"]
 
-    assert "  ~ update Deployment web: a service that restarts it\n" in preview.stdout
-    assert "Deployment plain" not in preview.stdout
+    reasons = {change["name"]: change["reasons"] for change in changes if change["kind"] == "Deployment"}
+    assert reasons == {"db": ["its variables or files"], "web": ["a service that restarts it"]}
     until(lambda: len(environment.pods()) == 3)
     after = pod_uids(environment)
     assert sorted(name for name in before if before[name] != after[name]) == ["db", "web"]
