@@ -26,7 +26,8 @@ if [ ! -d "$data/mysql" ]; then
     [ -z "$database" ] || echo "CREATE DATABASE \`$database\`;"
     [ -z "$user" ] || echo "CREATE USER '$user'@'%' IDENTIFIED BY '$password';"
     [ -z "$user" ] || [ -z "$database" ] || echo "GRANT ALL ON \`$database\`.* TO '$user'@'%';"
-    echo "CREATE USER root@'%' IDENTIFIED BY '$root'; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;"
+    echo "CREATE USER root@'%' IDENTIFIED BY '$root';"
+    echo "GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;"
     echo "ALTER USER root@localhost IDENTIFIED BY '$root';"
   } | mariadbd --bootstrap --datadir="$data" --skip-networking
   echo "the database is made"
