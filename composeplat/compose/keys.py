@@ -250,6 +250,36 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("secrets.*", _EXTENSION, _RULING, "x-key", _KEY),
     *_rows("services.*.configs.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
     *_rows("services.*.secrets.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
+    # scheduling
+    *_rows("services.*.deploy.placement", _UNREAD, _COMPOSE, "constraints preferences max_replicas_per_node"),
+    *_rows("services.*.deploy.placement.preferences.*", _UNREAD, _COMPOSE, "spread"),
+    *_rows("services.*.deploy.update_config", _UNREAD, _COMPOSE, "parallelism order delay monitor failure_action"),
+    *_rows(
+        "services.*.deploy.update_config",
+        _UNREAD,
+        _COMPOSE,
+        "max_failure_ratio",
+        "a deploy fails with the first service that does not get ready",
+    ),
+    *_rows("services.*.gpus.*", _UNREAD, _COMPOSE, "count device_ids driver"),
+    *_rows(
+        "services.*.gpus.*", _UNREAD, _COMPOSE, "capabilities options", "the resource of the vendor stands for them"
+    ),
+    *_rows("services.*.deploy.resources.reservations.devices.*", _UNREAD, _COMPOSE, "count device_ids driver"),
+    *_rows(
+        "services.*.deploy.resources.reservations.devices.*",
+        _UNREAD,
+        _COMPOSE,
+        "capabilities options",
+        "the resource of the vendor stands for them",
+    ),
+    *_rows("services.*.deploy.resources.reservations.generic_resources.*", _UNREAD, _COMPOSE, "discrete_resource_spec"),
+    *_rows(
+        "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec",
+        _UNREAD,
+        _COMPOSE,
+        "kind value",
+    ),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )
@@ -263,7 +293,16 @@ _FULL: Mapping[str, str] = {
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt"
     " container_name links network_mode networks configs secrets"
-    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init",
+    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init gpus",
+    "services.*.deploy": "placement update_config",
+    "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
+    "services.*.deploy.placement.preferences.*": "spread",
+    "services.*.deploy.update_config": "parallelism order delay monitor",
+    "services.*.deploy.resources.reservations": "devices generic_resources",
+    "services.*.gpus.*": "count device_ids driver",
+    "services.*.deploy.resources.reservations.devices.*": "count device_ids driver",
+    "services.*.deploy.resources.reservations.generic_resources.*": "discrete_resource_spec",
+    "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec": "kind value",
     "services.*.volumes.*.tmpfs": "mode",
     "": "networks configs secrets",
     "networks.*": "external internal name",

@@ -15,6 +15,8 @@ from enum import StrEnum
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
+from composeplat.compose.pod_model import ContainerOptions, FolderMode
+from composeplat.compose.rollout_model import Scheduling
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -219,6 +221,7 @@ class Service:
     networking: Networking = field(default_factory=Networking)
     label_files: LabelFiles = field(default_factory=LabelFiles)
     file_mounts: tuple[FileMount, ...] = ()
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
     @property
     def is_job(self) -> bool:

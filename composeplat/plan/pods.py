@@ -22,6 +22,7 @@ from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.scheduling import add_placement, device_limits
 from composeplat.plan.security import container_security, plan_token, pod_security
 from composeplat.plan.services import own_name_aliases
 from composeplat.plan.storage import TOOLS_VOLUME, Storage, plan_affinity, volume_label
@@ -119,6 +120,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
     if inputs.shared:
         spec["affinity"] = plan_affinity(inputs.shared, inputs.identity)
     add_pod_options(spec, service)
+    add_placement(spec, service, inputs.identity)
     spec["securityContext"] = pod_security(service, inputs.settings)
     spec["terminationGracePeriodSeconds"] = grace_period(service)
     return spec
@@ -136,7 +138,7 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
         ]
     if service.variables:
         container["envFrom"] = [{"secretRef": {"name": environment_name(service)}}]
-    resources = _resources(service)
+    resources = _with_devices(_resources(service), service)
     if resources:
         container["resources"] = resources
     container.update(_probes(service.health_check))
@@ -186,6 +188,11 @@ def _resources(service: Service) -> Manifest:
         if amounts:
             fields[key] = amounts
     return fields
+
+
+def _with_devices(fields: Manifest, service: Service) -> Manifest:
+    devices = device_limits(service)
+    return {**fields, "limits": {**fields.get("limits", {}), **devices}} if devices else fields
 
 
 def _probes(check: HealthCheck | None) -> Manifest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from composeplat.compose.model import NEVER, Service
 from composeplat.names import clean
 from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.scheduling import ready_seconds, rolling_update
 
 _DEFAULT_ATTEMPTS = 6
 
@@ -32,10 +33,12 @@ def plan_workload(
 
 def _deployment(service: Service, identity: Identity, template: Manifest) -> Manifest:
     strategy = "Recreate" if service.update_policy == "recreate" else "RollingUpdate"
+    numbers = rolling_update(service) if strategy == "RollingUpdate" else {}
     return {
         "replicas": service.replicas,
+        **ready_seconds(service),
         "selector": {"matchLabels": identity.selector(clean(service.name))},
-        "strategy": {"type": strategy},
+        "strategy": {"type": strategy, **numbers},
         "template": template,
     }
 
@@ -48,6 +51,7 @@ def _stateful_set(
     spec: Manifest = {
         "serviceName": name,
         "replicas": service.replicas,
+        **ready_seconds(service),
         "selector": {"matchLabels": identity.selector(name)},
         # Compose starts all containers of a service at once; in order, a broken pod would delay the others.
         "podManagementPolicy": "Parallel",

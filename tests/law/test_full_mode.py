@@ -84,4 +84,17 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 
 
 #: Sections of keys within those of the page.
-OWN_SECTIONS = {"networks.*", "networks.*.external", "services.*.networks.*", "configs.*", "secrets.*"}
+OWN_SECTIONS = {
+    "services.*.deploy.placement",
+    "services.*.deploy.placement.preferences.*",
+    "services.*.deploy.update_config",
+    "services.*.gpus.*",
+    "services.*.deploy.resources.reservations.devices.*",
+    "services.*.deploy.resources.reservations.generic_resources.*",
+    "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec",
+    "networks.*",
+    "networks.*.external",
+    "services.*.networks.*",
+    "configs.*",
+    "secrets.*",
+}

@@ -10,6 +10,8 @@ from composeplat.compose.origins import request_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.scheduling import parse_scheduling
+from composeplat.compose.rollout_model import Scheduling
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
 
 _RESTARTS = {
@@ -32,18 +34,22 @@ class Deploy:
     resources: Resources = field(default_factory=Resources)
     endpoint_mode: str = "vip"
     labels: dict[str, str] = field(default_factory=dict)
+    scheduling: Scheduling = field(default_factory=Scheduling)
 
 
 def parse_deploy(service: Section) -> Deploy:
     deploy = service.section("deploy", "services.*.deploy")
+    compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
+    reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
     restart, attempts = _restart(service, deploy)
     return Deploy(
         replicas=_replicas(service, deploy),
         restart=restart,
         max_attempts=attempts,
-        resources=_resources(service, deploy),
+        resources=_resources(service, compose, reservations),
         endpoint_mode=_endpoint_mode(deploy),
         labels=parse_annotations(deploy, "labels") if deploy else {},
+        scheduling=parse_scheduling(service, deploy, reservations),
     )
 
 
@@ -111,13 +117,11 @@ def _parse_decimal_size(text: str) -> int:
 Parser = Callable[[str], int]
 
 
-def _resources(service: Section, deploy: Section | None) -> Resources:
+def _resources(service: Section, compose: Section | None, reservations: Section | None) -> Resources:
     """Read resources; ``resources`` wins over ``deploy.resources``, and that over the flat keys."""
     kubernetes = service.section("resources", "services.*.resources")
-    compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
     requests = kubernetes.section("requests", "services.*.resources.requests") if kubernetes else None
     limits = kubernetes.section("limits", "services.*.resources.limits") if kubernetes else None
-    reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
     compose_limits = compose.section("limits", "services.*.deploy.resources.limits") if compose else None
     limit_cpu = _first(
         (limits, "cpu", parse_cpus),

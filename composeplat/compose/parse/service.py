@@ -74,6 +74,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         networking=parse_networking(section),
         label_files=parse_label_files(section, own_labels),
         file_mounts=parse_file_mounts(section),
+        scheduling=deploy.scheduling,
     )
 
 

@@ -242,6 +242,11 @@ _EXPLAINERS: dict[tuple[str, str], Explainer] = {
         ("networks.*", key): _always(_CLUSTER_NETWORK)
         for key in ("attachable", "driver_opts", "enable_ipv4", "enable_ipv6", "ipam", "labels", "name")
     },
+    ("services.*.deploy.update_config", "failure_action"): _where("a deploy that fails stops there", "pause"),
+    **{
+        (section, "capabilities"): _always("the vendor's resource stands for them")
+        for section in ("services.*.gpus.*", "services.*.deploy.resources.reservations.devices.*")
+    },
     ("volumes.*", "driver"): _where("the storage class decides where data is stored", "", "local"),
     ("volumes.*", "external"): _where_bool("this is the default here", value=False),
 }

@@ -1,0 +1,47 @@
+"""The part of the model that full mode alone reads about where pods run, and how they are replaced.
+
+Owns the dataclasses of ``deploy.placement``, ``deploy.update_config`` and devices; their defaults are what a service
+without the key has.
+Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has them as fields of a service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    label: str
+    """A label of nodes."""
+    value: str
+    is_equal: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    constraints: tuple[Constraint, ...] = ()
+    spread: tuple[str, ...] = ()
+    """Labels of nodes whose values the pods are spread over."""
+    max_per_node: int = 0
+    """0 is no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateConfig:
+    """How pods are replaced; None is the workload's own."""
+
+    parallelism: int | None = None
+    """0 is all at once."""
+    start_first: bool | None = None
+    ready_seconds: int = 0
+    """How long a pod must be ready before the next one is replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduling:
+    placement: Placement = field(default_factory=Placement)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """The number of each extended resource, such as ``nvidia.com/gpu``."""

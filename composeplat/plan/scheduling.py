@@ -1,0 +1,66 @@
+"""Where the pods of a service run and how they are replaced, as full mode reads it.
+
+Owns the affinity by labels of nodes, the spreading of pods, the numbers of a rolling update, and extended resources.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.model import Service
+from composeplat.compose.rollout_model import Constraint
+from composeplat.names import clean
+from composeplat.plan.desired import Identity, Manifest
+
+_HOSTNAME = "kubernetes.io/hostname"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def add_placement(spec: Manifest, service: Service, identity: Identity) -> None:
+    """Add the placement to a pod's spec, beside the affinity that is there."""
+    placement = service.scheduling.placement
+    pods = {"labelSelector": {"matchLabels": identity.selector(clean(service.name))}}
+    affinity = spec.get("affinity", {})
+    if placement.constraints:
+        affinity = {**affinity, "nodeAffinity": _node_affinity(affinity.get("nodeAffinity"), placement.constraints)}
+    if placement.max_per_node == 1:
+        affinity = {**affinity, "podAntiAffinity": {_REQUIRED: [{**pods, "topologyKey": _HOSTNAME}]}}
+    if affinity:
+        spec["affinity"] = affinity
+    spread = [_spread(label, pods, 1, "ScheduleAnyway") for label in placement.spread]
+    if placement.max_per_node > 1:
+        spread.append(_spread(_HOSTNAME, pods, placement.max_per_node, "DoNotSchedule"))
+    if spread:
+        spec["topologySpreadConstraints"] = spread
+
+
+def _node_affinity(present: Manifest | None, constraints: tuple[Constraint, ...]) -> Manifest:
+    """Add constraints to the one term that is there: a node must meet all of a term's."""
+    terms = present[_REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"] if present else []
+    added = [
+        {"key": found.label, "operator": "In" if found.is_equal else "NotIn", "values": [found.value]}
+        for found in constraints
+    ]
+    return {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [*terms, *added]}]}}
+
+
+def _spread(label: str, pods: Manifest, skew: int, otherwise: str) -> Manifest:
+    return {"maxSkew": skew, "topologyKey": label, "whenUnsatisfiable": otherwise, **pods}
+
+
+def rolling_update(service: Service) -> Manifest:
+    """Return the numbers of a Deployment's rolling update; empty keeps Kubernetes' own."""
+    update = service.scheduling.update
+    if update.parallelism is None and update.start_first is None:
+        return {}
+    count: int | str = "100%" if update.parallelism == 0 else update.parallelism or 1
+    surge, unavailable = (count, 0) if update.start_first else (0, count)
+    return {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
+
+
+def ready_seconds(service: Service) -> Manifest:
+    seconds = service.scheduling.update.ready_seconds
+    return {"minReadySeconds": seconds} if seconds else {}
+
+
+def device_limits(service: Service) -> dict[str, str]:
+    """Return the limits of extended resources, which are requests too."""
+    return {name: str(count) for name, count in sorted(service.scheduling.devices.items())}
