@@ -15,7 +15,6 @@ from enum import StrEnum
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
-from composeplat.compose.pod_model import ContainerOptions, FolderMode
 from composeplat.compose.rollout_model import Scheduling
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
