@@ -22,10 +22,11 @@ TOOLS = "/.platform/tools"
 BUSYBOX = f"{TOOLS}/busybox"
 TOOLS_MOUNT = {"name": TOOLS_VOLUME, "mountPath": TOOLS, "readOnly": True}
 
-#: Links of flock and setfattr to busybox stay links; without the two commands a fill knows no lock and no mark.
+#: Links of flock and setfattr to busybox stay links; without the two commands a fill knows no lock and no mark. Others
+#: need not be there: not every shell of busybox finds its own commands.
 _INSTALL = f"""\
-cd /bin && cp -df busybox flock setfattr {TOOLS}
-cd {TOOLS} && for name in chmod chown cp find id rm rmdir stat sync; do ln -sf busybox $name; done
+cd /bin && ./busybox cp -df busybox flock setfattr {TOOLS}
+cd {TOOLS} && for name in chmod chown cp find id rm rmdir stat sync; do ./busybox ln -sf busybox $name; done
 """
 
 

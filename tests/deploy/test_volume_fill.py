@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.cluster.api import kind_path
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.images import File, Image, push
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import FRONTDOOR
 from tests.deploy.conftest import SLEEP, Environment, until
+from tests.musl_busybox import can_be_built, musl_busybox
 
 #: Owners, modes, a link, a folder, and a name with a dot.
 CONTENT = {
@@ -49,6 +51,10 @@ def images(cluster: LocalCluster) -> str:
     push(Image(files={"frontdoor": frontdoor, **CONTENT}, entrypoint=("/frontdoor", "pause")), "bare:1", registry)
     owned = {"var/lib/db/": File(mode=0o700, uid=1000, gid=1000), "www/page": File(b"page\n", 0o640, uid=1000)}
     push(Image(files={**shell, **owned, "tmp/": File()}, command=command, user="1000:1000"), "unprivileged:1", registry)
+    if can_be_built():
+        program = File(musl_busybox(Toolchain(os.environ).cache.folder).read_bytes())
+        links = {f"bin/{name}": File(link="busybox") for name in ("flock", "setfattr")}
+        push(Image(files={"bin/busybox": program, **links}), "busybox-musl:1", registry)
     return f"localhost:{registry[1]}"
 
 
@@ -91,7 +97,7 @@ volumes: {{data: {{}}, bare: {{}}, new: {{}}, none: {{}}, parts: {{}}}}
 
 
 def test_an_image_needs_no_shell(environment: Environment, images: str) -> None:
-    """What a program without a shell beside it has at the path is in the volume, and others see it."""
+    """What a program without a shell has at the path is in the volume; the default busybox fills it, if it is built."""
     text = f"""
 services:
   bare: {{image: "{images}/bare:1", volumes: ["data:/data"], stop_grace_period: 0}}
@@ -102,8 +108,13 @@ services:
     stop_grace_period: 0
 volumes: {{data: {{}}}}
 """
-    environment.deploy(text).expect()
+    filled_by = ("--fill-image", f"{images}/busybox-musl:1") if can_be_built() else ()
+    environment.deploy(text, *filled_by).expect()
     assert in_pod(environment, "reader", *LIST) == LISTING
+    (pod,) = environment.pods("bare")
+    with environment.api() as api:
+        log = f"{kind_path('v1', 'Pod', environment.namespace)}/{pod['metadata']['name']}/log?container=platform-fill"
+        assert api.text(log) == ""
 
 
 def test_programs_that_are_not_root_can_write(environment: Environment, images: str) -> None:
