@@ -309,6 +309,7 @@ _FULL: Mapping[str, str] = {
     "networks.*.external": "name",
     "services.*.networks.*": "aliases",
     "services.*.depends_on.*": "restart",
+    "volumes.*": "external name",
     "configs.*": "file content environment external name labels",
     "secrets.*": "file environment external name labels",
 }

@@ -257,6 +257,10 @@ class Volume:
     size: int = 1024**3
     storage_class: str = ""
     access_mode: str = "ReadWriteOnce"
+    external: bool = False
+    """The claim is someone else's, and must exist."""
+    object_name: str = ""
+    """The name that the definition gives to the claim; empty for that of the volume."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

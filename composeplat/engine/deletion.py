@@ -79,7 +79,7 @@ def delete_volume(stack: Stack, api: Api, plan: Plan, name: str) -> None:
     volume = next(volume for volume in plan.volumes if volume.name == name)
     users = [service.workload for service in plan.users_of(name)]
     stack.note(f"deleting volume {name} and its data")
-    delete(stack, api, [*users, (CLAIM, volume.cluster_name)], "that is replaced")
+    delete(stack, api, [*users, *object_keys(volume.objects)], "that is replaced")
 
 
 def delete_leftovers(stack: Stack, api: Api, plan: Plan) -> list[str]:

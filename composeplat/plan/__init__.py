@@ -113,7 +113,9 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
-        volumes=tuple(plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted),
+        volumes=tuple(
+            plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted and not v.external
+        ),
         services=add_restarts(services, edges),
         endpoints=endpoints,
         images=plan_images(checker, ordered, settings),
@@ -155,7 +157,7 @@ def _early_names(project: Project, routed: Collection[str]) -> frozenset[str]:
 def _plan_service(service: Service, common: _Common) -> ServicePlan:
     name = clean(service.name)
     image = service_image(service, common.settings)
-    storage = plan_storage(service, common.identity)
+    storage = plan_storage(service, common.project, common.identity)
     add_file_mounts(service, common.project, storage)
     login = common.settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(

@@ -18,7 +18,7 @@ from composeplat.compose.origins import Checker
 from composeplat.names import clean, is_dns_name, make_file_key, shorten
 from composeplat.plan.desired import DesiredObject, FilePlan, Identity, Manifest, RequiredObject
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
-from composeplat.plan.storage import Storage, plan_mount
+from composeplat.plan.storage import Storage, claim_name, plan_mount
 
 _OBJECT_KINDS = {FileKind.CONFIG: "ConfigMap", FileKind.SECRET: "Secret"}
 _RESOURCE_KINDS = {FileKind.CONFIG: ResourceKind.CONFIG, FileKind.SECRET: ResourceKind.SECRET}
@@ -104,7 +104,12 @@ def _names_of_services(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def required_objects(project: Project) -> Iterator[RequiredObject]:
-    """Yield the external configs and secrets."""
+    """Yield the external volumes, configs and secrets."""
+    for volume in project.volumes.values():
+        users = [service.name for service in project.services.values() if volume.name in service.named_volumes]
+        if volume.external and users:
+            path, name = ("volumes", volume.name), claim_name(volume)
+            yield RequiredObject(kind="PersistentVolumeClaim", name=name, path=path, services=frozenset(users))
     for found in project.mounted_files:
         if found.external:
             yield RequiredObject(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.values import show_size
-from composeplat.names import LABEL_PREFIX, clean, make_file_key, shorten, slug
+from composeplat.names import LABEL_PREFIX, clean, is_dns_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -22,12 +22,18 @@ TOOLS_VOLUME = "platform-tools"
 _RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-", "platform-")
 
 
+def claim_name(volume: Volume) -> str:
+    """Return the name of a volume's claim: as given, if Kubernetes accepts it."""
+    given = volume.object_name
+    return given if given and is_dns_name(given) else clean(given or volume.name)
+
+
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:
     name = clean(volume.name)
     manifest: Manifest = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": identity.metadata(name, name, volume.labels),
+        "metadata": identity.metadata(claim_name(volume), name, volume.labels),
         "spec": _claim_spec(volume.size, volume.storage_class, volume.access_mode),
     }
     return VolumePlan(
@@ -59,7 +65,7 @@ class Storage:
     """The contents of the configs and secrets that are mounted."""
 
 
-def plan_storage(service: Service, identity: Identity) -> Storage:
+def plan_storage(service: Service, project: Project, identity: Identity) -> Storage:
     storage = Storage()
     seen: set[str] = set()
     for mount in service.mounts:
@@ -70,9 +76,10 @@ def plan_storage(service: Service, identity: Identity) -> Storage:
             continue
         seen.add(name)
         if mount.kind == NAMED:
-            claim = clean(mount.source)
-            storage.volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
-            storage.claims.append(claim)
+            volume = project.volumes.get(mount.source, Volume(name=mount.source))
+            storage.volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim_name(volume)}})
+            if not volume.external:
+                storage.claims.append(clean(mount.source))
         elif mount.kind == MEMORY:
             limit = {"sizeLimit": show_size(mount.size)} if mount.size else {}
             storage.volumes.append({"name": name, "emptyDir": {"medium": "Memory", **limit}})

@@ -103,3 +103,25 @@ def test_configs_and_secrets(environment: Environment) -> None:
     assert environment.names() >= {"Secret/db-password", "Secret/token", "ConfigMap/site", "ConfigMap/binary"}
     environment.platform("destroy", "--yes").expect()
     assert environment.names() == {"Secret/shop-theirs"}
+
+
+def test_an_external_volume_stays(environment: Environment) -> None:
+    """The claim of someone else is required, used, and neither changed nor deleted; a `name` is the claim's."""
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    definition = f"{FULL}services: {{web: {{<<: *app, volumes: ['theirs:/theirs', 'ours:/ours']}}}}\n"
+    environment.write(
+        f"{definition}volumes: {{theirs: {{external: true, name: shop.data}}, ours: {{name: shop-ours}}}}\n"
+    )
+    refused = environment.platform("deploy").expect(1)
+    assert_lines(refused, "volumes.theirs is external, and PersistentVolumeClaim 'shop.data' is not in namespace")
+    add(environment, "PersistentVolumeClaim", "shop.data", spec=claim)
+
+    environment.platform("deploy").expect()
+
+    assert sees(environment, "web", "echo kept >/theirs/a; echo kept >/ours/a; cat /theirs/a") == "kept"
+    assert "PersistentVolumeClaim/shop-ours" in environment.names()
+    environment.platform("destroy", "--volumes", "--yes").expect()
+    found = environment.get("v1", "PersistentVolumeClaim", "shop.data")
+    assert found is not None
+    assert "labels" not in found["metadata"]
+    assert environment.names() == {"PersistentVolumeClaim/shop.data"}

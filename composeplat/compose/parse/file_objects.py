@@ -32,7 +32,7 @@ def parse_file_objects(project: Section, kind: FileKind) -> dict[str, FileObject
 
 
 def _read_object(kind: FileKind, name: str, section: Section) -> FileObject | None:
-    external, object_name = _external(section)
+    external, object_name = parse_external(section)
     given = [key for key in _CONTENT_KEYS if section.get(key)]
     common = FileObject(
         kind=kind,
@@ -62,7 +62,7 @@ def _with_source(common: FileObject, section: Section) -> FileObject:
     return replace(common, variable=name or "", content=None if value is None else value.encode())
 
 
-def _external(section: Section) -> tuple[bool, str]:
+def parse_external(section: Section) -> tuple[bool, str]:
     """Return whether the object is someone else's, and its name; the old form has the name in ``external``."""
     found = section.get("external")
     name = section.text("name")
