@@ -606,7 +606,7 @@ def ended(folder: Folder, **more: Any) -> list[str]:
 
 def test_an_invalid_definition(folder: Folder) -> None:
     """A program with an invalid definition ends with every message, each with its place, and registers no object."""
-    text = "services:\n  web:\n    image: nginx\n    scale: two\n    hostname: x\n  db: {image: x, ports: [0]}\n"
+    text = "services:\n  web:\n    image: nginx\n    scale: two\n    cpuset: 0\n  db: {image: x, ports: [0]}\n"
     folder.write({"compose.yaml": text})
 
     assert ended(folder) == [
@@ -614,7 +614,7 @@ def test_an_invalid_definition(folder: Folder) -> None:
             "compose.yaml:4:12: error: services.web.scale must be a whole number from 0 to 10000, not 'two'"
             " [invalid-value]"
         ),
-        "compose.yaml:5:5: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "compose.yaml:5:5: warning: services.web.cpuset is not supported and has no effect [unsupported-key]",
         (
             "compose.yaml:6:26: error: services.db.ports[0] must be a whole number from 1 to 65535, not '0'"
             " [invalid-value]"
@@ -705,14 +705,14 @@ def test_no_definition_anywhere(folder: Folder, monkeypatch: pytest.MonkeyPatch)
 
 def test_warnings(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     """What is only warned of is reported by Pulumi, with its place, and ends nothing."""
-    folder.write({"compose.yaml": "services: {web: {image: x, hostname: x}}"})
+    folder.write({"compose.yaml": "services: {web: {image: x, cpuset: 0}}"})
 
     registered = run(lambda: stack(folder))
 
     assert registered.request("Deployment").name == "shop-workload/web"
     warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert [text.removeprefix(f"{folder.path}/") for text in warned] == [
-        "compose.yaml:1:28: warning: services.web.hostname is not supported and has no effect [unsupported-key]"
+        "compose.yaml:1:28: warning: services.web.cpuset is not supported and has no effect [unsupported-key]"
     ]
 
 
