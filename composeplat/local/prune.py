@@ -5,8 +5,10 @@ Owns what counts as unused. Deletes only what it listed before: the caller shows
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from composeplat.cluster.api import Api, object_path
@@ -17,6 +19,8 @@ from composeplat.local.base_images import FILL_NAME
 from composeplat.local.builder_cache import BuilderCache
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.layout import PAUSE_IMAGE
+from composeplat.local.node_images import NodeImages
+from composeplat.local.packages import search_path
 from composeplat.local.registry_storage import RegistryStorage, UnusedImages
 from composeplat.registry.image_reference import ImageReference
 from composeplat.toolchain.setup import Toolchain
@@ -48,15 +52,16 @@ def find_leftovers(cluster: LocalCluster, scope: Scope) -> list[Leftover]:
     with Api(cluster.access) as api:
         images = used_images(api)
         claims = abandoned_claims(api) if scope.volumes else []
+    used = {(image.repository, image.version) for image in map(ImageReference.parse, images | _OWN_IMAGES)}
     return [
-        *_unused_images(cluster, images, with_tags=scope.all_images),
+        *_registry_images(cluster, used, with_tags=scope.all_images),
+        *_node_images(cluster, used),
         *_cache(cluster),
         *(_volume(cluster, claim) for claim in claims),
     ]
 
 
-def _unused_images(cluster: LocalCluster, images: set[str], *, with_tags: bool) -> Iterator[Leftover]:
-    used = {(image.repository, image.version) for image in map(ImageReference.parse, images | _OWN_IMAGES)}
+def _registry_images(cluster: LocalCluster, used: set[tuple[str, str]], *, with_tags: bool) -> Iterator[Leftover]:
     storage = RegistryStorage(cluster.layout.folder / "registry")
     for unused in storage.unused(used, with_tags=with_tags):
         yield Leftover("image", _describe(unused), unused.size, unused.delete)
@@ -64,6 +69,15 @@ def _unused_images(cluster: LocalCluster, images: set[str], *, with_tags: bool) 
 
 def _describe(unused: UnusedImages) -> str:
     return f"{unused.repository}, {unused.count} version{'' if unused.count == 1 else 's'}"
+
+
+def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[Leftover]:
+    client = shutil.which("ctr", path=search_path(cluster.environment))
+    if client is None:
+        return
+    images = NodeImages(client, cluster.layout.containerd_socket)
+    for image in images.unused(used):
+        yield Leftover("pulled", max(image.names, key=len), image.size, partial(images.delete, image))
 
 
 def _cache(cluster: LocalCluster) -> Iterator[Leftover]:

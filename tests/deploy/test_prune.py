@@ -83,6 +83,11 @@ def test_unused_images(environment: Environment, cluster: LocalCluster) -> None:
     assert f"{images[0][0]}, 1 version" in listed.stdout
     assert "freed " in listed.stderr
     assert [ask_registry(*image) for image in images] == [404, 200]
+    assert f"@{images[0][1]}" in listed.stdout
+    assert images[1][1] not in listed.stdout
+    (pod,) = environment.pods("app")
+    environment.platform("restart", "app").expect()
+    assert environment.pods("app")[0]["metadata"]["name"] != pod["metadata"]["name"]
     assert "layers of the builder" not in prune(environment, "--yes").expect().stdout
 
 

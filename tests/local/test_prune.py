@@ -14,6 +14,7 @@ from composeplat.cli.cluster_prune import show_bytes
 from composeplat.cluster.api import Api
 from composeplat.cluster.leftovers import abandoned_claims, used_images
 from composeplat.local.builder_cache import parse_size
+from composeplat.local.node_images import NodeImage, parse_images
 from composeplat.local.registry_storage import RegistryStorage
 
 OLD = 1_000_000_000
@@ -170,6 +171,21 @@ def test_images_of_workloads() -> None:
     )  # fmt: skip
 
     assert used_images(cast("Api", cluster)) == {"a:1", "b", "c@sha256:1", "d"}
+
+
+def test_images_on_the_node() -> None:
+    """An image has a row for each of its names."""
+    listed = """\
+REF                     TYPE                                       DIGEST      SIZE    PLATFORMS   LABELS
+localhost:5000/app:1    application/vnd.oci.image.manifest.v1+json sha256:aa   1.5 MiB linux/amd64 a=b
+localhost:5000/app@sha256:aa application/vnd.oci.image.manifest.v1+json sha256:aa 1.5 MiB linux/amd64 a=b
+sha256:cc               application/vnd.oci.image.manifest.v1+json sha256:bb   512.0 B linux/amd64 a=b
+"""
+
+    assert parse_images(listed) == [
+        NodeImage("sha256:aa", ("localhost:5000/app:1", "localhost:5000/app@sha256:aa"), 1572864),
+        NodeImage("sha256:bb", ("sha256:cc",), 512),
+    ]
 
 
 def test_sizes() -> None:
