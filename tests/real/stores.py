@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 from tests.deploy.conftest import PLATFORM, Environment
 
-_PSQL = 'psql -qtA -p "${PGPORT:-5432}" -U "${POSTGRES_USER:-postgres}" -d "${POSTGRES_DB:-${POSTGRES_USER:-postgres}}"'
+_PSQL = (
+    'PGHOST= psql -qtA -p "${PGPORT:-5432}" -U "${POSTGRES_USER:-postgres}" '
+    '-d "${POSTGRES_DB:-${POSTGRES_USER:-postgres}}"'
+)
 _REDIS = 'redis-cli ${REDIS_PASSWORD:+-a "$REDIS_PASSWORD"} --no-auth-warning'
 _MARIADB = (
     'mariadb -N -h127.0.0.1 -u"${MARIADB_USER:-${MYSQL_USER:-root}}" '

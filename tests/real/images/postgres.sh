@@ -25,6 +25,8 @@ if [ "$1" = postgres ] && [ ! -s "$PGDATA/PG_VERSION" ]; then
     ${POSTGRES_INITDB_ARGS:-}
   rm /tmp/password
   echo "host all all all $method" >> "$PGDATA/pg_hba.conf"
+  # Variables for clients, as some projects give them to the server too, must not lead elsewhere.
+  unset PGHOST PGHOSTADDR PGDATABASE PGUSER
   pg_ctl --wait --silent start -o "-c listen_addresses="
   [ "$database" = postgres ] || createdb --username="$user" "$database"
   for script in /docker-entrypoint-initdb.d/*.sql; do

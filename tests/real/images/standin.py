@@ -238,6 +238,8 @@ def serve() -> None:
 
 
 def main(action: str = "", *args: str) -> None:
+    if action in ("read", "write"):
+        become(CONFIG["becomes"])
     if action == "read":
         print(json.dumps({store.name: store.read() for store in stores(*args)}))
     elif action == "write":
