@@ -291,7 +291,7 @@ _FULL: Mapping[str, str] = {
     SERVICE: "profiles extends label_file"
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
-    " cpu_quota cpu_period cpu_shares storage_opt"
+    " cpu_quota cpu_period cpu_shares storage_opt ulimits"
     " container_name links network_mode networks configs secrets"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init gpus",
     "services.*.deploy": "placement update_config",

@@ -76,6 +76,27 @@ class NameOptions:
     domain: str = ""
 
 
+#: The limits of a process: the option of a shell's ulimit, and its unit.
+LIMITS = {
+    "core": ("c", 512),
+    "cpu": ("t", 1),
+    "data": ("d", 1024),
+    "fsize": ("f", 512),
+    "memlock": ("l", 1024),
+    "nofile": ("n", 1),
+    "nproc": ("u", 1),
+    "stack": ("s", 1024),
+}
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimit:
+    name: str
+    soft: int
+    hard: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
     """A command at the start or end of a container; empty is the service's."""
@@ -131,5 +152,6 @@ class ContainerOptions:
     """The variables of hooks, under names of their own."""
     stop_signal: str = ""
     """Without the prefix ``SIG``; empty is the image's."""
+    limits: tuple[ProcessLimit, ...] = ()
     init: bool = False
     """Another process than the program is the first: it reaps those that lost their parent."""

@@ -10,6 +10,7 @@ from composeplat.names import clean
 from composeplat.plan.desired import Manifest
 from composeplat.plan.folder_modes import check_folder_modes
 from composeplat.plan.init_hooks import check_init_hooks
+from composeplat.plan.process_limits import check_process_limits
 
 
 def add_pod_options(spec: Manifest, service: Service) -> None:
@@ -72,6 +73,7 @@ def _resolver(names: NameOptions) -> Manifest:
 def check_container_options(checker: Checker, service: Service, settings: Settings) -> None:
     """Report the options that the service's kind of workload or its namespace leaves without effect."""
     check_folder_modes(checker, service, settings)
+    check_process_limits(checker, service)
     check_init_hooks(checker, service, settings)
     if service.workload_kind == "StatefulSet":
         for key in ("hostname", "domainname"):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from composeplat.compose.model import Service
 from composeplat.compose.pod_model import Hook
 from composeplat.plan.desired import Manifest
+from composeplat.plan.process_limits import sets_limits
 from composeplat.plan.tools import BUSYBOX
 
 _KILL = "KILL"
@@ -36,9 +37,9 @@ def plan_lifecycle(service: Service) -> Manifest:
 
 
 def needs_shell(service: Service) -> bool:
-    """Check whether a hook of a service runs in our shell."""
+    """Check whether a hook of a service runs in our shell, or its limits are set in it."""
     handlers = plan_lifecycle(service).get("lifecycle", {})
-    return any(handler["exec"]["command"][0] == BUSYBOX for handler in handlers.values())
+    return sets_limits(service) or any(handler["exec"]["command"][0] == BUSYBOX for handler in handlers.values())
 
 
 def grace_period(service: Service) -> int:

@@ -21,6 +21,7 @@ from composeplat.plan.desired import BuiltImage, Identity, Manifest, escape
 from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
+from composeplat.plan.process_limits import with_limits
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.scheduling import add_placement, device_limits
 from composeplat.plan.security import container_security, plan_token, pod_security
@@ -128,7 +129,7 @@ def _pod_spec(service: Service, inputs: PodInputs) -> Manifest:
 
 def _container(service: Service, inputs: PodInputs) -> Manifest:
     container: Manifest = {"name": clean(service.name), "image": inputs.image, **pull_policy(service)}
-    container.update(_command(service))
+    container.update(with_limits(service, _command(service)))
     container.update(_terminal(service))
     if service.working_dir:
         container["workingDir"] = service.working_dir

@@ -74,6 +74,11 @@ services:
     dns_search: [corp.example.com]
     dns_opt: ["ndots:3"]
     extra_hosts: ["db.example.com:10.9.8.7", "six:[2001:db8::5]"]
+  limits:
+    image: busybox
+    stop_grace_period: 0
+    entrypoint: ["sh", "-c", "ulimit -Sn; ulimit -Hn; ulimit -c; exec sleep 1000"]
+    ulimits: {{nofile: {{soft: 300, hard: 400}}, core: 1024, memlock: -1}}
   resolver:
     image: busybox
     stop_grace_period: 0
@@ -98,6 +103,10 @@ def test_a_program_sees_its_options(environment: Environment) -> None:
     assert [mounts[path].split()[0] for path in ("/fast", "/scratch", SHARED_MEMORY)] == ["tmpfs"] * 3
     assert ["size=8192k" in mounts["/fast"], "size=16384k" in mounts[SHARED_MEMORY]] == [True, True]
     assert sees(environment, "memory", "stat -c %a:%u:%g /fast /scratch").split() == ["750:12:34", "1777:0:0"]
+
+    lines = sees(environment, "limits", "grep -E '^Max (open files|core)' /proc/1/limits").splitlines()
+    assert [line.split()[-3:-1] for line in lines] == [["1024", "1024"], ["300", "400"]]
+    assert sees(environment, "limits", "cat /proc/1/cmdline").startswith("sleep")
 
     assert sees(environment, "names", "hostname") == "front"
     hosts = sees(environment, "names", "cat /etc/hosts").split()

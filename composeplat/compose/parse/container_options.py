@@ -7,6 +7,7 @@ import re
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.hooks import parse_hooks, parse_signal
 from composeplat.compose.parse.name_options import parse_name_options
+from composeplat.compose.parse.process_limits import parse_process_limits
 from composeplat.compose.parse.pull_policy import parse_pull_policy
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
 from composeplat.compose.pod_model import ContainerOptions, Platform
@@ -40,6 +41,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         pre_stop=hooks.pre_stop,
         hook_environment=hooks.environment,
         stop_signal=section.value("stop_signal", parse_signal, ""),
+        limits=parse_process_limits(section),
         init=section.boolean("init", default=False),
     )
 
