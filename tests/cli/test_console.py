@@ -27,11 +27,11 @@ services:
   web:
     image: nginx
     scale: two
-    hostname: x
+    isolation: x
     uts: host
 """
 SCALE = "services.web.scale must be a whole number from 0 to 10000, not 'two' [invalid-value]"
-HOSTNAME = "services.web.hostname is not supported and has no effect [unsupported-key]"
+ISOLATION = "services.web.isolation is not supported and has no effect [unsupported-key]"
 
 
 def test_excerpt(project: Project) -> None:
@@ -43,9 +43,9 @@ def test_excerpt(project: Project) -> None:
         f"compose.yaml:4:12: {BOLD_RED}error{RESET}: {SCALE}",
         "    4 |     scale: two",
         f"      |            {BOLD}^^^{RESET}",
-        f"compose.yaml:5:5: {BOLD_YELLOW}warning{RESET}: {HOSTNAME}",
-        "    5 |     hostname: x",
-        f"      |     {BOLD}^^^^^^^^{RESET}",
+        f"compose.yaml:5:5: {BOLD_YELLOW}warning{RESET}: {ISOLATION}",
+        "    5 |     isolation: x",
+        f"      |     {BOLD}^^^^^^^^^{RESET}",
         "1 error, 1 warning",
     ]
 
@@ -66,9 +66,9 @@ def test_no_color(project: Project, shell: dict[str, Any]) -> None:
         f"compose.yaml:4:12: error: {SCALE}",
         "    4 |     scale: two",
         "      |            ^^^",
-        f"compose.yaml:5:5: warning: {HOSTNAME}",
-        "    5 |     hostname: x",
-        "      |     ^^^^^^^^",
+        f"compose.yaml:5:5: warning: {ISOLATION}",
+        "    5 |     isolation: x",
+        "      |     ^^^^^^^^^",
         "1 error, 1 warning",
     ]
 
@@ -86,7 +86,7 @@ def test_no_terminal(project: Project) -> None:
 
     assert outcome.stderr.splitlines() == [
         f"compose.yaml:4:12: error: {SCALE}",
-        f"compose.yaml:5:5: warning: {HOSTNAME}",
+        f"compose.yaml:5:5: warning: {ISOLATION}",
         "1 error, 1 warning",
     ]
     assert "\x1b" not in outcome.stderr
@@ -184,7 +184,7 @@ def test_names_can_not_steer_the_terminal(project: Project) -> None:
 
 def test_counts(project: Project) -> None:
     """The last line counts what was reported."""
-    text = "services: {a: {image: x, scale: -, uts: x}, b: {scale: -, hostname: x, dns: x}}"
+    text = "services: {a: {image: x, scale: -, uts: x}, b: {scale: -, isolation: x, dns: x}}"
 
     assert project(text).run("render").stderr.splitlines()[-1] == "3 errors, 2 warnings"
     assert project(text).run("render", "-v").stderr.splitlines()[-1] == "3 errors, 2 warnings, 1 note"

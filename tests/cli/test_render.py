@@ -282,7 +282,7 @@ def test_a_certificate_for_a_gateway(project: Project, args: tuple[str, ...], sh
 
 # messages -------------------------------------------------------------------------------------------------------------
 
-TYPO = "services: {web: {image: nginx, comand: x, hostname: y, uts: host}}"
+TYPO = "services: {web: {image: nginx, comand: x, isolation: y, uts: host}}"
 
 
 def test_warnings(project: Project) -> None:
@@ -291,7 +291,7 @@ def test_warnings(project: Project) -> None:
 
     assert "kind: Deployment" in outcome.stdout
     assert outcome.stderr.splitlines() == [
-        "compose.yaml:1:43: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "compose.yaml:1:43: warning: services.web.isolation is not supported and has no effect [unsupported-key]",
         "1 warning",
     ]
 
@@ -304,8 +304,8 @@ def test_verbose(project: Project, option: str) -> None:
     assert outcome.stderr.splitlines() == [
         ("compose.yaml:1:32: note: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
         "  hint: did you mean 'command'?",
-        "compose.yaml:1:43: warning: services.web.hostname is not supported and has no effect [unsupported-key]",
-        "compose.yaml:1:56: note: services.web.uts is ignored [ignored-key]",
+        "compose.yaml:1:43: warning: services.web.isolation is not supported and has no effect [unsupported-key]",
+        "compose.yaml:1:57: note: services.web.uts is ignored [ignored-key]",
         "1 warning, 2 notes",
     ]
 
@@ -317,7 +317,7 @@ def test_strict(project: Project) -> None:
     assert outcome.stderr.splitlines() == [
         ("compose.yaml:1:32: error: services.web.comand is not a key that Compose or this tool knows [unknown-key]"),
         "  hint: did you mean 'command'?",
-        "compose.yaml:1:43: error: services.web.hostname is not supported and has no effect [unsupported-key]",
+        "compose.yaml:1:43: error: services.web.isolation is not supported and has no effect [unsupported-key]",
         "2 errors",
     ]
 
