@@ -566,6 +566,16 @@ def _twice(values: Iterable[Any], what: str) -> Problems:
             yield f"{what} {value!r} is there {count} times"
 
 
+def _network_policy(manifest: Manifest) -> Problems:
+    spec = manifest["spec"]
+    types = spec.get("policyTypes", [])
+    if not types:
+        yield "has no policyTypes"
+    for kind, field in (("Ingress", "ingress"), ("Egress", "egress")):
+        if field in spec and kind not in types:
+            yield f"has {field} without the type {kind}"
+
+
 Rule = Callable[[Manifest], Iterable[str]]
 
 _RULES: Mapping[str, tuple[Rule, ...]] = {
@@ -578,4 +588,5 @@ _RULES: Mapping[str, tuple[Rule, ...]] = {
     "Secret": (_content,),
     "Ingress": (_ingress,),
     "HTTPRoute": (),
+    "NetworkPolicy": (_network_policy,),
 }

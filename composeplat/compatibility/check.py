@@ -23,6 +23,7 @@ from composeplat.compatibility.port_rules import check_ports
 from composeplat.compose.keys import effect_of
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
+from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, with_full_mode
 from composeplat.diagnostics import Diagnostic, PathKey, Report
 from composeplat.plan import Plan
 from composeplat.plan.security import check_image_users
@@ -150,8 +151,15 @@ def _relevant(diagnostics: list[Diagnostic], not_started: frozenset[str]) -> Ite
     for diagnostic in diagnostics:
         is_repeated = diagnostic.code == "not-deployed" and diagnostic.path in lost
         if not is_repeated and not _is_harmless(diagnostic, not_started):
-            hint = diagnostic.hint or (hint_for(diagnostic.path) if diagnostic.code in BY_KEY else "")
-            yield replace(diagnostic, hint=hint)
+            yield replace(diagnostic, hint=_hint(diagnostic))
+
+
+def _hint(diagnostic: Diagnostic) -> str:
+    """Return what to do about a message, also without full mode."""
+    own = hint_for(diagnostic.path) if diagnostic.code in BY_KEY else ""
+    if own and diagnostic.hint == FULL_MODE_ALONE:
+        return with_full_mode(diagnostic.path, own)
+    return diagnostic.hint or own
 
 
 def _is_harmless(diagnostic: Diagnostic, not_started: frozenset[str]) -> bool:

@@ -55,11 +55,12 @@ def _service(written: dict[str, Any], service: Service, folder: os.PathLike[str]
         made["environment"] = {name: value.replace("$", "$$") for name, value in service.variables.items()}
     if service.build is not None:
         made["build"] = _build(written["build"], service.build, folder)
-    if service.mounts:
-        kept = [value for value in written["volumes"] if not _is_omitted(value)]
+    kept = [value for value in written.get("volumes") or () if not _is_omitted(value)]
+    if kept:
+        # Other keys, such as tmpfs, have their mounts after these.
         made["volumes"] = [
             _mount(value, mount.source, folder) if mount.kind == HOST else value
-            for value, mount in zip(kept, service.mounts, strict=True)
+            for value, mount in zip(kept, service.mounts, strict=False)
         ]
     return made
 

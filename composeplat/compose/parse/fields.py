@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row, is_honored_in_full_mode
+from composeplat.compose.keys import OPEN_SECTIONS, SECTIONS, Handling, Row
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.origins import Origins
-from composeplat.compose.parse.unsupported_keys import explain
+from composeplat.compose.parse.unsupported_keys import explain, with_full_mode
 from composeplat.compose.template import variable_names
 from composeplat.compose.values import BadValue, parse_bool, split_pair
 from composeplat.compose.variables import VariableReferences, Variables
@@ -262,7 +262,7 @@ def _report_unused(whole: Field, key: Scalar, value: Node, row: Row | None, patt
         _report_unsupported(report, key, value, path, pattern)
         _report_unsupported_fields(report, value, path)
     elif handling is Handling.IGNORED:
-        report.add("ignored-key", key.span, path, f"{name} is ignored", _with_full_mode(path, ""))
+        report.add("ignored-key", key.span, path, f"{name} is ignored", with_full_mode(path, ""))
     elif not key.text.startswith("x-"):
         hint = report.near(key.text, SECTIONS[pattern])
         report.add("unknown-key", key.span, path, f"{name} is not a key that Compose or this tool knows", hint)
@@ -273,18 +273,11 @@ def _report_unsupported(report: Report, key: Scalar, value: Node, path: PathKey,
     explanation = explain(pattern, key.text, value, path)
     if explanation and explanation.is_harmless:
         message = f"{dotted(path)} has no effect here, and needs none: {explanation.text}"
-        report.add("redundant-key", key.span, path, message, _with_full_mode(path, ""))
+        report.add("redundant-key", key.span, path, message, with_full_mode(path, ""))
     else:
         more = f": {explanation.text}" if explanation and explanation.text else ""
-        fix = _with_full_mode(path, (explanation.fix if explanation else "") or hint)
+        fix = with_full_mode(path, (explanation.fix if explanation else "") or hint)
         report.add("unsupported-key", key.span, path, f"{dotted(path)} is not supported and has no effect{more}", fix)
-
-
-def _with_full_mode(path: PathKey, fix: str) -> str:
-    """Add to a fix that full mode honors the key, if it does."""
-    if not is_honored_in_full_mode(path):
-        return fix
-    return f"{fix}; or use full mode (--full), which honors it" if fix else "full mode (--full) honors it"
 
 
 def _report_unsupported_fields(report: Report, block: Node, path: PathKey) -> None:

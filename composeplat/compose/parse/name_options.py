@@ -39,7 +39,8 @@ def parse_name_options(section: Section) -> NameOptions:
 
 def _servers(section: Section) -> tuple[str, ...]:
     found = section.get("dns")
-    read = [(item, item.value(_parse_address)) for item in found.items_or_text()] if found else []
+    given = [item for item in found.items_or_text() if item.text() != ""] if found else []
+    read = [(item, item.value(_parse_address)) for item in given]
     servers = [(item, address) for item, address in read if address is not None]
     for item, _ in servers[_MAX_SERVERS:]:
         item.report("no-effect", f"is left out: a pod has at most {_MAX_SERVERS} name servers")
@@ -108,9 +109,10 @@ def _hosts(section: Section) -> Iterator[tuple[str, str]]:
             hint = "deploy that program as a service and use its name, or give an address that the cluster can reach"
             item.report("invalid-value", message, hint)
         else:
-            address = item.value(partial(_parse_after, text))
-            if address:
-                yield name.lower(), address
+            for part in text.split(","):
+                address = item.value(partial(_parse_after, part.strip()))
+                if address:
+                    yield name.lower(), address
 
 
 def _parse_after(text: str, _whole: str) -> str:

@@ -6,7 +6,7 @@ import re
 from decimal import ROUND_CEILING
 
 from composeplat.compose.keys import SERVICE
-from composeplat.compose.nodes import Scalar
+from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.rollout_model import Constraint, Placement, Scheduling, UpdateConfig
 from composeplat.compose.values import parse_duration, parse_int
@@ -139,20 +139,12 @@ def _request(item: Field, pattern: str) -> tuple[str, int] | None:
     section = item.section(pattern)
     if section is None:
         return None
-    driver, count = section.text("driver", "nvidia"), section.get("count")
-    ids = section.get("device_ids")
-    if ids is not None:
-        ids.report(
-            "unsupported-key", "is not supported and has no effect: the cluster chooses the devices", "use count"
-        )
-    number = 1
-    if count is not None and isinstance(count.node, Scalar) and count.node.text == "all":
-        _report_count(count)
-    elif count is not None:
-        number = count.value(_parse_count) or 1
-    elif ids is not None:
-        number = max(1, len(list(ids.items())))
+    is_device = item.path[-2] == "devices"
+    if is_device and isinstance(item.node, Mapping) and "capabilities" not in item.node:
+        item.report("missing-key", "must have 'capabilities'", "write capabilities: [gpu]")
+    driver = section.text("driver", "nvidia")
     name = _VENDORS.get(driver, driver)
+    number = _count(section)
     if not is_key(name) or "/" not in name:
         known = ", ".join(_VENDORS)
         section.fields["driver"].report(
@@ -160,6 +152,20 @@ def _request(item: Field, pattern: str) -> tuple[str, int] | None:
         )
         return None
     return name, number
+
+
+def _count(section: Section) -> int:
+    count, ids = section.get("count"), section.get("device_ids")
+    if ids is not None and count is not None:
+        ids.report("conflicting-keys", "can't be there beside 'count'", "keep one of them")
+    elif ids is not None:
+        message = "is not supported and has no effect: the cluster chooses the devices"
+        ids.report("unsupported-key", message, "use count")
+    if count is not None and isinstance(count.node, Scalar) and count.node.text == "all":
+        _report_count(count)
+    elif count is not None:
+        return count.value(_parse_count) or 1
+    return max(1, len(list(ids.items()))) if ids is not None else 1
 
 
 def _report_count(place: Field) -> None:

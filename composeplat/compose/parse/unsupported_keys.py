@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from composeplat.compose.keys import SERVICE
+from composeplat.compose.keys import SERVICE, is_honored_in_full_mode
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
@@ -30,6 +30,16 @@ class Explanation:
     is_harmless: bool = False
     fix: str = ""
 
+
+def with_full_mode(path: PathKey, fix: str) -> str:
+    """Add to a fix that full mode honors the key, if it does."""
+    if not is_honored_in_full_mode(path):
+        return fix
+    return f"{fix}; or use full mode (--full), which honors it" if fix else FULL_MODE_ALONE
+
+
+#: The fix of a key that has no other.
+FULL_MODE_ALONE = "full mode (--full) honors it"
 
 Explainer = Callable[[Node, PathKey], Explanation | None]
 
