@@ -80,7 +80,7 @@ _CHANGED = Effect.CHANGED
 _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
 SERVICE = "services.*"
-_KEY = "in full mode: the key of an external object, if it is not the name of the entry"
+_KEY = "the key of an external object, if it is not the name of the entry"
 
 _DEFAULT_ROWS: tuple[Row, ...] = (
     # top level
@@ -246,10 +246,10 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("configs.*", _WARNED, _COMPOSE, "template_driver", effect=_CHANGED),
     *_rows("secrets.*", _WARNED, _COMPOSE, "file environment external name labels"),
     *_rows("secrets.*", _WARNED, _COMPOSE, "driver driver_opts template_driver", effect=_CHANGED),
-    *_rows("configs.*", _EXTENSION, _RULING, "x-key", _KEY),
-    *_rows("secrets.*", _EXTENSION, _RULING, "x-key", _KEY),
-    *_rows("services.*.configs.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
-    *_rows("services.*.secrets.*", _SUPPORTED, _COMPOSE, "source target uid gid mode", "in full mode"),
+    *_rows("configs.*", _UNREAD, _RULING, "x-key", _KEY),
+    *_rows("secrets.*", _UNREAD, _RULING, "x-key", _KEY),
+    *_rows("services.*.configs.*", _UNREAD, _COMPOSE, "source target uid gid mode"),
+    *_rows("services.*.secrets.*", _UNREAD, _COMPOSE, "source target uid gid mode"),
     # scheduling
     *_rows("services.*.deploy.placement", _UNREAD, _COMPOSE, "constraints preferences max_replicas_per_node"),
     *_rows("services.*.deploy.placement.preferences.*", _UNREAD, _COMPOSE, "spread"),
@@ -285,33 +285,35 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 )
 
 
-#: The keys that full mode honors, by section.
+#: The keys that full mode honors, by section; of a service, a line for each subject.
 _FULL: Mapping[str, str] = {
-    # A line for each area.
+    "": "networks configs secrets",
     SERVICE: "profiles extends label_file"
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
-    " cpu_quota cpu_period cpu_shares storage_opt ulimits"
-    " container_name links network_mode networks configs secrets"
-    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init gpus",
+    " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
+    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
+    " container_name links network_mode networks"
+    " configs secrets",
+    "services.*.depends_on.*": "restart",
     "services.*.deploy": "placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
     "services.*.deploy.placement.preferences.*": "spread",
     "services.*.deploy.update_config": "parallelism order delay monitor",
     "services.*.deploy.resources.reservations": "devices generic_resources",
-    "services.*.gpus.*": "count device_ids driver",
     "services.*.deploy.resources.reservations.devices.*": "count device_ids driver",
     "services.*.deploy.resources.reservations.generic_resources.*": "discrete_resource_spec",
     "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec": "kind value",
+    "services.*.gpus.*": "count device_ids driver",
+    "services.*.networks.*": "aliases",
     "services.*.volumes.*.tmpfs": "mode",
-    "": "networks configs secrets",
+    "services.*.configs.*": "source target uid gid mode",
+    "services.*.secrets.*": "source target uid gid mode",
+    "volumes.*": "external name",
     "networks.*": "external internal name",
     "networks.*.external": "name",
-    "services.*.networks.*": "aliases",
-    "services.*.depends_on.*": "restart",
-    "volumes.*": "external name",
-    "configs.*": "file content environment external name labels",
-    "secrets.*": "file environment external name labels",
+    "configs.*": "file content environment external name labels x-key",
+    "secrets.*": "file environment external name labels x-key",
 }
 
 

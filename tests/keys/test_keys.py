@@ -123,7 +123,12 @@ FULL_CASES = [
 ]
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.id) for file in FULL_FILES if file.id in HONORED])
+EFFECTIVE = [
+    pytest.param(file, id=file.id) for file in FULL_FILES if file.id in HONORED and "no_effect" not in file.data
+]
+
+
+@pytest.mark.parametrize("file", EFFECTIVE)
 def test_a_key_of_full_mode_has_an_effect_there(file: CaseFile, project: Project) -> None:
     """Some case of a key of full mode comes out otherwise when the key is taken out."""
     folder = project({})

@@ -95,6 +95,8 @@ OWN_SECTIONS = {
     "networks.*",
     "networks.*.external",
     "services.*.networks.*",
+    "services.*.configs.*",
+    "services.*.secrets.*",
     "configs.*",
     "secrets.*",
 }
