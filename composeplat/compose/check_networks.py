@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, alias_path
-from composeplat.names import clean, is_service_name
+from composeplat.names import clean, is_dns_label, is_service_name
 
 
 def check_networks(checker: Checker) -> None:
@@ -31,7 +31,12 @@ def _check_declared(checker: Checker, service: Service) -> None:
 
 def _check_labels(checker: Checker) -> None:
     seen: dict[str, str] = {}
-    for name in checker.project.networks:
+    for name, network in checker.project.networks.items():
+        for text, path in ((name, ("networks", name)), (network.shared_name or name, ("networks", name, "name"))):
+            if not is_dns_label(clean(text)):
+                hint = "use at most 63 letters, digits and '-'"
+                checker.add("invalid-name", path, "can't be converted to a Kubernetes name", hint, at_key=True)
+                break
         other = seen.setdefault(clean(name), name)
         if other != name:
             message = f"and networks.{other} would both be named '{clean(name)}'"

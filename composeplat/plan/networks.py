@@ -11,15 +11,17 @@ A NetworkPolicy never keeps out the node of a pod, and so no probe.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import combinations, islice
 
 from composeplat.compose.model import Project, Service
 from composeplat.compose.network_model import NO_NETWORK, Network
-from composeplat.names import LABEL_PREFIX, clean, is_service_name, shorten
+from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, clean, is_service_name, shorten
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, NetworkPlan
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
 
+_SERVICE_PODS = (ENVIRONMENT_LABEL, "app.kubernetes.io/component")
+_MAX_PAIRS = 100_000
 _DNS_PORTS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]
 
 
@@ -28,8 +30,17 @@ def isolates(project: Project) -> bool:
     if any(service.networking.mode == NO_NETWORK for service in project.services.values()):
         return True
     groups = {names for service in project.services.values() if (names := networks_of(service, project))}
-    used = set().union(*groups) if groups else set()
-    return any(project.networks[name].internal for name in used) or any(not a & b for a, b in combinations(groups, 2))
+    if not groups:
+        return False
+    if any(project.networks[name].internal for name in set().union(*groups)):
+        return True
+    return not frozenset.intersection(*groups) and _some_are_apart(groups)
+
+
+def _some_are_apart(groups: set[frozenset[str]]) -> bool:
+    """Check for two groups of networks that share none; too many groups to compare count as that."""
+    pairs = combinations(groups, 2)
+    return any(not a & b for a, b in islice(pairs, _MAX_PAIRS)) or next(pairs, None) is not None
 
 
 def networks_of(service: Service, project: Project) -> frozenset[str]:
@@ -82,7 +93,9 @@ def plan_service_policy(
     if not rules["policyTypes"]:
         return None
     name = clean(service.name)
-    spec = {"podSelector": {"matchLabels": identity.selector(name)}, **rules}
+    # The pods of `platform run` have these labels too, unlike those of the Service's selector.
+    pods = {key: identity.labels(name)[key] for key in _SERVICE_PODS}
+    spec = {"podSelector": {"matchLabels": pods}, **rules}
     metadata = identity.service_metadata(name, name)
     return DesiredObject(key=ResourceKey(ResourceKind.POLICY, name), manifest=_policy(metadata, spec))
 
