@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.deploy.conftest import Environment, until
+from tests.deploy.test_run import run
 
 SERVER = "httpd -f -p 8000 -h /srv"
 PROJECT = f"""
@@ -53,6 +54,12 @@ def test_services_without_a_shared_network_do_not_connect(environment: Environme
     assert not fetch(environment, "web", "alone")
     assert not fetch(environment, "alone", "web")
     assert fetch(environment, "alone", "127.0.0.1")
+    host = f"api.{environment.namespace}.svc.cluster.local"
+    reached = {
+        service: run(environment, "-T", "--rm", service, "sh", "-c", FETCH, "sh", host)[1]
+        for service in ("web", "alone")
+    }
+    assert {service: b"page" in text for service, text in reached.items()} == {"web": True, "alone": False}
 
 
 def test_networks_can_change(environment: Environment) -> None:
