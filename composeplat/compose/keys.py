@@ -19,11 +19,12 @@ A key that has no row is dropped too, shown under ``-v``, and an error under ``-
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from composeplat.codes import Effect
+from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, SERVICE
 from composeplat.diagnostics import PathKey
 
 
@@ -79,7 +80,6 @@ _WARNED, _DEEP, _IGNORED, _UNREAD = Handling.WARNED, Handling.DEEP, Handling.IGN
 _CHANGED = Effect.CHANGED
 _SPEC, _RULING, _COMPOSE = Origin.SPECIFICATION, Origin.RULING, Origin.COMPOSE
 
-SERVICE = "services.*"
 _KEY = "the key of an external object, if it is not the name of the entry"
 
 _DEFAULT_ROWS: tuple[Row, ...] = (
@@ -233,7 +233,11 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         "attachable driver driver_opts enable_ipv4 enable_ipv6 ipam labels",
         effect=_CHANGED,
     ),
-    *_rows("networks.*.external", _UNREAD, _COMPOSE, "name", "the form of Compose's second version"),
+    *(
+        row
+        for block in EXTERNAL_BLOCKS
+        for row in _rows(f"{block}.*.external", _UNREAD, _COMPOSE, "name", "the form of Compose's second version")
+    ),
     *_rows("services.*.networks.*", _UNREAD, _COMPOSE, "aliases"),
     *_rows(
         "services.*.networks.*",
@@ -285,40 +289,8 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
 )
 
 
-#: The keys that full mode honors, by section; of a service, a line for each subject.
-_FULL: Mapping[str, str] = {
-    "": "networks configs secrets",
-    SERVICE: "profiles extends label_file"
-    " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
-    " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
-    " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
-    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
-    " container_name links network_mode networks"
-    " configs secrets",
-    "services.*.depends_on.*": "restart",
-    "services.*.deploy": "placement update_config",
-    "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
-    "services.*.deploy.placement.preferences.*": "spread",
-    "services.*.deploy.update_config": "parallelism order delay monitor",
-    "services.*.deploy.resources.reservations": "devices generic_resources",
-    "services.*.deploy.resources.reservations.devices.*": "count device_ids driver",
-    "services.*.deploy.resources.reservations.generic_resources.*": "discrete_resource_spec",
-    "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec": "kind value",
-    "services.*.gpus.*": "count device_ids driver",
-    "services.*.networks.*": "aliases",
-    "services.*.volumes.*.tmpfs": "mode",
-    "services.*.configs.*": "source target uid gid mode",
-    "services.*.secrets.*": "source target uid gid mode",
-    "volumes.*": "external name",
-    "networks.*": "external internal name",
-    "networks.*.external": "name",
-    "configs.*": "file content environment external name labels x-key",
-    "secrets.*": "file environment external name labels x-key",
-}
-
-
 def _with_full_mode(row: Row) -> Row:
-    if row.key in _FULL.get(row.section, "").split():
+    if row.key in FULL_KEYS.get(row.section, "").split():
         return replace(row, full=_SUPPORTED)
     # Full mode reads the block.
     return replace(row, full=_WARNED) if row.handling is _UNREAD else row

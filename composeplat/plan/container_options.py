@@ -5,7 +5,7 @@ from __future__ import annotations
 from composeplat.compose.model import Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker
-from composeplat.compose.pod_model import NameOptions, Platform
+from composeplat.compose.pod_model import NameOptions
 from composeplat.names import clean
 from composeplat.plan.desired import Manifest
 from composeplat.plan.folder_modes import check_folder_modes
@@ -25,8 +25,6 @@ def add_pod_options(spec: Manifest, service: Service) -> None:
         spec["hostUsers"] = options.host_users
     if options.runtime:
         spec["runtimeClassName"] = options.runtime
-    if options.platform != Platform():
-        spec["affinity"] = {**_node_affinity(options.platform), **spec.get("affinity", {})}
 
 
 def pull_policy(service: Service) -> Manifest:
@@ -34,13 +32,6 @@ def pull_policy(service: Service) -> Manifest:
     policies = {"always": "Always", "never": "Never", "missing": "IfNotPresent"}
     found = policies.get(service.container.pull)
     return {"imagePullPolicy": found} if found else {}
-
-
-def _node_affinity(platform: Platform) -> Manifest:
-    labels = {"kubernetes.io/arch": platform.architecture, "kubernetes.io/os": platform.os}
-    terms = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items() if value]
-    selector = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
 
 
 # names ----------------------------------------------------------------------------------------------------------------

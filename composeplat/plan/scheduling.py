@@ -6,6 +6,7 @@ Owns the affinity by labels of nodes, the spreading of pods, the numbers of a ro
 from __future__ import annotations
 
 from composeplat.compose.model import Service
+from composeplat.compose.pod_model import Platform
 from composeplat.compose.rollout_model import Constraint
 from composeplat.names import clean
 from composeplat.plan.desired import Identity, Manifest
@@ -19,8 +20,9 @@ def add_placement(spec: Manifest, service: Service, identity: Identity) -> None:
     placement = service.scheduling.placement
     pods = {"labelSelector": {"matchLabels": identity.selector(clean(service.name))}}
     affinity = spec.get("affinity", {})
-    if placement.constraints:
-        affinity = {**affinity, "nodeAffinity": _node_affinity(affinity.get("nodeAffinity"), placement.constraints)}
+    constraints = (*_platform(service.container.platform), *placement.constraints)
+    if constraints:
+        affinity = {**affinity, "nodeAffinity": _node_affinity(constraints)}
     if placement.max_per_node == 1:
         affinity = {**affinity, "podAntiAffinity": {_REQUIRED: [{**pods, "topologyKey": _HOSTNAME}]}}
     if affinity:
@@ -32,14 +34,18 @@ def add_placement(spec: Manifest, service: Service, identity: Identity) -> None:
         spec["topologySpreadConstraints"] = spread
 
 
-def _node_affinity(present: Manifest | None, constraints: tuple[Constraint, ...]) -> Manifest:
-    """Add constraints to the one term that is there: a node must meet all of a term's."""
-    terms = present[_REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"] if present else []
-    added = [
+def _platform(platform: Platform) -> tuple[Constraint, ...]:
+    labels = {"kubernetes.io/arch": platform.architecture, "kubernetes.io/os": platform.os}
+    return tuple(Constraint(label=label, value=value) for label, value in labels.items() if value)
+
+
+def _node_affinity(constraints: tuple[Constraint, ...]) -> Manifest:
+    """Plan one term: a node must meet all that is in a term."""
+    expressions = [
         {"key": found.label, "operator": "In" if found.is_equal else "NotIn", "values": [found.value]}
         for found in constraints
     ]
-    return {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [*terms, *added]}]}}
+    return {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
 
 
 def _spread(label: str, pods: Manifest, skew: int, otherwise: str) -> Manifest:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.compose.keys import SECTIONS, SERVICE
+from composeplat.compose.full_keys import SERVICE
+from composeplat.compose.keys import SECTIONS
 from composeplat.compose.load import Request, load
 from composeplat.diagnostics import Severity
 from tests.conftest import SHARED, lines
@@ -38,14 +39,11 @@ def resolved(node: Schema) -> Schema:
 
 #: Mappings of full mode that a module of their own reads, whose cases are in tests/keys/full.
 READ_WITHOUT_ROWS = {
-    "configs.*.external",
-    "secrets.*.external",
     "services.*.extends",
     "services.*.post_start.*",
     "services.*.pre_start.*",
     "services.*.pre_stop.*",
     "services.*.ulimits.*",
-    "volumes.*.external",
 }
 
 

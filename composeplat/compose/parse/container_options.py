@@ -7,6 +7,7 @@ import re
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.hooks import parse_hooks, parse_signal
 from composeplat.compose.parse.name_options import parse_name_options
+from composeplat.compose.parse.node_attributes import architecture_name
 from composeplat.compose.parse.process_limits import parse_process_limits
 from composeplat.compose.parse.pull_policy import parse_pull_policy
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
@@ -14,7 +15,6 @@ from composeplat.compose.pod_model import ContainerOptions, Platform
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.names import is_dns_name
 
-_ARCHITECTURES = {"x86_64": "amd64", "x86-64": "amd64", "aarch64": "arm64", "armhf": "arm", "armel": "arm"}
 _SYSTEMS = ("linux", "windows")
 #: What Docker calls the runtime that clusters have without a name.
 _DEFAULT_RUNTIMES = ("runc", "io.containerd.runc.v2")
@@ -85,5 +85,4 @@ def _parse_platform(text: str) -> Platform:
         raise BadValue("must be a platform such as linux/amd64, linux/arm64/v8 or linux")
     system = first if first in _SYSTEMS else ""
     architecture = rest.partition("/")[0] if system else first
-    known = _ARCHITECTURES.get(architecture, architecture)
-    return Platform(os=system, architecture=known, written=text.lower())
+    return Platform(os=system, architecture=architecture_name(architecture), written=text.lower())

@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import partial
 
 from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
-from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.nodes import Scalar
 from composeplat.compose.origins import file_mount_path
 from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
+from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.compose.values import BadValue, clean_target, parse_int
@@ -32,7 +33,7 @@ def parse_file_objects(project: Section, kind: FileKind) -> dict[str, FileObject
 
 
 def _read_object(kind: FileKind, name: str, section: Section) -> FileObject | None:
-    external, object_name = parse_external(section)
+    external, object_name = parse_external(section, kind.section)
     given = [key for key in _CONTENT_KEYS if section.get(key)]
     common = FileObject(
         kind=kind,
@@ -60,16 +61,6 @@ def _with_source(common: FileObject, section: Section) -> FileObject:
     name = variable.text() if variable is not None else None
     value = section.whole.ctx.variable(name) if name else None
     return replace(common, variable=name or "", content=None if value is None else value.encode())
-
-
-def parse_external(section: Section) -> tuple[bool, str]:
-    """Return whether the object is someone else's, and its name; the old form has the name in ``external``."""
-    found = section.get("external")
-    name = section.text("name")
-    if found is None or not isinstance(found.node, Mapping):
-        return bool(found and found.boolean()), name
-    inner = found.node.get("name")
-    return True, name or (inner.text if isinstance(inner, Scalar) else "")
 
 
 def _check_source(section: Section, given: list[str], *, external: bool, kind: FileKind) -> None:

@@ -8,6 +8,7 @@ from composeplat.compose.model import DEFAULT_NETWORKS, Dependency, Service
 from composeplat.compose.network_model import HOST_NETWORK, NO_NETWORK, Network, Networking
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import alias_path
+from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Field, Section
 
 _PATTERN = "services.*.networks.*"
@@ -140,20 +141,11 @@ def parse_networks(section: Section) -> dict[str, Network]:
     return networks
 
 
-def _read_external(section: Section) -> tuple[bool, str]:
-    """Read whether a network is external, and its name; in old files the name is a field of ``external``."""
-    found, given = section.get("external"), section.text("name")
-    if found is None or isinstance(found.node, Scalar):
-        return section.boolean("external", default=False), given
-    inner = found.section("networks.*.external")
-    return inner is not None, given or (inner.text("name") if inner else "")
-
-
 def _read_network(name: str, place: Field) -> Network:
     section = None if place.is_null else place.section("networks.*")
     if section is None:
         return Network(name=name)
-    shared, given = _read_external(section)
+    shared, given = parse_external(section, "networks")
     return Network(
         name=name,
         shared_name=(given or name) if shared else "",

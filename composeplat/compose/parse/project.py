@@ -11,8 +11,9 @@ from composeplat.compose.model import NEVER, DependencyCondition, Endpoint, Proj
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.origins import route_path
 from composeplat.compose.parse.annotations import parse_annotations
+from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
-from composeplat.compose.parse.file_objects import parse_external, parse_file_objects
+from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
@@ -177,7 +178,7 @@ def _read_volume(name: str, section: Section) -> Volume:
                 "overridden-key", f"differs from driver_opts.{key}, which wins", "keep one of them"
             )
     mode = section.get("x-access-mode")
-    external, object_name = parse_external(section)
+    external, object_name = parse_external(section, "volumes")
     return Volume(
         name=name,
         size=next((size for size in sizes if size is not None), 1024**3),

@@ -5,21 +5,16 @@ from __future__ import annotations
 import re
 from decimal import ROUND_CEILING
 
-from composeplat.compose.keys import SERVICE
+from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.rollout_model import Constraint, Placement, Scheduling, UpdateConfig
 from composeplat.compose.values import parse_duration, parse_int
 from composeplat.names import is_key, is_label_key, is_label_value
 
 _CONSTRAINT = re.compile(r"\s*(\S+?)\s*(==|!=)\s*(\S+)\s*")
-_NODE_LABELS = {
-    "node.hostname": "kubernetes.io/hostname",
-    "node.platform.arch": "kubernetes.io/arch",
-    "node.platform.os": "kubernetes.io/os",
-}
 _OWN_LABELS = ("node.labels.", "engine.labels.")
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _OF_SWARM = ("node.role", "node.id", "node.ip")
 _MAX_COUNT = 10_000
 _VENDORS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/i915"}
@@ -61,7 +56,7 @@ def _constraint(item: Field) -> Constraint | None:
             item.report("invalid-value", f"must be LABEL==VALUE or LABEL!=VALUE, not {item.node.shown}")
         return None
     label = _node_label(item, found[1])
-    value = _ARCHITECTURES.get(found[3], found[3]) if found[1] == "node.platform.arch" else found[3]
+    value = architecture_name(found[3]) if found[1] == "node.platform.arch" else found[3]
     if not label:
         return None
     if not is_label_value(value):
@@ -73,7 +68,7 @@ def _constraint(item: Field) -> Constraint | None:
 def _node_label(item: Field, written: str) -> str:
     """Return the label of Kubernetes' nodes for an attribute of Swarm's; report one that they don't have."""
     prefix = next((own for own in _OWN_LABELS if written.startswith(own)), "")
-    label = _NODE_LABELS.get(written) or (written.removeprefix(prefix) if prefix else "")
+    label = NODE_LABELS.get(written) or (written.removeprefix(prefix) if prefix else "")
     if is_label_key(label):
         return label
     if written in _OF_SWARM:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from composeplat.compose.keys import SERVICE
+from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.model import Dependency, DependencyCondition, Service
 from composeplat.compose.nodes import Mapping, Scalar, Sequence
 from composeplat.compose.parse.annotations import parse_annotations

@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from composeplat.compose.keys import SERVICE, is_honored_in_full_mode
+from composeplat.compose.full_keys import SERVICE
+from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
+from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
 from composeplat.diagnostics import PathKey
@@ -151,12 +153,6 @@ def _explain_network_block(value: Node, path: PathKey) -> Explanation | None:
 
 # Swarm ----------------------------------------------------------------------------------------------------------------
 
-_NODE_LABELS = {
-    "node.hostname": "kubernetes.io/hostname",
-    "node.platform.arch": "kubernetes.io/arch",
-    "node.platform.os": "kubernetes.io/os",
-}
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _CONSTRAINT = re.compile(r"\s*(?:node\.labels\.)?(\S+?)\s*==\s*(\S+)\s*")
 
 
@@ -165,7 +161,7 @@ def _explain_placement(value: Node, _path: PathKey) -> Explanation:
     listed = value.get("constraints") if isinstance(value, Mapping) else None
     texts = [item.text for item in listed if isinstance(item, Scalar)] if isinstance(listed, Sequence) else []
     found = [match for text in texts if (match := _CONSTRAINT.fullmatch(text))]
-    labels = {_NODE_LABELS.get(match[1], match[1]): _ARCHITECTURES.get(match[2], match[2]) for match in found}
+    labels = {NODE_LABELS.get(match[1], match[1]): architecture_name(match[2]) for match in found}
     chosen = {key: text for key, text in labels.items() if not key.startswith(("node.", "engine."))}
     if not chosen or (isinstance(listed, Sequence) and any(_is_substituted(item) for item in listed)):
         return Explanation(fix="x-node-selector chooses nodes by their labels; leave it out for any node")

@@ -1,0 +1,43 @@
+"""The keys that full mode honors: the table's second column.
+
+Owns which keys these are; their rows, with the handling by default, are in :mod:`composeplat.compose.keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SERVICE = "services.*"
+#: The blocks whose objects can be someone else's.
+EXTERNAL_BLOCKS = ("networks", "volumes", "configs", "secrets")
+
+#: The keys that full mode honors, by section; of a service, a line for each subject.
+FULL_KEYS: Mapping[str, str] = {
+    "": "networks configs secrets",
+    SERVICE: "profiles extends label_file"
+    " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
+    " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
+    " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
+    " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
+    " container_name links network_mode networks"
+    " configs secrets",
+    "services.*.depends_on.*": "restart",
+    "services.*.deploy": "placement update_config",
+    "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
+    "services.*.deploy.placement.preferences.*": "spread",
+    "services.*.deploy.update_config": "parallelism order delay monitor",
+    "services.*.deploy.resources.reservations": "devices generic_resources",
+    "services.*.deploy.resources.reservations.devices.*": "count device_ids driver",
+    "services.*.deploy.resources.reservations.generic_resources.*": "discrete_resource_spec",
+    "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec": "kind value",
+    "services.*.gpus.*": "count device_ids driver",
+    "services.*.networks.*": "aliases",
+    "services.*.volumes.*.tmpfs": "mode",
+    "services.*.configs.*": "source target uid gid mode",
+    "services.*.secrets.*": "source target uid gid mode",
+    "volumes.*": "external name",
+    "networks.*": "external internal name",
+    **dict.fromkeys((f"{block}.*.external" for block in EXTERNAL_BLOCKS), "name"),
+    "configs.*": "file content environment external name labels x-key",
+    "secrets.*": "file environment external name labels x-key",
+}
