@@ -85,6 +85,8 @@ CLUSTER_MESSAGES = {
     " cluster does not have [no-storage-class]",
     "no-ingress-class": "compose.yaml:2:3: warning: services.web has a URL that no one answers: the cluster has no"
     " default ingress class [no-ingress-class]",
+    "no-metrics-server": "compose.yaml:6:5: warning: services.web.x-autoscale needs a metrics server, which the cluster"
+    " does not have: the number of pods stays the smallest [no-metrics-server]",
     "pod-security-level": "compose.yaml:2:3: warning: services.web is refused by namespace 'shop', whose Pod Security"
     " level is 'restricted' [pod-security-level]",
     "over-quota": "compose.yaml:2:3: warning: services.web sets no limits.memory, which quota 'team' requires of each"

@@ -576,6 +576,14 @@ def _network_policy(manifest: Manifest) -> Problems:
             yield f"has {field} without the type {kind}"
 
 
+def _autoscaler(manifest: Manifest) -> Problems:
+    spec = manifest["spec"]
+    if not 1 <= spec.get("minReplicas", 1) <= spec["maxReplicas"]:
+        yield "has no range of replicas"
+    if not spec.get("metrics"):
+        yield "has no metrics"
+
+
 Rule = Callable[[Manifest], Iterable[str]]
 
 _RULES: Mapping[str, tuple[Rule, ...]] = {
@@ -589,4 +597,5 @@ _RULES: Mapping[str, tuple[Rule, ...]] = {
     "Ingress": (_ingress,),
     "HTTPRoute": (),
     "NetworkPolicy": (_network_policy,),
+    "HorizontalPodAutoscaler": (_autoscaler,),
 }

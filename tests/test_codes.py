@@ -401,6 +401,7 @@ def test_every_code_has_a_definition() -> None:
         "wrong-architecture",
         "no-storage-class",
         "no-ingress-class",
+        "no-metrics-server",
         "pod-security-level",
         "over-quota",
         "limit-range",

@@ -6,6 +6,7 @@ Must not change anything, or know what an environment needs.
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _DEFAULT_STORAGE = "storageclass.kubernetes.io/is-default-class"
 _DEFAULT_INGRESS = "ingressclass.kubernetes.io/is-default-class"
+_METRICS = "/apis/metrics.k8s.io/v1beta1"
 _ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -49,6 +51,8 @@ class Capabilities:
     """The level that the namespace enforces; empty for none."""
     quotas: tuple[Quota, ...] | None = None
     limit_ranges: tuple[LimitRange, ...] | None = None
+    has_metrics: bool | None = None
+    """Whether a metrics server is registered."""
     usage: Mapping[str, Amounts] | None = None
     """How much each environment uses of the quotas."""
     notes: tuple[str, ...] = ()
@@ -89,9 +93,20 @@ def read_capabilities(api: Api, namespace: str) -> Capabilities:
         pod_security=questions.ask("the namespace", lambda: _enforced_level(api, namespace)),
         quotas=quotas,
         limit_ranges=questions.ask("limit ranges", lambda: parse_limit_ranges(api.items(path("LimitRange")))),
+        has_metrics=questions.ask("metrics", lambda: has_metrics(api)),
         usage=questions.ask("the use of quotas", lambda: _usage(api, path)) if quotas else {},
         notes=tuple(questions.notes),
     )
+
+
+def has_metrics(api: Api) -> bool:
+    try:
+        return api.find(_METRICS) is not None
+    except ApiError as error:
+        # It is registered, and may be starting; or this user may not ask.
+        if error.status in (http.client.FORBIDDEN, http.client.SERVICE_UNAVAILABLE):
+            return True
+        raise
 
 
 def _classes(api: Api, version: str, kind: str, annotation: str) -> Classes:

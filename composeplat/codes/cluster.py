@@ -59,6 +59,12 @@ CLUSTER_CODES: dict[str, Code] = {
         "Choose one with --ingress-class, or install one.",
         effect=_LOST,
     ),
+    "no-metrics-server": Code(
+        _W,
+        "A service is scaled by its use of CPU or memory, and the cluster has no metrics server.",
+        "Install metrics-server.",
+        effect=_LOST,
+    ),
     "pod-security-level": Code(
         _W,
         "The Pod Security level of the namespace refuses a service.",

@@ -32,6 +32,8 @@ def check_cluster(
         _check_pod_security(checker, settings.namespace, offered.pod_security)
     if offered.architectures:
         _check_architectures(checker, images, offered.architectures)
+    if offered.has_metrics is False:
+        _check_metrics(checker)
     own = (offered.usage or {}).get(plan.environment, {})
     for quota in offered.quotas or ():
         check_quota(checker, quota if offered.usage is not None else replace(quota, used={}), own, offered.limit_ranges)
@@ -67,6 +69,14 @@ def _check_ingress(checker: Checker, plan: Plan, wanted: str, classes: Classes) 
     for name in dict.fromkeys(service for endpoint in plan.endpoints for service, _ in endpoint.routes):
         message = f"has a URL that no one answers: the cluster has no {has}"
         checker.add("no-ingress-class", ("services", name), message, listed, at_key=True)
+
+
+def _check_metrics(checker: Checker) -> None:
+    for service in checker.project.services.values():
+        if service.extensions.autoscale is not None:
+            message = "needs a metrics server, which the cluster does not have: the number of pods stays the smallest"
+            path = ("services", service.name, "x-autoscale")
+            checker.add("no-metrics-server", path, message, "install metrics-server", at_key=True)
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -290,7 +290,9 @@ class ComposeService(pulumi.ComponentResource):
         for desired in plan.objects:
             is_workload = desired.key.kind is ResourceKind.WORKLOAD
             hooks = gate.hooks(plan, self._stack) if gate and is_workload else None
-            self.workload = self._registrar.register(desired, self, hooks)
+            registered = self._registrar.register(desired, self, hooks)
+            if is_workload:
+                self.workload = registered
         self.register_outputs({})
 
 

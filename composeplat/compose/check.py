@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations, islice
 
+from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
@@ -54,6 +55,7 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_isolation(checker)
     _check_unused_volumes(checker)
     check_files(checker)
+    check_extensions(checker)
 
 
 def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> None:

@@ -20,7 +20,9 @@ FULL_KEYS: Mapping[str, str] = {
     " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks"
-    " configs secrets",
+    " configs secrets"
+    " x-autoscale",
+    "services.*.x-autoscale": "min max cpu memory",
     "services.*.depends_on.*": "restart",
     "services.*.deploy": "placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",

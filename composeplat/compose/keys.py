@@ -284,6 +284,9 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         _COMPOSE,
         "kind value",
     ),
+    # our own, of full mode
+    *_rows(SERVICE, _WARNED, _RULING, "x-autoscale"),
+    *_rows("services.*.x-autoscale", _UNREAD, _RULING, "min max cpu memory"),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )

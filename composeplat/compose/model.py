@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from composeplat.compose.extension_model import Extensions
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
@@ -221,6 +222,7 @@ class Service:
     label_files: LabelFiles = field(default_factory=LabelFiles)
     file_mounts: tuple[FileMount, ...] = ()
     scheduling: Scheduling = field(default_factory=Scheduling)
+    extensions: Extensions = field(default_factory=Extensions)
 
     @property
     def is_job(self) -> bool:

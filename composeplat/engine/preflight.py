@@ -27,6 +27,7 @@ KINDS = {
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
     "Job": "batch/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
     "Ingress": "networking.k8s.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",
     "NetworkPolicy": "networking.k8s.io/v1",

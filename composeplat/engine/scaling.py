@@ -115,10 +115,15 @@ def remove_sleep_mark(api: Api, namespace: str, key: Key, *, is_certain: bool) -
 
 def remove_scaling_owner(api: Api, path: str) -> None:
     """Remove the field manager that owns the replicas: it would be a conflict for plain Pulumi."""
+    edit_managed_fields(api, path, lambda fields: [entry for entry in fields if not is_sleep_entry(entry)])
+
+
+def edit_managed_fields(api: Api, path: str, edit: Callable[[list[Object]], list[Object]]) -> None:
+    """Change who owns the fields of an object, unless nobody would be left."""
     for _ in range(_TRIES):
         live = api.get(path)
         fields = live["metadata"].get("managedFields") or []
-        kept = [entry for entry in fields if not is_sleep_entry(entry)]
+        kept = edit(fields)
         if not kept or kept == fields:
             return
         version = live["metadata"]["resourceVersion"]

@@ -14,6 +14,7 @@ from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
 from composeplat.names import clean
+from composeplat.plan.autoscale import plan_autoscaler
 from composeplat.plan.clusters import find_members
 from composeplat.plan.container_options import check_container_options
 from composeplat.plan.desired import (
@@ -177,6 +178,7 @@ def _plan_service(service: Service, common: _Common) -> ServicePlan:
     workload = plan_workload(service, common.identity, plan_pod(service, inputs), storage.claim_templates)
     needs = _needs(service, common, objects, storage)
     objects.append(DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, name), manifest=workload, needs=needs))
+    objects += plan_autoscaler(service, common.identity)
     return ServicePlan(
         name=service.name,
         cluster_name=name,

@@ -38,6 +38,8 @@ class ResourceKind(StrEnum):
     """The NetworkPolicy of a service."""
     ALIAS = "alias"
     """The Service of a further name."""
+    AUTOSCALER = "autoscaler"
+    """The HorizontalPodAutoscaler of a service."""
     CONFIG = FileKind.CONFIG.value
     """The ConfigMap of a config."""
     SECRET = FileKind.SECRET.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from composeplat.compose.model import NEVER, Service
 from composeplat.names import clean
+from composeplat.plan.autoscale import replicas
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.scheduling import ready_seconds, rolling_update
 
@@ -35,7 +36,7 @@ def _deployment(service: Service, identity: Identity, template: Manifest) -> Man
     strategy = "Recreate" if service.update_policy == "recreate" else "RollingUpdate"
     numbers = rolling_update(service) if strategy == "RollingUpdate" else {}
     return {
-        "replicas": service.replicas,
+        **replicas(service),
         **ready_seconds(service),
         "selector": {"matchLabels": identity.selector(clean(service.name))},
         "strategy": {"type": strategy, **numbers},
@@ -50,7 +51,7 @@ def _stateful_set(
     strategy = "OnDelete" if service.update_policy == "on-delete" else "RollingUpdate"
     spec: Manifest = {
         "serviceName": name,
-        "replicas": service.replicas,
+        **replicas(service),
         **ready_seconds(service),
         "selector": {"matchLabels": identity.selector(name)},
         # Compose starts all containers of a service at once; in order, a broken pod would delay the others.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, Classes, read_capabilities
 from composeplat.cluster.quotas import LimitRange, Quota
@@ -48,8 +50,15 @@ def test_answers() -> None:
         pod_security="baseline",
         quotas=(Quota(name="q", hard={"pods": 4}, used={"pods": 3}),),
         limit_ranges=(LimitRange(name="l", maximum={"cpu": 1000}),),
+        has_metrics=True,
         usage={"shop": {"services": 1}},
     )
+
+
+@pytest.mark.parametrize(("answer", "expected"), [(404, False), (403, True), (503, True), (500, None)])
+def test_metrics(answer: int, *, expected: bool | None) -> None:
+    """A metrics server that is starting is there, and one that this user may not ask may be."""
+    assert read({"/apis/metrics.k8s.io/v1beta1": refusal(answer, "no")}).has_metrics is expected
 
 
 def test_missing_namespace() -> None:

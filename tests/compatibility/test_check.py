@@ -204,6 +204,8 @@ BASELINE = (
 )
 STORED = "services: {db: {image: x, volumes: ['d:/d', /a]}}\nvolumes: {d: {class: fast}}"
 PUBLIC = "services: {web: {image: x, ports: ['8080:80']}}"
+LACKS_METRICS = "the cluster does not have: the number of pods stays the smallest"
+SCALED = "x-platform: {full: true}\nservices: {web: {image: nginx, x-autoscale: {max: 2, memory: 90m}}}\n"
 PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
 
 
@@ -229,6 +231,14 @@ PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
         ),
         pytest.param(PUBLIC, Capabilities(ingress=Classes(names=("n",), default="n")), [], id="ingress"),
         pytest.param(PLAIN, Capabilities(ingress=Classes()), [], id="nothing-public"),
+        pytest.param(
+            SCALED,
+            Capabilities(has_metrics=False),
+            [f"services.web.x-autoscale needs a metrics server, which {LACKS_METRICS}"],
+            id="no-metrics",
+        ),
+        pytest.param(SCALED, Capabilities(has_metrics=True), [], id="metrics"),
+        pytest.param(PLAIN, Capabilities(has_metrics=False), [], id="no-metrics-needed"),
         pytest.param(
             "services: {web: {image: x, cap_add: [NET_ADMIN]}, b: {image: x, cap_add: [CHOWN]}}",
             Capabilities(pod_security="baseline"),

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from composeplat.cluster.api import Api
-from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state
+from composeplat.engine.autoscaling import (
+    autoscaled_replicas,
+    describe_missing_metrics,
+    differs_from_state,
+    own_autoscaled,
+    without_replicas,
+)
 from composeplat.engine.dev_workloads import with_replicas
 from composeplat.engine.preflight import LiveState
 from composeplat.plan.desired import DesiredObject, Identity, Plan, ServicePlan
@@ -94,3 +101,50 @@ def test_a_number_that_the_state_does_not_know(known: int, *, expected: bool) ->
     manifest = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": known}}
 
     assert differs_from_state({"resources": [{"inputs": manifest}]}, {KEY: 5}) is expected
+
+
+# autoscalers of the plan ----------------------------------------------------------------------------------------------
+
+METRICS = "/apis/metrics.k8s.io/v1beta1"
+
+
+def autoscaled_plan() -> Plan:
+    (service,) = plan().services
+    manifest = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}}
+    own = DesiredObject(key=ResourceKey(ResourceKind.AUTOSCALER, "web"), manifest=manifest)
+    return replace(plan(), services=(replace(service, objects=(*service.objects, own)),))
+
+
+def test_the_environment_s_own_autoscaler_is_left_to_the_plan(server: Server) -> None:
+    """Its workload has no number in the plan; and without it in the plan the file's own number counts again."""
+    own = autoscaler()
+    own["metadata"]["labels"] = HEAD["metadata"]["labels"]
+
+    assert own_autoscaled(plan()) == {}
+    assert own_autoscaled(autoscaled_plan()) == {KEY: "Web"}
+    assert counted(server, given(own), live(5)) == {}
+
+
+def test_replicas_are_released() -> None:
+    """The fields of those who apply lose the number of pods; the autoscaler's own entry and others stay."""
+    applied = {"operation": "Apply", "manager": "composeplat", "fieldsV1": {"f:spec": {"f:replicas": {}, "f:x": {}}}}
+    scaled = {"operation": "Update", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    labels = {"operation": "Apply", "manager": "other", "fieldsV1": {"f:metadata": {}}}
+
+    released = {**applied, "fieldsV1": {"f:spec": {"f:x": {}}}}
+    assert without_replicas([applied, scaled, labels]) == [released, scaled, labels]
+
+
+@pytest.mark.parametrize(
+    ("scaled", "status", "note"),
+    [
+        (True, 404, "Web: the cluster has no metrics server, so x-autoscale keeps the smallest number of pods"),
+        (True, 503, ""),
+        (False, 404, ""),
+    ],
+)
+def test_a_cluster_without_metrics(server: Server, *, scaled: bool, status: int, note: str) -> None:
+    """A deploy says so if a service needs them."""
+    server.answers = {METRICS: refusal(status, "no")}
+    with Api(server.access) as api:
+        assert describe_missing_metrics(api, autoscaled_plan() if scaled else plan()) == note

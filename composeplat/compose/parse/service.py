@@ -10,6 +10,7 @@ from composeplat.compose.parse.build import parse_build
 from composeplat.compose.parse.container_options import parse_container_options
 from composeplat.compose.parse.deploy import parse_deploy
 from composeplat.compose.parse.environment import parse_env_files, parse_environment
+from composeplat.compose.parse.extensions import parse_extensions
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.file_objects import parse_file_mounts
 from composeplat.compose.parse.healthcheck import parse_healthcheck
@@ -75,6 +76,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         label_files=parse_label_files(section, own_labels),
         file_mounts=parse_file_mounts(section),
         scheduling=deploy.scheduling,
+        extensions=parse_extensions(section),
     )
 
 

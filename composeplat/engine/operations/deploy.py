@@ -11,7 +11,14 @@ from collections.abc import Collection, Mapping
 from composeplat.cluster.api import Api
 from composeplat.cluster.namespaces import make_namespace
 from composeplat.engine import pulumi_runs
-from composeplat.engine.autoscaling import autoscaled_replicas, differs_from_state, with_autoscaled
+from composeplat.engine.autoscaling import (
+    autoscaled_replicas,
+    describe_missing_metrics,
+    differs_from_state,
+    release_replicas,
+    wake_autoscaled,
+    with_autoscaled,
+)
 from composeplat.engine.checks import check
 from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, delete_volume, wait_until_deleted
 from composeplat.engine.dev_workloads import (
@@ -29,7 +36,7 @@ from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.rollout import Rollout, open_rollout
-from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads_of
+from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads, sleeping_workloads_of
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 from composeplat.progress import Phase
@@ -56,6 +63,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     _replace_volumes(stack, api, plan, live_state, options, volumes)
     counts = autoscaled_replicas(api, plan, live_state)
     plan = _scale_for_dev_workloads(stack, api, with_autoscaled(plan, counts), live_state)
+    release_replicas(api, plan, live_state)
     delete_conflicting(stack, api, plan, live_state, state)
     chosen = plan.select_services(options.services)
     asleep = _wake_sleeping(stack, api, plan, live_state, chosen)
@@ -85,6 +93,8 @@ def _prepare_namespace(stack: Stack, api: Api, plan: Plan, live_state: LiveState
         make_namespace(api, stack.namespace)
         stack.note(f"created namespace {stack.namespace}")
     _note_project(stack, api, live_state)
+    if lacks := describe_missing_metrics(api, plan):
+        stack.note(lacks)
     wait_until_deleted(stack, api, live_state.ending(object_keys(plan.objects)), "of the previous run")
 
 
@@ -172,6 +182,8 @@ def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, ch
     if asleep:
         stack.note(f"waking sleeping services: {', '.join(service_names(plan, asleep).values())}")
     delete(stack, api, [key for key in asleep if key[0] == "Job"], "that slept")
+    counts = sleeping_workloads(live_state, plan.environment)
+    wake_autoscaled(api, plan, {key: counts[key] for key in asleep})
     return asleep
 
 
