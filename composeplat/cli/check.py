@@ -17,10 +17,11 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import document
 from composeplat.cli.selection import PLANNING, Choice, with_choice
 from composeplat.codes import Effect
-from composeplat.compatibility.check import Check, Finding, ServiceCheck
 from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.explanation import Statement
+from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.platform_file import entry_lines
+from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE
 from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, near, printable
 
 app = App()
@@ -65,8 +66,7 @@ def _limited_to(check: Check, name: str) -> Check:
 
 
 def check_text(check: Check, *, explained: bool = False, color: bool = False) -> str:
-    rows = [(service.service, service.kind, _VERDICTS[service.verdict]) for service in check.services]
-    lines = table([("SERVICE", "KIND", "VERDICT"), *rows]).splitlines()
+    lines = _verdict_table(check)
     if color:
         lines = [lines[0], *(_colored(line, s) for line, s in zip(lines[1:], check.services, strict=True))]
     shared = _shared_findings(check)
@@ -78,6 +78,23 @@ def check_text(check: Check, *, explained: bool = False, color: bool = False) ->
     lines += _section("The whole file", check.findings)
     lines += ["", "Not asked", *(f"  {printable(note)}" for note in check.notes)] if check.notes else []
     return "\n".join([*lines, "", _summary(check)]) + "\n"
+
+
+def _verdict_table(check: Check) -> list[str]:
+    """Write a line for each service; the last column says what full mode would honor, where it would honor anything."""
+    rows = [("SERVICE", "KIND", "VERDICT", "FULL MODE")]
+    rows += [(s.service, s.kind, _VERDICTS[s.verdict], _honored_text(s)) for s in check.services]
+    has_last = any(row[-1] for row in rows[1:])
+    return table([row if has_last else row[:-1] for row in rows]).splitlines()
+
+
+def _honored_text(service: ServiceCheck) -> str:
+    count = len({finding.diagnostic.span for finding in service.findings if finding.is_honored})
+    return f"honors {_keys(count)}" if count else ""
+
+
+def _keys(count: int) -> str:
+    return f"{count} key{'' if count == 1 else 's'}"
 
 
 _Identity = tuple[object, ...]
@@ -111,7 +128,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _colored(line: str, service: ServiceCheck) -> str:
     verdict = _VERDICTS[service.verdict]
-    return f"{line.removesuffix(verdict)}\x1b[{_COLORS[service.verdict]}m{verdict}\x1b[0m"
+    before, _, after = line.rpartition(verdict)
+    return f"{before}\x1b[{_COLORS[service.verdict]}m{verdict}\x1b[0m{after}"
 
 
 def _section(title: str, findings: Iterable[Finding]) -> list[str]:
@@ -132,6 +150,8 @@ def _finding_lines(finding: Finding, *, is_repeated: bool) -> Iterator[str]:
     elif finding.fix:
         yield "    in compose.platform.yaml, where 'platform init' writes it:"
         yield from (f"      {line}" for line in entry_lines(finding.fix, comments=True))
+        if finding.is_honored:
+            yield f"    or: {FULL_MODE_ALONE}"
     elif diagnostic.hint:
         yield f"    hint: {diagnostic.hint}"
 
@@ -151,11 +171,15 @@ def _place(span: Span) -> str:
 
 def _summary(check: Check) -> str:
     counts = Counter(service.verdict for service in check.services)
-    whole = f"{counts[Effect.NONE]} of {len(check.services)} services run as written"
+    mode = " in full mode" if check.is_full else ""
+    whole = f"{counts[Effect.NONE]} of {len(check.services)} services run as written{mode}"
     rest = [f", {counts[effect]} {phrase}" for effect, phrase in _COUNTED.items() if counts[effect]]
     mended = sum(bool(finding.fix) for finding in check.all_findings)
     more = f"; 'platform init' mends {mended} finding{'' if mended == 1 else 's'}" if mended else ""
-    return "".join([whole, *rest, more])
+    count = len(check.honored)
+    verb = "is" if count == 1 else "are"
+    honored = f"\n{_keys(count)} {verb} honored by full mode: --full or x-platform: {{full: true}}" if count else ""
+    return "".join([whole, *rest, more, honored])
 
 
 # for programs ---------------------------------------------------------------------------------------------------------
@@ -178,6 +202,7 @@ def check_document(check: Check) -> dict[str, object]:
         check.namespace,
         verdict=check.verdict,
         valid=check.is_valid,
+        full=check.is_full,
         services=services,
         findings=[_finding_data(finding) for finding in check.findings],
         notes=list(check.notes),
@@ -195,6 +220,7 @@ def _finding_data(finding: Finding) -> dict[str, object]:
         "message": diagnostic.message,
         "hint": diagnostic.hint,
         "fix": entry_lines(finding.fix),
+        "honored_in_full": finding.is_honored,
     }
 
 

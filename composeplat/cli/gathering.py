@@ -14,8 +14,9 @@ from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities
 from composeplat.cluster.variables import StoredVariables
-from composeplat.compatibility.check import Check, make_check
+from composeplat.compatibility.check import make_check
 from composeplat.compatibility.explanation import UNKNOWN_DOMAIN
+from composeplat.compatibility.findings import Check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds

@@ -19,12 +19,14 @@ import typer
 
 from composeplat import progress
 from composeplat.cli.arguments import App
-from composeplat.cli.console import show_report, wants_color, write_output
+from composeplat.cli.console import show_report, wants_color, write_unmasked
 from composeplat.cli.gathering import Gathered, gather
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.codes import Effect, Severity
-from composeplat.compatibility.check import Check, Finding
+from composeplat.compatibility.entries import Entry
+from composeplat.compatibility.findings import Check, Finding
+from composeplat.compatibility.full_mode import honored_keys, is_chosen, obstacles, turn_on
 from composeplat.compatibility.platform_file import add_entries
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -45,11 +47,13 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
         return Exit.INVALID
     path = _platform_file(loaded.folder)
     before = _read(path)
-    after = add_entries(before, (entry for finding in gathered.check.all_findings for entry in finding.fix), path.name)
+    choice, gathered, entries = _with_full_mode(choice, gathered)
+    fixes = (entry for finding in _of_all_profiles(choice, gathered).all_findings for entry in finding.fix)
+    after = add_entries(before, (*entries, *fixes), path.name)
     if after == before:
         progress.conclude(f"{path.name} needs no change")
     else:
-        write_output(_difference(before, after, path.name, color=wants_color(sys.stdout)))
+        write_unmasked(_difference(before, after, path.name, color=wants_color(sys.stdout)))
         if dry_run:
             progress.conclude("nothing was written: --dry-run")
             return Exit.DONE
@@ -57,7 +61,7 @@ def run(choice: Choice, *, offline: bool, yes: bool, dry_run: bool) -> Exit:
         _write(path, after)
         _show_how_to_read(choice, path)
         # With the entries, a service may be another kind of workload, to which other rules apply.
-        gathered = replace(_gather(choice, offline=True), images=gathered.images)
+        gathered = _again(choice, gathered)
     _show_rest(gathered.check)
     return Exit.DONE
 
@@ -70,6 +74,40 @@ def _gather(choice: Choice, *, offline: bool) -> Gathered:
     if is_read or not files.exists(path):
         return gathered
     return gather(choice, offline=offline, asks_cluster=False, more_files=(str(path),))
+
+
+def _again(choice: Choice, gathered: Gathered) -> Gathered:
+    """Read the definition again, with what the registries said."""
+    return replace(_gather(choice, offline=True), images=gathered.images)
+
+
+def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathered, tuple[Entry, ...]]:
+    """Turn full mode on where it is asked for, or where it honors keys and nothing is lost by it; else say why not."""
+    loaded, check = gathered.loaded, gathered.check
+    if is_chosen(loaded) or loaded.settings.full:
+        is_missing = choice.full and not is_chosen(loaded)
+        return choice, gathered, (turn_on(_again(replace(choice, full=False), gathered).check),) if is_missing else ()
+    if not check.honored:
+        return choice, gathered, ()
+    full = replace(choice, full=True)
+    read = _again(full, gathered)
+    against = obstacles(check, read.check, read.plan)
+    if not against:
+        return full, read, (turn_on(check),)
+    keys = f"{len(check.honored)} key{'' if len(check.honored) == 1 else 's'}"
+    progress.conclude(f"full mode stays off, which honors {keys} ({honored_keys(check)}):")
+    for reason in against[:_MAX_LISTED]:
+        progress.conclude(f"  {reason}")
+    if len(against) > _MAX_LISTED:
+        progress.conclude(f"  and {len(against) - _MAX_LISTED} more: 'platform check --full' lists them")
+    return choice, gathered, ()
+
+
+def _of_all_profiles(choice: Choice, gathered: Gathered) -> Check:
+    """Check the services of all profiles: what they lose is mended too, before a profile is turned on."""
+    if not gathered.loaded.project.inactive:
+        return gathered.check
+    return _again(replace(choice, profile=("*",)), gathered).check
 
 
 def _platform_file(folder: Path) -> Path:
@@ -91,8 +129,10 @@ def _read(path: Path) -> str:
 
 
 def _difference(before: str, after: str, name: str, *, color: bool) -> str:
+    """Return the changed lines; an entry has no value of a variable, and a word of it can be one, such as 'true'."""
     old, new = before.splitlines(), after.splitlines()
-    lines = difflib.unified_diff(old, new, name if before else os.devnull, name, lineterm="")
+    found = difflib.unified_diff(old, new, name if before else os.devnull, name, lineterm="")
+    lines = (line if line.startswith("+") else progress.masked_text(line) for line in found)
     return "".join(f"{_colored(line, color=color)}\n" for line in map(printable, lines))
 
 

@@ -8,14 +8,15 @@ from a text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from composeplat.cluster.capabilities import Capabilities
 from composeplat.codes import BY_KEY, CODES, Effect, Severity
 from composeplat.compatibility.cluster_rules import check_cluster
-from composeplat.compatibility.entries import Entry
-from composeplat.compatibility.explanation import Statement, explain
+from composeplat.compatibility.explanation import explain
+from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.fixes import Fixes
+from composeplat.compatibility.full_mode import NO_ISOLATION, full_mode_statements, is_honored
 from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
@@ -32,57 +33,17 @@ from composeplat.registry.image_config import ImageFacts
 _MAX_LISTED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A difference from Compose: its place, its effect, and the entries of ``compose.platform.yaml`` that mend it."""
-
-    diagnostic: Diagnostic
-    effect: Effect
-    fix: tuple[Entry, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceCheck:
-    service: str
-    kind: str
-    findings: tuple[Finding, ...]
-    explanation: tuple[Statement, ...]
-
-    @property
-    def verdict(self) -> Effect:
-        return _worst(self.findings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    environment: str
-    namespace: str
-    services: tuple[ServiceCheck, ...]
-    findings: tuple[Finding, ...]
-    """About the file as a whole."""
-    notes: tuple[str, ...]
-    """Questions without an answer."""
-    is_valid: bool
-
-    @property
-    def verdict(self) -> Effect:
-        return max((*(s.verdict for s in self.services), _worst(self.findings)), key=lambda effect: effect.rank)
-
-    @property
-    def all_findings(self) -> tuple[Finding, ...]:
-        return (*(finding for service in self.services for finding in service.findings), *self.findings)
-
-
-def _worst(findings: Iterable[Finding]) -> Effect:
-    return max((finding.effect for finding in findings), key=lambda effect: effect.rank, default=Effect.NONE)
-
-
 def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> Check:
     diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
     fixes = Fixes(loaded, plan, images)
     by_service: dict[str, list[Finding]] = {}
     for diagnostic in _relevant(diagnostics, fixes.not_started):
-        finding = Finding(diagnostic, effect_on_service(diagnostic), fixes.entries_for(diagnostic))
+        finding = Finding(
+            diagnostic,
+            effect_on_service(diagnostic),
+            fixes.entries_for(diagnostic),
+            is_honored=not loaded.settings.full and is_honored(diagnostic),
+        )
         if finding.effect is not Effect.NONE or diagnostic.severity is not Severity.NOTE:
             by_service.setdefault(_service_of(diagnostic.path), []).append(finding)
     names = list(loaded.project.services)
@@ -93,14 +54,15 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
             ServiceCheck(
                 service=name,
                 kind=loaded.project.services[name].workload_kind,
-                findings=tuple(by_service.pop(name, ())),
-                explanation=explain(loaded, plan, images, name),
+                findings=(found := tuple(by_service.pop(name, ()))),
+                explanation=(*explain(loaded, plan, images, name), *full_mode_statements(found)),
             )
             for name in names
         ),
         findings=tuple(finding for rest in by_service.values() for finding in rest),
         notes=(*offered.notes, *_notes_on_images(loaded, images, diagnostics)),
         is_valid=not loaded.report.errors,
+        is_full=loaded.settings.full,
     )
 
 
@@ -159,15 +121,17 @@ def _hint(diagnostic: Diagnostic) -> str:
     own = hint_for(diagnostic.path) if diagnostic.code in BY_KEY else ""
     if own and diagnostic.hint == FULL_MODE_ALONE:
         return with_full_mode(diagnostic.path, own)
+    if diagnostic.code == NO_ISOLATION:
+        return with_full_mode(diagnostic.path, diagnostic.hint)
     return diagnostic.hint or own
 
 
 def _is_harmless(diagnostic: Diagnostic, not_started: frozenset[str]) -> bool:
     match diagnostic.path:
-        case ("secrets" | "configs", *_):
-            return diagnostic.code in BY_KEY
         case ("volumes", _):
             return diagnostic.code == "name-normalized"
+        case ("secrets" | "configs", *_):
+            return diagnostic.code in (*BY_KEY, "name-normalized")
         case ("services", name, "profiles"):
             return diagnostic.code in BY_KEY and name not in not_started
     return False

@@ -35,7 +35,12 @@ _VAGUE = "app config content data database db files home html lib log logs stora
 
 
 def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
-    """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs."""
+    """Return the services that Docker Compose does not start: of profiles that are not chosen, and that none needs.
+
+    Full mode does not start them either.
+    """
+    if loaded.settings.full:
+        return frozenset()
     chosen = split_names(loaded.variables.lookup("COMPOSE_PROFILES"))
     profiles = read_profiles(loaded.document, Report())
     started = active_services(profiles, chosen)

@@ -23,6 +23,7 @@ HEADER = """\
 # `platform init` wrote it. Edit it: another run adds what is missing, and keeps the rest.
 """
 _INDENT = 2
+_ORDER: dict[tuple[str, ...], int] = {("x-platform",): 0, ("services",): 1}
 #: A key with its block on the following lines: nothing after the colon but a tag, an anchor or a comment.
 _OPENS_BLOCK = re.compile(r"\s*(?:- )?[^#]*?:\s*(?:!override\s*)?(?:&\S+\s*)?(?:#.*)?\Z")
 
@@ -55,9 +56,9 @@ def entry_lines(entries: Iterable[Entry], *, comments: bool = False) -> list[str
 
 
 def _grouped(entries: list[Entry]) -> list[Entry]:
-    """Put the entries of one parent together, those of services first."""
+    """Put the entries of one parent together, in the order of the file."""
     first = {entry.parent: -number for number, entry in reversed(list(enumerate(entries)))}
-    return sorted(entries, key=lambda entry: (entry.parent[:1] != ("services",), -first[entry.parent]))
+    return sorted(entries, key=lambda entry: (_ORDER.get(entry.parent[:1], len(_ORDER)), -first[entry.parent]))
 
 
 def add_entries(text: str, entries: Iterable[Entry], name: str) -> str:

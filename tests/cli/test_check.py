@@ -16,6 +16,7 @@ from tests.conftest import ROOT, Folder, Outcome, Project
 from tests.in_process import run_here
 from tests.registry.test_image_facts import put_config
 from tests.registry_server import Registry, serving
+from tests.schemas import checked
 from tests.terminal import Terminal
 
 SHOP = """\
@@ -95,10 +96,10 @@ services:
     assert (
         platform(project(text), "check").stdout
         == """\
-SERVICE  KIND        VERDICT
-a        Deployment  lost
-b        Deployment  lost
-c        Deployment  changed
+SERVICE  KIND        VERDICT  FULL MODE
+a        Deployment  lost     honors 1 key
+b        Deployment  lost     honors 1 key
+c        Deployment  changed  honors 2 keys
 
 c
   compose.yaml:9:5: changed: services.c.profiles is not supported and has no effect [unsupported-key]
@@ -106,6 +107,7 @@ c
       services:
         # Docker Compose starts it only with its profile.
         c: !reset null
+    or: full mode (--full) honors it
   compose.yaml:10:5: changed: services.c.hostname is not supported and has no effect [unsupported-key]
     mended by the same entry
 
@@ -117,6 +119,7 @@ Not asked
   images and the cluster were not asked: --offline
 
 0 of 3 services run as written, 1 changed, 2 with something lost; 'platform init' mends 2 findings
+3 keys are honored by full mode: --full or x-platform: {full: true}
 """
     )
 
@@ -329,11 +332,10 @@ def test_flow_style(shop: Folder) -> None:
 
 def test_findings_without_an_entry(project: Project) -> None:
     """Findings without an entry are counted, with their services."""
-    outcome = platform(project("services: {web: {image: x, privileged: true, gpus: all}}"), "init", "--yes")
+    text = "services: {web: {image: x, pids_limit: 9, devices: [/dev/x], logging: {}}}"
+    outcome = platform(project(text), "init", "--yes")
 
-    assert outcome == Outcome(
-        0, "", f"{NAME} needs no change\n2 findings are left (web): 'platform check' lists them\n"
-    )
+    assert outcome == Outcome(0, "", f"{NAME} needs no change\n1 finding is left (web): 'platform check' lists them\n")
 
 
 def test_rules_of_another_kind_of_workload(project: Project) -> None:
@@ -345,6 +347,117 @@ def test_rules_of_another_kind_of_workload(project: Project) -> None:
         outcome.stderr
         == f"wrote {NAME}\n1 finding is left (db): 'platform check' lists them\nbefore a deploy, mend the error (db)\n"
     )
+
+
+# full mode ------------------------------------------------------------------------------------------------------------
+
+KEYS = """\
+services:
+  web:
+    image: x
+    tty: true
+    volumes: ["./data:/var/lib/postgresql/data"]
+  debug: {image: x, profiles: [tools], privileged: true, volumes: ["./more:/var/lib/mysql"]}
+"""
+ON = """\
+# Laid over the Compose file by `platform`; `docker compose` does not read it.
+# `platform init` wrote it. Edit it: another run adds what is missing, and keeps the rest.
+x-platform:
+  # Honors keys that have no effect otherwise: tty, profiles, privileged.
+  full: true
+services:
+  web:
+    volumes:
+      # PostgreSQL keeps its data here.
+      - web-data:/var/lib/postgresql/data
+  debug:
+    volumes:
+      # MySQL or MariaDB keeps its data here.
+      - more:/var/lib/mysql
+volumes:
+  # Of 1Gi, unless you set 'size'.
+  web-data:
+  # Of 1Gi, unless you set 'size'.
+  more:
+"""
+
+
+def honored(folder: Folder, *args: str) -> tuple[bool, list[tuple[str, int]]]:
+    found = checked(json.loads(platform(folder, "check", "--json", *args).stdout))
+    findings = [*found["findings"], *(finding for service in found["services"] for finding in service["findings"])]
+    return found["full"], [(f["path"], f["line"]) for f in findings if f["honored_in_full"]]
+
+
+def test_keys_that_full_mode_honors(project: Project) -> None:
+    """Each has its place; an explanation has those of its service; in full mode there are none left."""
+    folder = project(KEYS)
+    services = ["services.web.tty", "services.debug.profiles", "services.debug.privileged"]
+
+    assert honored(folder) == (False, list(zip(services, [4, 6, 6], strict=True)))
+    assert honored(folder, "--full", "--profile=*") == (True, [])
+    explained = platform(folder, "check", "--explain", "web").stdout
+    assert re.search(r"full mode +would honor services\.web\.tty  \(compose\.yaml:4:5\)", explained)
+    assert "1 key is honored by full mode: --full or x-platform: {full: true}\n" in explained
+    assert "0 of 1 services run as written in full mode, " in platform(folder, "check", "--full").stdout
+
+
+def test_networks_that_keep_apart(project: Project) -> None:
+    """Networks count as honored where they keep services apart."""
+    text = "services: {a: {image: x, networks: [n]}, b: {image: x, networks: [NAME]}}\nnetworks: {n: , m: }"
+
+    assert honored(project(text.replace("NAME", "m"))) == (False, [("services.a.networks", 1)])
+    assert honored(project(text.replace("NAME", "n"))) == (False, [])
+
+
+def test_full_mode_is_turned_on(project: Project) -> None:
+    """Where nothing is lost by it, the file turns it on, and has entries for services of all profiles."""
+    folder = project(KEYS)
+    platform(folder, "init", "--yes").assert_success()
+
+    assert (folder.path / NAME).read_text() == ON
+    assert honored(folder) == (True, [])
+    assert platform(folder, "check", "--profile=*").assert_success()
+    assert platform(folder, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
+
+
+@pytest.mark.parametrize("edit", ["full: false", "full: ${NO:-no}"])
+def test_the_user_s_mode_is_kept(project: Project, edit: str) -> None:
+    """Another run keeps what the user says about the mode; without full mode the entries are those of the other."""
+    folder = project({"compose.yaml": KEYS, NAME: f"x-platform:\n  {edit}\n"})
+    outcome = platform(folder, "init", "--yes").assert_success()
+
+    written = (folder.path / NAME).read_text()
+    assert written.startswith(f"x-platform:\n  {edit}\nservices:\n")
+    assert "debug: !reset null" in written
+    assert "full mode" not in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "reason"),
+    [
+        pytest.param(
+            "extra_hosts: ['h:host-gateway']",
+            "",
+            "compose.yaml:1: services.web.extra_hosts[0] ",
+            id="an-error-of-full-mode",
+        ),
+        pytest.param("container_name: other", "", "compose.yaml:1:", id="an-alias-clash"),
+        pytest.param("volumes: ['d:/d']", "volumes: {d: {external: true}}", "volumes.d needs P", id="external"),
+        pytest.param("secrets: [s]", "secrets: {s: {external: true}}", "secrets.s needs Secret 's' in", id="secret"),
+        pytest.param("gpus: all", "", "services.web.gpus needs nodes for it", id="nodes"),
+        pytest.param("sysctls: {kernel.msgmax: '1'}", "", "compose.yaml:1:", id="a-setting-of-the-cluster"),
+    ],
+)
+def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str) -> None:
+    """The message has what would be lost by full mode, which the file does not turn on; --full asks for it."""
+    folder = project(f"services: {{web: {{image: x, tty: true, {keys}}}, other: {{image: x}}}}\n{more}")
+    outcome = platform(folder, "init", "--yes").assert_success()
+
+    assert outcome.stderr.startswith("full mode stays off, which honors 2 keys (tty, ")
+    assert f"\n  {reason}" in outcome.stderr
+    assert not (folder.path / NAME).exists()
+    platform(folder, "init", "--yes", "--full").assert_success()
+    assert "\n  full: true\n" in (folder.path / NAME).read_text()
 
 
 def test_invalid_yaml(project: Project) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from composeplat.cluster.capabilities import Capabilities, Classes
 from composeplat.codes import Effect
-from composeplat.compatibility.check import Check, make_check
+from composeplat.compatibility.check import make_check
+from composeplat.compatibility.findings import Check
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.plan import make_plan
 from composeplat.registry.image_config import ImageFacts

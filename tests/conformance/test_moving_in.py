@@ -20,6 +20,17 @@ pytestmark = pytest.mark.shared
 
 MENDED = {"host-data", "forbidden-path", "outside-project"}
 NAME = "compose.platform.yaml"
+#: The projects with keys that full mode honors, and which lose nothing by it.
+IN_FULL_MODE = {
+    "ac-elasticsearch-logstash-kibana",
+    "ac-nginx-golang-postgres",
+    "ac-react-express-mongodb",
+    "nextcloud-nginx-proxy",
+    "penpot",
+    "sock-shop",
+    "temporal",
+    "voting-app",
+}
 
 
 class Moved:
@@ -76,6 +87,7 @@ def test_after_init(name: str, tmp_path: Path) -> None:
     assert errors(rendered) == set()
     assert codes_of(after) & MENDED == set()
     assert names_of(after) == names_of(before) - left_out(before)
+    assert after["full"] == (name in IN_FULL_MODE)
     assert project.run("init", "--offline", "--yes").stdout == ""
 
 

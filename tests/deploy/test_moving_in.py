@@ -35,6 +35,30 @@ def test_data_is_kept(environment: Environment) -> None:
     assert after["services"][0]["kind"] == "StatefulSet"
 
 
+def test_full_mode_is_turned_on(environment: Environment) -> None:
+    """After `init` the keys that only full mode honors have their effect in real pods, one of them by its profile."""
+    text = f"""\
+services:
+  web: {{image: 'busybox:1.37', command: {SLEEP}, stop_grace_period: 0, secrets: [key], tmpfs: /scratch}}
+  tools: {{image: 'busybox:1.37', command: {SLEEP}, stop_grace_period: 0, profiles: [tools], read_only: true}}
+secrets: {{key: {{file: ./key.txt}}}}
+"""
+    environment.write(text)
+    environment.write("of the file", "key.txt")
+    before = environment.platform("check", "--offline").expect(1).stdout
+    environment.platform("init", "--yes", "--offline").expect(0)
+    environment.platform("deploy", "--profile", "tools").expect(0)
+
+    def ask(service: str, script: str) -> str:
+        return environment.exec(environment.pods(service)[0]["metadata"]["name"], "sh", "-c", script)
+
+    assert ask("tools", "touch /new 2>/dev/null || echo read-only") == "read-only\n"
+    assert "4 keys are honored by full mode: --full or x-platform: {full: true}\n" in before
+    seen = ask("web", "cat /run/secrets/key; mount | grep -o '/scratch type tmpfs'")
+    assert seen == "of the file/scratch type tmpfs\n"
+    assert "full: true" in (environment.folder / "compose.platform.yaml").read_text()
+
+
 def test_the_cluster_s_rules(environment: Environment) -> None:
     """The rules of a real namespace and the classes of a real cluster are findings, before anything is deployed."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}

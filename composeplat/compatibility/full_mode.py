@@ -1,0 +1,88 @@
+"""Full mode in a check: the findings whose keys it honors, and whether a definition loses something by it.
+
+Owns both answers. Must not read the definition: it comes in, read once in each mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from composeplat.codes import BY_KEY, Effect
+from composeplat.compatibility.entries import Entry
+from composeplat.compatibility.explanation import Statement
+from composeplat.compatibility.findings import Check, Finding
+from composeplat.compatibility.key_fixes import find_node
+from composeplat.compose.keys import is_honored_in_full_mode
+from composeplat.compose.load import Loaded
+from composeplat.diagnostics import Diagnostic, dotted
+from composeplat.plan import Plan
+
+#: The code of a finding about networks, whose keys have no message of their own.
+NO_ISOLATION = "no-network-isolation"
+#: Keys by which only some nodes take a pod; without full mode the service runs on any.
+_CHOOSES_NODES = ("gpus", "runtime", "devices", "generic_resources", "placement")
+_MAX_KEYS = 8
+
+
+def is_honored(diagnostic: Diagnostic) -> bool:
+    """Whether full mode honors the key that a message of the default mode is about."""
+    if diagnostic.code in BY_KEY:
+        return is_honored_in_full_mode(diagnostic.path)
+    return diagnostic.code == NO_ISOLATION
+
+
+def is_chosen(loaded: Loaded) -> bool:
+    """Whether a file or a variable says that full mode is on, or off."""
+    written = find_node(loaded.document, "x-platform", "full")
+    return written is not None or bool(loaded.variables.lookup("PLATFORM_FULL"))
+
+
+def turn_on(check: Check) -> Entry:
+    """Return the entry that turns full mode on; its comment has the keys that are honored then."""
+    listed = honored_keys(check)
+    reason = f"Honors keys that have no effect otherwise: {listed}." if listed else "Full mode, as asked for."
+    return Entry(("x-platform",), "full: true", reason)
+
+
+def honored_keys(check: Check) -> str:
+    """List the keys that full mode would honor, by name."""
+    names = dict.fromkeys(str(diagnostic.path[-1]) for diagnostic in check.honored)
+    return ", ".join(list(names)[:_MAX_KEYS]) + (" …" if len(names) > _MAX_KEYS else "")
+
+
+def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
+    """Return the reasons against full mode, whose plan it is: new losses, and what a cluster may lack."""
+    required = (
+        f"{dotted(found.path)} needs {found.kind} '{found.name}' in the cluster: it is external"
+        for found in plan.required
+    )
+    started = {service.service for service in full.services}
+    chosen = (
+        f"{dotted(key.path)} needs nodes for it, and the service could run on no other"
+        for key in default.honored
+        if key.path[-1] in _CHOOSES_NODES and key.path[1] in started
+    )
+    new = (
+        f"{found.diagnostic.span.source.name}:{found.diagnostic.span.line}: {found.diagnostic.message}"
+        for found in _new_losses(default, full)
+    )
+    return list(dict.fromkeys((*new, *required, *chosen)))
+
+
+def _new_losses(default: Check, full: Check) -> Iterator[Finding]:
+    """Yield the findings of full mode alone, but those within a key that has no effect without it."""
+    known = {(found.diagnostic.code, found.diagnostic.path) for found in default.all_findings}
+    honored = {found.diagnostic.path for found in default.all_findings if found.is_honored}
+    for found in full.all_findings:
+        code, path = found.diagnostic.code, found.diagnostic.path
+        is_fatal = found.effect is Effect.CANNOT_RUN or code == "needs-cluster-setting"
+        is_within = (*path[:2], "extends") in honored or any(path[: n + 1] in honored for n in range(len(path)))
+        is_lost = found.effect is not Effect.NONE and (is_fatal or not is_within)
+        if is_lost and not found.fix and (code, path) not in known:
+            yield found
+
+
+def full_mode_statements(findings: Iterable[Finding]) -> tuple[Statement, ...]:
+    """Say for an explanation which keys of a service full mode would honor."""
+    honored = (found.diagnostic for found in findings if found.is_honored)
+    return tuple(Statement("full mode", f"would honor {dotted(found.path)}", found.span) for found in honored)
