@@ -439,8 +439,9 @@ def _values_of(parameter: Any) -> Any:
         return "places"
     if "--replace-volume" in parameter.opts:
         return "volumes"
-    if "--context" in parameter.opts:
-        return "contexts"
+    for option, kind in (("--context", "contexts"), ("--profile", "profiles")):
+        if option in parameter.opts:
+            return kind
     if re.fullmatch(r"[a-z]+(\|[a-z]+)+", parameter.metavar or ""):
         return parameter.metavar.split("|")
     return {"FILE": "files", "DIR": "folders", "PART": "parts"}.get(parameter.metavar or "", "text")

@@ -194,8 +194,8 @@ def _values(kind: Any, before: str, word: str, line: Line) -> tuple[str, list[tu
     names: Iterable[str] = kind if isinstance(kind, list) else ()
     if kind == "services":
         names = [name for name in names_in("services", line) if name not in line.arguments]
-    elif kind == "volumes":
-        names = names_in("volumes", line)
+    elif kind in ("volumes", "profiles"):
+        names = names_in(kind, line)
     elif kind == "contexts":
         names = _contexts(line)
     elif kind == "parts":
@@ -227,7 +227,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def names_in(section: str, line: Line) -> list[str]:
-    """List the services or volumes of the definition that the line names, else of the current folder's."""
+    """List the services, volumes or profiles of the definition that the line names, else of the current folder's."""
     files = [_path(path) for path in line.given("--file")]
     env_files = [_path(path) for path in line.given("--env-file")]
     if "-" in files:  # standard input is the terminal
@@ -260,14 +260,21 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
         for node in _read(Path(path), count):
             if not isinstance(node, Mapping):
                 continue
-            entries = node.get(section)
+            entries = node.get("services" if section == "profiles" else section)
             tagged = entries is not None and entries.tag
             if not isinstance(entries, Mapping):
                 entries = Mapping(node.span)
             if tagged or "include" in node or any(entry.tag for _, entry in entries):
                 return None
-            names.update(dict.fromkeys(entries.entries))
+            names.update(dict.fromkeys(_profiles_of(node) if section == "profiles" else entries.entries))
     return list(names)
+
+
+def _profiles_of(document: Any) -> list[str]:
+    from composeplat.compose.load.profiles import read_profiles
+    from composeplat.diagnostics import Report
+
+    return [profile for profiles in read_profiles(document, Report()).values() for profile in profiles]
 
 
 def _read(path: Path, count: Any) -> list[Any]:
@@ -298,9 +305,14 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
     from composeplat.compose.options import Request
 
     request = Request(files=tuple(files), env_files=tuple(env_files), folder=Path.cwd(), shell=dict(os.environ))
-    document = read(request).document
+    reading = read(request)
+    document = reading.document
+    if section == "profiles":
+        inactive = [profile for profiles in reading.inactive.values() for profile in profiles]
+        return list(dict.fromkeys((*_profiles_of(document), *inactive)))
     entries = document.get(section) if isinstance(document, Mapping) else None
-    return list(entries.entries) if isinstance(entries, Mapping) else []
+    inactive = list(reading.inactive) if section == "services" else []
+    return [*(entries.entries if isinstance(entries, Mapping) else ()), *inactive]
 
 
 def _parts(line: Line) -> list[str]:

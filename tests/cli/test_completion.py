@@ -188,6 +188,37 @@ def test_services_of_the_definition(
     assert (["words", *expected], "", 0) == (outcome.stdout.splitlines(), outcome.stderr, outcome.status)
 
 
+PROFILES = "services: {a: {profiles: [tools, '$X', 7]}, b: {profiles: [tools, more]}, c: {}}"
+
+
+@pytest.mark.parametrize(
+    ("files", "args", "expected"),
+    [
+        pytest.param({"compose.yaml": PROFILES}, ["--profile", ""], ["tools", "7", "more"], id="found"),
+        pytest.param({"compose.yaml": PROFILES}, ["--profile=m"], ["--profile=more"], id="equals-sign"),
+        pytest.param({"compose.yaml": PROFILES}, ["--profile", "tools", "--profile", "m"], ["more"], id="repeated"),
+        pytest.param(
+            {"compose.yaml": "x-platform: {full: true}\ninclude: [p.yaml]", "p.yaml": PROFILES.replace("$X", "x")},
+            ["--profile", ""],
+            ["tools", "x", "7", "more"],
+            id="included-in-full-mode",
+        ),
+        pytest.param(
+            {"compose.yaml": "x-platform: {full: true}\ninclude: [p.yaml]", "p.yaml": PROFILES.replace("$X", "x")},
+            [""],
+            ["c", "a", "b"],
+            id="services-of-profiles",
+        ),
+        pytest.param({"compose.yaml": "services: {a: {profiles: {b: c}}, b: [], c: }"}, ["--profile="], [], id="none"),
+    ],
+)
+def test_profiles_of_the_definition(
+    project: Project, files: dict[str, str], args: list[str], expected: list[str]
+) -> None:
+    """Profiles are those of all services, also of included files; a service whose profile is off can be named."""
+    assert asked("deploy", *args, folder=project(files).path).stdout.splitlines() == ["words", *expected]
+
+
 def test_services_of_a_folder_above(project: Project) -> None:
     """A definition is found from the folders below it too."""
     folder = project({"compose.yaml": SHOP, "sub/x": ""})
