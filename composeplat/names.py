@@ -21,6 +21,8 @@ ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
 SERVICE_LABEL = f"{LABEL_PREFIX}/service"
 #: Marks a one-off pod, which is outside its service; the value is the service.
 RUN_LABEL = f"{LABEL_PREFIX}/run"
+#: No node has it: a DaemonSet whose pods need it has none.
+NO_NODE_LABEL = f"{LABEL_PREFIX}/asleep"
 MANAGED_BY = "composeplat"
 #: Init containers of services with volumes.
 TOOLS_CONTAINER = "platform-tools"

@@ -589,6 +589,7 @@ Rule = Callable[[Manifest], Iterable[str]]
 _RULES: Mapping[str, tuple[Rule, ...]] = {
     "Deployment": (_named_as_label, _counts("replicas"), _selector, _always_restarted, _template),
     "StatefulSet": (_named_as_label, _counts("replicas"), _selector, _always_restarted, _claim_templates, _template),
+    "DaemonSet": (_named_as_label, _selector, _always_restarted, _template),
     "Job": (_named_as_label, _counts("backoffLimit", "completions", "parallelism"), _job, _template),
     "Service": (_service,),
     "PersistentVolumeClaim": (_claim,),

@@ -77,8 +77,13 @@ class EnvironmentView:
         ranks = {place: rank for rank, place in enumerate(order)}
         return sorted(addresses, key=lambda a: ranks.get((a.endpoint, urlsplit(a.url).path), len(order)))
 
+    @property
+    def watcher(self) -> Watcher:
+        plan = self.planned.plan
+        return Watcher(self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds)
+
     def take_snapshot(self, api: Api) -> Snapshot:
-        return Watcher(self.planned.target.access, self.namespace, self.environment).take_snapshot(api)
+        return self.watcher.take_snapshot(api)
 
     def show(self, command: str, table: str, *, as_json: bool, absent: str = "", **fields: object) -> None:
         """Show the rows of a command as JSON or as a table; without a table, that there is nothing to show."""

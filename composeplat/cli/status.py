@@ -23,7 +23,7 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.status import StatusRow, age, short_image, status_rows
-from composeplat.cluster.watching import Watcher, read_last_lines
+from composeplat.cluster.watching import read_last_lines
 from composeplat.diagnostics import Exit, printable
 
 app = App()
@@ -72,7 +72,7 @@ class StatusReader:
 
     def __init__(self, view: EnvironmentView, api: Api) -> None:
         self._view, self._api = view, api
-        self._watcher = Watcher(view.planned.target.access, view.namespace, view.environment)
+        self._watcher = view.watcher
         self._reasons = Reasons(api, view.namespace)
         self.urls: tuple[str, ...] = ()
         """All addresses, in the order of a deploy."""

@@ -109,15 +109,14 @@ def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:
 
 
 def _long_running(kind: str, workload: Object, pods: list[Object], held: int, snapshot: Snapshot) -> ServiceStatus:
-    desired = workload["spec"].get("replicas", 1)
-    status = workload.get("status", {})
+    desired, updated, others = _pod_counts(kind, workload)
     ready = sum(is_ready(pod) for pod in pods)
     names = pod_names(pods)
-    updated = status.get("updatedReplicas", 0) + held
-    others = status.get("replicas", 0) - updated
+    others -= held
     if desired == 0:
-        return ServiceStatus(state=WorkloadState.READY, message="is scaled to 0", pods=names)
-    if ready >= desired and updated >= desired and (others <= 0 or kind == "StatefulSet"):
+        message = "runs on no node" if kind == "DaemonSet" else "is scaled to 0"
+        return ServiceStatus(state=WorkloadState.READY, message=message, pods=names)
+    if ready >= desired and updated + held >= desired and (others <= 0 or kind == "StatefulSet"):
         return ServiceStatus(
             state=WorkloadState.READY, message=f"{ready}/{desired} ready", ready=ready, desired=desired, pods=names
         )
@@ -132,6 +131,16 @@ def _long_running(kind: str, workload: Object, pods: list[Object], held: int, sn
         message = f"{message}, {waiting}"
     state = WorkloadState.STARTED if any(is_running(pod) for pod in pods) else WorkloadState.WAITING
     return ServiceStatus(state=state, message=message, ready=ready, desired=desired, pods=names)
+
+
+def _pod_counts(kind: str, workload: Object) -> tuple[int, int, int]:
+    """Return the desired pods, those of the current revision, and the others."""
+    status = workload.get("status", {})
+    if kind == "DaemonSet":
+        # It counts nodes, each of them by its oldest pod.
+        return status.get("desiredNumberScheduled", 0), status.get("updatedNumberScheduled", 0), 0
+    updated = status.get("updatedReplicas", 0)
+    return workload["spec"].get("replicas", 1), updated, status.get("replicas", 0) - updated
 
 
 def _failed(cause: Cause, ready: int, desired: int, pods: tuple[str, ...]) -> ServiceStatus:
@@ -180,6 +189,8 @@ def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
         revision = workload.get("status", {}).get("updateRevision")
         label = "controller-revision-hash"
         return [p for p in alive if owner_uid(p) == uid and p["metadata"].get("labels", {}).get(label) == revision]
+    if kind == "DaemonSet":
+        return _pods_of_daemon_set(workload, [pod for pod in alive if owner_uid(pod) == uid])
     revision = workload["metadata"].get("annotations", {}).get(_REVISION)
     present = {
         replica_set["metadata"]["uid"]
@@ -189,6 +200,16 @@ def _current_pods(kind: str, workload: Object, snapshot: Snapshot) -> list[Objec
     return [pod for pod in alive if owner_uid(pod) in present]
 
 
+def _pods_of_daemon_set(workload: Object, owned: list[Object]) -> list[Object]:
+    """Return the pods of the current generation of the template; of an earlier one, if its template is the same."""
+    status = workload.get("status", {})
+    if status.get("updatedNumberScheduled", 0) >= status.get("desiredNumberScheduled", 0):
+        return owned
+    generation = workload["metadata"].get("annotations", {}).get(_GENERATION)
+    return [pod for pod in owned if pod["metadata"].get("labels", {}).get(_POD_GENERATION) == generation]
+
+
+_GENERATION, _POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
 _REVISION = "deployment.kubernetes.io/revision"
 
 

@@ -18,6 +18,7 @@ _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
 _OWNED: Mapping[str, Mapping[str, str]] = {
     "Deployment": {"Deployment": "", "ReplicaSet": f"-{_HASH}", "Pod": f"-{_HASH}-{_END}"},
     "StatefulSet": {"StatefulSet": "", "Pod": "-[0-9]+"},
+    "DaemonSet": {"DaemonSet": "", "Pod": f"-{_END}"},
     "Job": {"Job": "", "Pod": f"-{_END}"},
 }
 

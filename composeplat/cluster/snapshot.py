@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from composeplat.names import RUN_LABEL, SERVICE_LABEL
+from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL
 
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
@@ -45,6 +45,18 @@ def owner_uid(item: Object) -> str:
 
 def pod_names(pods: list[Object]) -> tuple[str, ...]:
     return tuple(pod["metadata"]["name"] for pod in pods)
+
+
+def is_on_no_node(workload: Object) -> bool:
+    """Return whether the pods of a DaemonSet need a node that is none: it has no number of pods that could be 0."""
+    return NO_NODE_LABEL in (workload["spec"].get("template", {}).get("spec", {}).get("nodeSelector") or {})
+
+
+def without_no_node(spec: Object) -> Object:
+    """Return the spec of a pod without what keeps it from all nodes."""
+    selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != NO_NODE_LABEL}
+    rest = {key: value for key, value in spec.items() if key != "nodeSelector"}
+    return {**rest, "nodeSelector": selector} if selector else rest
 
 
 def first_container(pod: Object | None) -> str:

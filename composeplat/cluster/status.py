@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, workload_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT_DIGEST_CHARS = 12
@@ -123,8 +123,9 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
 
 
 def _sleeps(workload: Object) -> bool:
-    """Return whether a workload is scaled to 0 or suspended."""
-    return workload["spec"].get("replicas") == 0 or bool(workload["spec"].get("suspend"))
+    """Return whether a workload is scaled to 0, suspended, or kept from all nodes."""
+    spec = workload["spec"]
+    return spec.get("replicas") == 0 or bool(spec.get("suspend")) or is_on_no_node(workload)
 
 
 def _images(pods: Iterable[Object]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -20,6 +20,8 @@ from composeplat.names import ENVIRONMENT_LABEL
 from composeplat.system.threads import start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
+#: Few environments have these, and not everyone may list them.
+_FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"),)
 _MIN_POLL_INTERVAL_S = 0.4
 #: A slow cluster is polled less often.
 _MAX_POLL_INTERVAL_S = 3.0
@@ -43,9 +45,11 @@ def environment_selector(environment: str) -> str:
 class Watcher:
     """Takes snapshots of an environment, from the first use of :attr:`latest` until :meth:`stop`."""
 
-    def __init__(self, access: Access, namespace: str, environment: str) -> None:
+    def __init__(self, access: Access, namespace: str, environment: str, kinds: Collection[str] = ()) -> None:
+        """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any."""
         self.access = access
         self.namespace = namespace
+        self._kinds = (*WORKLOADS, *(found for found in _FURTHER_WORKLOADS if found[1] in kinds))
         self._selector = environment_selector(environment)
         self._first_seen: dict[str, float] = {}
         self._requested: set[str] = set()
@@ -100,7 +104,7 @@ class Watcher:
 
     def take_snapshot(self, api: Api) -> Snapshot:
         workloads: dict[tuple[str, str], Any] = {}
-        for version, kind in WORKLOADS:
+        for version, kind in self._kinds:
             for item in self._items(api, version, kind):
                 workloads[kind, item["metadata"]["name"]] = item
         replica_sets = self._items(api, "apps/v1", "ReplicaSet")
@@ -224,11 +228,14 @@ def find_autoscaler(api: Api) -> bool | None:
 
 
 def _lacks_pods(workloads: Mapping[tuple[str, str], Any]) -> bool:
-    return any(
-        item["spec"].get("replicas", 1) > item.get("status", {}).get("readyReplicas", 0)
-        for (kind, _), item in workloads.items()
-        if kind != "Job"
-    )
+    return any(_lacks_pod(kind, item) for (kind, _), item in workloads.items() if kind != "Job")
+
+
+def _lacks_pod(kind: str, workload: Any) -> bool:
+    status = workload.get("status", {})
+    if kind == "DaemonSet":
+        return bool(status.get("desiredNumberScheduled", 0) > status.get("numberReady", 0))
+    return bool(workload["spec"].get("replicas", 1) > status.get("readyReplicas", 0))
 
 
 def read_last_lines(api: Api, namespace: str, pod: str, container: str, *, previous: bool) -> list[str]:

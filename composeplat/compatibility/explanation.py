@@ -12,6 +12,7 @@ from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount, Service
 from composeplat.compose.origins import Origins, mount_path, port_path
+from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import show_size
 from composeplat.diagnostics import PathKey, Span
 from composeplat.plan import Plan, ServicePlan
@@ -53,7 +54,7 @@ class _Explainer:
         yield self._kind()
         yield self._restart()
         yield self._image()
-        yield Statement("replicas", str(self.service.replicas), self._at("deploy", "replicas") or self._at("scale"))
+        yield self._replicas()
         yield from self._addresses()
         yield from self._urls()
         yield from self._volumes()
@@ -67,6 +68,8 @@ class _Explainer:
     def _kind(self) -> Statement:
         service = self.service
         mounts = [(i, m) for i, m in enumerate(service.mounts) if m.kind in (NAMED, ANONYMOUS)]
+        if mode := self._kind_of_mode():
+            return mode
         if service.is_job:
             return Statement("kind", f"Job, as restart is '{service.restart}'", self._restart_place())
         if mounts:
@@ -75,6 +78,19 @@ class _Explainer:
             span = self.origins.at(*mount_path(service.name, index))
             return Statement("kind", f"StatefulSet, as it mounts the {volume}", span)
         return Statement("kind", "Deployment, as it mounts no named or anonymous volume")
+
+    def _kind_of_mode(self) -> Statement | None:
+        mode = self.service.scheduling.mode
+        if mode is Mode.REPLICATED:
+            return None
+        return Statement(
+            "kind", f"{self.service.workload_kind}, as deploy.mode is '{mode}'", self._at("deploy", "mode")
+        )
+
+    def _replicas(self) -> Statement:
+        if self.service.is_global:
+            return Statement("replicas", "one on each node", self._at("deploy", "mode"))
+        return Statement("replicas", str(self.service.replicas), self._at("deploy", "replicas") or self._at("scale"))
 
     def _restart_place(self) -> Span | None:
         return self._at("deploy", "restart_policy", "condition") or self._at("restart")

@@ -14,6 +14,7 @@ import pulumi
 from composeplat.plan.desired import Manifest
 
 _CLASSES = {
+    ("apps/v1", "DaemonSet"): "pulumi_kubernetes.apps.v1",
     ("apps/v1", "Deployment"): "pulumi_kubernetes.apps.v1",
     ("apps/v1", "StatefulSet"): "pulumi_kubernetes.apps.v1",
     ("autoscaling/v2", "HorizontalPodAutoscaler"): "pulumi_kubernetes.autoscaling.v2",

@@ -356,5 +356,5 @@ def _ambient_gate(plan: Plan, timeout: float) -> DependencyGate | None:
         access = find_access(os.environ)
     except MissingPiece as error:
         raise pulumi.RunError(_with_hint(error)) from error
-    watcher = Watcher(access, plan.namespace, plan.environment)
+    watcher = Watcher(access, plan.namespace, plan.environment, plan.workload_kinds)
     return DependencyGate(plan=plan, access=access, watcher=watcher, deadline=Deadline(timeout, plan.start_delays))

@@ -11,6 +11,7 @@ from itertools import combinations, islice
 
 from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
+from composeplat.compose.check_modes import check_mode
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
@@ -28,6 +29,7 @@ from composeplat.names import (
 _POLICIES = {
     "Deployment": ("rolling", "recreate"),
     "StatefulSet": ("rolling", "on-delete"),
+    "DaemonSet": ("rolling", "on-delete"),
     "Job": (),
 }
 
@@ -48,6 +50,7 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_resources(checker, service)
         _check_command(checker, service)
         _check_length(checker, service)
+        check_mode(checker, service)
     _check_cycles(checker)
     if project.networks:
         check_networks(checker)
@@ -145,11 +148,12 @@ def _check_condition(
         and dependency.restart == ALWAYS
         and not _is_unread(checker, dependency, "restart", "deploy")
     ):
+        is_global = dependency.is_global
         checker.add(
             "not-a-job",
             path,
             f"waits for {shown} to complete, but that service is always restarted",
-            f"give {shown} restart: 'no' or on-failure",
+            f"give {shown} mode: replicated-job" if is_global else f"give {shown} restart: 'no' or on-failure",
         )
 
 
@@ -268,6 +272,8 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
 
 def _why_kind(service: Service) -> str:
     """Explain the kind of a service's workload, if its update policy belongs to another kind."""
+    if service.is_global:
+        return "a service with mode: global is a DaemonSet; 'on-delete' waits for the pods to be deleted"
     if service.keeps_data and service.update_policy == "recreate":
         return (
             "a service with a named or anonymous volume is a StatefulSet; 'on-delete' waits for the pod to be deleted"

@@ -24,7 +24,7 @@ FULL_KEYS: Mapping[str, str] = {
     " x-autoscale",
     "services.*.x-autoscale": "min max cpu memory",
     "services.*.depends_on.*": "restart",
-    "services.*.deploy": "placement update_config",
+    "services.*.deploy": "mode placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
     "services.*.deploy.placement.preferences.*": "spread",
     "services.*.deploy.update_config": "parallelism order delay monitor",

@@ -16,7 +16,7 @@ from composeplat.compose.extension_model import Extensions
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
-from composeplat.compose.rollout_model import Scheduling
+from composeplat.compose.rollout_model import Mode, Scheduling
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -246,10 +246,17 @@ class Service:
         return {mount.source for mount in self.mounts if mount.kind == NAMED}
 
     @property
+    def is_global(self) -> bool:
+        """Whether a pod of it runs on each node."""
+        return self.scheduling.mode is Mode.GLOBAL
+
+    @property
     def workload_kind(self) -> str:
         """Job for a service that ends, StatefulSet for one with data, else Deployment; a host volume is no data."""
         if self.is_job:
             return "Job"
+        if self.is_global:
+            return "DaemonSet"
         return "StatefulSet" if self.keeps_data else "Deployment"
 
 

@@ -1,7 +1,7 @@
 """The part of the model that full mode alone reads about where pods run, and how they are replaced.
 
-Owns the dataclasses of ``deploy.placement``, ``deploy.update_config`` and devices; their defaults are what a service
-without the key has.
+Owns the dataclasses of ``deploy.mode``, ``deploy.placement``, ``deploy.update_config`` and devices; their defaults are
+what a service without the key has.
 Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has them as fields of a service.
 """
 
@@ -9,6 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """The kinds of controllers of Swarm, as Compose names them."""
+
+    REPLICATED = "replicated"
+    GLOBAL = "global"
+    """A pod on each node."""
+    REPLICATED_JOB = "replicated-job"
+    GLOBAL_JOB = "global-job"
+
+    @property
+    def is_job(self) -> bool:
+        return self in (Mode.REPLICATED_JOB, Mode.GLOBAL_JOB)
+
+    @property
+    def is_global(self) -> bool:
+        """Whether the nodes decide the number of pods."""
+        return self in (Mode.GLOBAL, Mode.GLOBAL_JOB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +61,7 @@ class UpdateConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
+    mode: Mode = Mode.REPLICATED
     placement: Placement = field(default_factory=Placement)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     devices: Mapping[str, int] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, without_no_node
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import DEV_WORKLOAD_LABEL, ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
@@ -70,7 +70,13 @@ def recorded_template(dev_workload: Object) -> str:
 
 def fingerprint(workload: Object) -> str:
     """Return the fingerprint of a workload's pod template."""
-    return hashlib.sha256(json.dumps(workload["spec"]["template"], sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_own_template(workload), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _own_template(workload: Object) -> Object:
+    """Return the pod template without what keeps a DaemonSet from all nodes while the dev workload replaces it."""
+    template: Object = workload["spec"]["template"]
+    return {**template, "spec": without_no_node(template["spec"])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +113,7 @@ def make_dev_workload(
         {ORIGINAL_ANNOTATION: original.to_text(), _TEMPLATE_ANNOTATION: fingerprint(workload)},
     )
     metadata["labels"][DEV_WORKLOAD_LABEL] = inputs.service
-    template = copy.deepcopy(workload["spec"]["template"])
+    template = copy.deepcopy(_own_template(workload))
     head = template.setdefault("metadata", {})
     head.pop("creationTimestamp", None)
     labels = {**head.get("labels", {}), DEV_WORKLOAD_LABEL: inputs.service}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.snapshot import Object, has_ended
+from composeplat.cluster.snapshot import Object, has_ended, without_no_node
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, shorten
 from composeplat.plan.desired import Manifest, escape
@@ -96,6 +96,7 @@ def _pod_spec(spec: Object, workload: Object, options: RunOptions, name: str, ar
         container.pop(key, None)
     # Its own name as an address of this pod: here it is the name of others.
     spec.pop("hostAliases", None)
+    spec = without_no_node(spec)
     spec.update(restartPolicy="Never", activeDeadlineSeconds=MAX_RUN_S)
     spec.setdefault("volumes", []).extend(
         {"name": claim["metadata"]["name"], "emptyDir": {}}

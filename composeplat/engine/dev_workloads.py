@@ -11,15 +11,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, is_on_no_node
 from composeplat.engine.preflight import belongs_to
-from composeplat.names import LABEL_PREFIX
+from composeplat.names import LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 
 #: Marks the dev workload of a service; its value is the service.
 DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
 ORIGINAL_ANNOTATION = f"{LABEL_PREFIX}/up-original"
-WORKLOADS = ("Deployment", "StatefulSet", "Job")
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +49,10 @@ def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environm
 
 
 def read_replicas(workload: Mapping[str, Any]) -> int:
-    """The desired number of pods of a workload; a Job that is not suspended counts as one."""
+    """The desired number of pods of a workload; a Job or DaemonSet that may have pods counts as one."""
     spec = workload["spec"]
+    if workload["kind"] == "DaemonSet":
+        return 0 if is_on_no_node(dict(workload)) else 1
     if workload["kind"] == "Job":
         return 0 if spec.get("suspend") else 1
     return int(spec.get("replicas", 1))
@@ -58,6 +60,9 @@ def read_replicas(workload: Mapping[str, Any]) -> int:
 
 def replicas_patch(kind: str, replicas: int) -> Object:
     """Return the patch that sets the number of pods of a workload."""
+    if kind == "DaemonSet":
+        selector = {NO_NODE_LABEL: None if replicas else "true"}
+        return {"spec": {"template": {"spec": {"nodeSelector": selector}}}}
     return {"spec": {"suspend": replicas == 0}} if kind == "Job" else {"spec": {"replicas": replicas}}
 
 
@@ -72,14 +77,26 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     def changed(desired: DesiredObject) -> DesiredObject:
         if desired.kind not in WORKLOADS:
             return desired
-        spec = {**desired.manifest["spec"], **replicas_patch(desired.kind, counts[desired.name])["spec"]}
-        return replace(desired, manifest={**desired.manifest, "spec": spec})
+        return replace(desired, manifest=_merged(desired.manifest, replicas_patch(desired.kind, counts[desired.name])))
 
     services = tuple(
         replace(service, objects=tuple(map(changed, service.objects))) if service.cluster_name in counts else service
         for service in plan.services
     )
     return replace(plan, services=services)
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    """Apply a merge patch, as the API server does."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged
 
 
 def planned_original(service: ServicePlan) -> OriginalWorkload:

@@ -26,6 +26,7 @@ CLAIM = "PersistentVolumeClaim"
 KINDS = {
     "Deployment": "apps/v1",
     "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
     "Job": "batch/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "Ingress": "networking.k8s.io/v1",

@@ -156,7 +156,7 @@ def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cau
 @contextlib.contextmanager
 def open_rollout(stack: Stack, api: Api, plan: Plan, chosen: Collection[str], timeout: float) -> Iterator[Rollout]:
     """Start to watch some services of a plan; the watch ends with the block."""
-    watcher = Watcher(stack.target.access, plan.namespace, plan.environment)
+    watcher = Watcher(stack.target.access, plan.namespace, plan.environment, plan.workload_kinds)
     monitor = Monitor(plan=plan, on_progress=stack.on_progress, chosen=frozenset(chosen))
     try:
         yield Rollout(

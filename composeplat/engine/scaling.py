@@ -30,6 +30,8 @@ from composeplat.system.deadline import Deadline
 
 #: The annotation with the number of pods before sleep; 1 for a Job.
 ASLEEP = f"{LABEL_PREFIX}/asleep"
+#: The API server sets it on a DaemonSet whose template changes.
+_GENERATION = "deprecated.daemonset.template.generation"
 _TRIES = 10
 _POLL_INTERVAL_S = 0.15
 _ENDED = ("Complete", "Failed", "FailureTarget")
@@ -71,10 +73,20 @@ def read_workloads(api: Api, namespace: str, environment: str) -> dict[Key, Obje
     """Read the workloads of an environment, except dev workloads."""
     found = {}
     for kind in WORKLOADS:
-        for item in api.items(kind_path(KINDS[kind], kind, namespace) + environment_selector(environment)):
+        for item in _listed(api, kind, kind_path(KINDS[kind], kind, namespace) + environment_selector(environment)):
             if belongs_to(item, environment) and not is_dev_workload(item):
                 found[kind, str(item["metadata"]["name"])] = {**item, "kind": kind}
     return found
+
+
+def _listed(api: Api, kind: str, path: str) -> list[Object]:
+    """List objects; of a kind that few environments have, none if they may not be listed."""
+    try:
+        return api.items(path)
+    except ApiError as error:
+        if kind == "DaemonSet" and error.status == http.client.FORBIDDEN:
+            return []
+        raise
 
 
 def count_pods(api: Api, namespace: str, environment: str, but: Collection[str]) -> int:
@@ -141,12 +153,18 @@ def is_sleep_entry(entry: Object) -> bool:
         return False
     fields: Mapping[str, Any] = entry.get("fieldsV1") or {}
     metadata = fields.get("f:metadata", {})
+    spec = fields.get("f:spec", {})
     return (
         set(fields) <= {"f:spec", "f:metadata"}
-        and set(fields.get("f:spec", {})) <= {"f:replicas", "f:suspend"}
+        and set(spec) <= {"f:replicas", "f:suspend", "f:template"}
+        and ("f:template" not in spec or _is_of_node_selector(spec["f:template"]))
         and set(metadata) <= {"f:annotations"}
-        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}"}
+        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}", f"f:{_GENERATION}"}
     )
+
+
+def _is_of_node_selector(template: Mapping[str, Any]) -> bool:
+    return set(template) == {"f:spec"} and set(template["f:spec"]) == {"f:nodeSelector"}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -200,6 +200,10 @@ class Plan:
     def with_confidential(self, values: tuple[str, ...]) -> Plan:
         return replace(self, confidential=values)
 
+    @property
+    def workload_kinds(self) -> frozenset[str]:
+        return frozenset(service.workload_kind for service in self.services)
+
     def select_services(self, names: Collection[str]) -> frozenset[str]:
         """Return the named services and all their dependencies; without a name, all services."""
         known = {service.name for service in self.services}

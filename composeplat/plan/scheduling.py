@@ -5,6 +5,8 @@ Owns the affinity by labels of nodes, the spreading of pods, the numbers of a ro
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from composeplat.compose.model import Service
 from composeplat.compose.pod_model import Platform
 from composeplat.compose.rollout_model import Constraint
@@ -18,6 +20,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 def add_placement(spec: Manifest, service: Service, identity: Identity) -> None:
     """Add the placement to a pod's spec, beside the affinity that is there."""
     placement = service.scheduling.placement
+    if service.is_global:
+        placement = replace(placement, spread=(), max_per_node=0)
     pods = {"labelSelector": {"matchLabels": identity.selector(clean(service.name))}}
     affinity = spec.get("affinity", {})
     constraints = (*_platform(service.container.platform), *placement.constraints)
@@ -53,7 +57,7 @@ def _spread(label: str, pods: Manifest, skew: int, otherwise: str) -> Manifest:
 
 
 def rolling_update(service: Service) -> Manifest:
-    """Return the numbers of a Deployment's rolling update; empty keeps Kubernetes' own."""
+    """Return the numbers of a rolling update; empty keeps Kubernetes' own."""
     update = service.scheduling.update
     if update.parallelism is None and update.start_first is None:
         return {}

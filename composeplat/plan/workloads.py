@@ -1,4 +1,4 @@
-"""The Deployment, StatefulSet or Job of a service, with its pod template."""
+"""The Deployment, StatefulSet, DaemonSet or Job of a service, with its pod template."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ def plan_workload(
         case "StatefulSet":
             spec = _stateful_set(service, identity, template, claim_templates)
             return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+        case "DaemonSet":
+            spec = _daemon_set(service, identity, template)
+            return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
         case _:
             spec = _deployment(service, identity, template)
             return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
@@ -62,6 +65,17 @@ def _stateful_set(
     if claim_templates:
         spec["volumeClaimTemplates"] = claim_templates
     return spec
+
+
+def _daemon_set(service: Service, identity: Identity, template: Manifest) -> Manifest:
+    strategy = "OnDelete" if service.update_policy == "on-delete" else "RollingUpdate"
+    numbers = rolling_update(service) if strategy == "RollingUpdate" else {}
+    return {
+        **ready_seconds(service),
+        "selector": {"matchLabels": identity.selector(clean(service.name))},
+        "updateStrategy": {"type": strategy, **numbers},
+        "template": template,
+    }
 
 
 def _job(service: Service, template: Manifest) -> Manifest:

@@ -89,6 +89,26 @@ def stateful_set(
     }
 
 
+def daemon_set(name: str = "agent", *, nodes: int = 1, updated: int | None = None, generation: int = 2) -> Object:
+    """A DaemonSet for some nodes; ``updated`` counts those with a pod of its latest template."""
+    metadata = _metadata("DaemonSet", name)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            **metadata,
+            "generation": 2,
+            "annotations": {"deprecated.daemonset.template.generation": str(generation)},
+        },
+        "spec": {},
+        "status": {
+            "observedGeneration": 2,
+            "desiredNumberScheduled": nodes,
+            "updatedNumberScheduled": nodes if updated is None else updated,
+        },
+    }
+
+
 def job(name: str = "migrate", *, condition: str = "", reason: str = "") -> Object:
     """A Job, with the one condition that is named."""
     conditions = [{"type": condition, "status": "True", "reason": reason}] if condition else []
@@ -129,15 +149,17 @@ def pod(
     claims: tuple[str, ...] = (),
     created: str = MOMENT,
 ) -> Object:
-    """A pod of a ReplicaSet, StatefulSet or Job: without a state, one that no kubelet has taken up yet.
+    """A pod of a ReplicaSet, StatefulSet, DaemonSet or Job: without a state, one that no kubelet has taken up yet.
 
-    ``revision`` is for pods of StatefulSets; a Deployment's have that of their ReplicaSet.
+    ``revision`` is for pods of StatefulSets and DaemonSets; a Deployment's have that of their ReplicaSet.
     """
     name = f"{owner['metadata']['name']}-{suffix}"
     container = "web" if owner["kind"] == "ReplicaSet" else str(owner["metadata"]["name"])
     metadata = {**_metadata("Pod", name, owner), "creationTimestamp": created}
     if owner["kind"] == "StatefulSet":
         metadata["labels"] = {"controller-revision-hash": f"{container}-6c8d7f{revision}"}
+    if owner["kind"] == "DaemonSet":
+        metadata["labels"] = {"pod-template-generation": str(revision)}
     if going:
         metadata["deletionTimestamp"] = MOMENT
     scheduled: Object = {"type": "PodScheduled", "status": "True"}
@@ -186,7 +208,7 @@ def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
         workloads={
             (manifest["kind"], manifest["metadata"]["name"]): manifest
             for manifest in held
-            if manifest["kind"] in {"Deployment", "StatefulSet", "Job"}
+            if manifest["kind"] in {"Deployment", "StatefulSet", "DaemonSet", "Job"}
         },
         replica_sets=_of_kind(held, "ReplicaSet"),
         pods=_of_kind(held, "Pod"),

@@ -17,6 +17,7 @@ from tests.cluster.objects import (
     IMAGE,
     MOMENT,
     claim,
+    daemon_set,
     deployment,
     ended,
     event,
@@ -118,6 +119,28 @@ def test_stateful_set_ready() -> None:
     assert ServiceStatus(
         state=WorkloadState.READY, message="1/1 ready", ready=1, desired=1, pods=("db-0",)
     ) == status_of(DB, ready)
+
+
+def test_daemon_set_ready() -> None:
+    """A DaemonSet is ready when each node has a pod of its latest template."""
+    workload = daemon_set(nodes=2)
+    pods = [pod(workload, suffix, state=running(), ready=True) for suffix in ("aaaaa", "bbbbb")]
+    names = ("agent-aaaaa", "agent-bbbbb")
+
+    expected = ServiceStatus(state=WorkloadState.READY, message="2/2 ready", ready=2, desired=2, pods=names)
+    assert status_of(workload, *pods) == expected
+    assert status_of(daemon_set(nodes=0)) == ServiceStatus(state=WorkloadState.READY, message="runs on no node")
+
+
+def test_daemon_set_with_pods_of_an_old_template() -> None:
+    """Its pods of an earlier generation are not counted, unless their template is the latest again."""
+    workload = daemon_set(nodes=2, updated=1)
+    pods = [pod(workload, "old00", state=running(), ready=True, revision=1), pod(workload, "new00", revision=2)]
+
+    found = status_of(workload, *pods)
+    assert (found.ready, found.desired, found.pods) == (0, 2, ("agent-new00",))
+    again = status_of(daemon_set(nodes=2), *pods)
+    assert (again.ready, again.pods) == (1, ("agent-old00", "agent-new00"))
 
 
 def test_the_default_of_replicas_is_one() -> None:

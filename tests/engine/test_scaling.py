@@ -35,6 +35,7 @@ from tests.cluster.objects import (
     NAMESPACE,
     Answer,
     Server,
+    daemon_set,
     deployment,
     given,
     job,
@@ -50,6 +51,7 @@ from tests.cluster.objects import (
 MARK = "dev.platform.com/asleep"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+DAEMON_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
@@ -74,6 +76,10 @@ def changes(server: Server) -> list[Any]:
     return [json.loads(request.body) for request in server.asked if request.method == "PATCH"]
 
 
+def on_no_node(workload: dict[str, Any]) -> dict[str, Any]:
+    return {**workload, "spec": {"template": {"spec": {"nodeSelector": {MARK: "true"}}}}}
+
+
 # what sleeps ----------------------------------------------------------------------------------------------------------
 
 
@@ -85,6 +91,8 @@ def changes(server: Server) -> list[Any]:
         pytest.param(deployment(replicas=0), False, id="none"),
         pytest.param(job(), True, id="job"),
         pytest.param({**job(), "spec": {"suspend": True}}, False, id="suspended-job"),
+        pytest.param(daemon_set(), True, id="daemon-set"),
+        pytest.param(on_no_node(daemon_set()), False, id="daemon-set-on-no-node"),
         pytest.param(job(condition="Complete"), False, id="completed-job"),
         pytest.param(job(condition="Failed"), False, id="failed-job"),
         pytest.param({**deployment(), "metadata": {"deletionTimestamp": "now"}}, False, id="going-away"),
@@ -125,16 +133,17 @@ def test_sleepers() -> None:
 
 
 def test_workloads_of_an_environment(server: Server) -> None:
-    """They are asked for by label; development containers are none of them."""
+    """They are listed by label; development containers are none of them, and not everyone may list DaemonSets."""
     server.answers = {
         DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **head(**{"dev.platform.com/up": "web"})}),
         SETS: given(),
+        DAEMON_SETS: refusal(403, "not for you"),
         JOBS: given({**job(), **head("blog")}),
     }
     with Api(server.access) as api:
         assert list(read_workloads(api, NAMESPACE, "shop")) == [("Deployment", "web")]
     selector = "?labelSelector=dev.platform.com/environment%3Dshop"
-    assert server.paths == [DEPLOYMENTS + selector, SETS + selector, JOBS + selector]
+    assert server.paths == [DEPLOYMENTS + selector, SETS + selector, DAEMON_SETS + selector, JOBS + selector]
 
 
 def test_pods_that_are_left(server: Server) -> None:
@@ -173,9 +182,14 @@ def test_number_and_mark_in_one_request(server: Server) -> None:
     with Api(server.access) as api:
         scale_down(api, NAMESPACE, ("Deployment", "web"), 3)
         scale_down(api, NAMESPACE, ("Job", "batch"), 1)
+        scale_down(api, NAMESPACE, ("DaemonSet", "agent"), 1)
     assert changes(server) == [
         {"metadata": {"annotations": {MARK: "3"}}, "spec": {"replicas": 0}},
         {"metadata": {"annotations": {MARK: "1"}}, "spec": {"suspend": True}},
+        {
+            "metadata": {"annotations": {MARK: "1"}},
+            "spec": {"template": {"spec": {"nodeSelector": {MARK: "true"}}}},
+        },
     ]
 
 
@@ -189,6 +203,15 @@ def test_waking_a_workload(server: Server, replicas: int, expected: dict[str, An
     with Api(server.access) as api:
         scale_up(api, NAMESPACE, ("Deployment", "web"), 3)
     assert changes(server) == [{"metadata": {"annotations": {MARK: None}}, **expected}]
+
+
+def test_waking_a_daemon_set(server: Server) -> None:
+    """What keeps it from all nodes goes, and nothing else of its selector."""
+    server.otherwise = answer(on_no_node(daemon_set()))
+    with Api(server.access) as api:
+        scale_up(api, NAMESPACE, ("DaemonSet", "agent"), 1)
+    spec = {"template": {"spec": {"nodeSelector": {MARK: None}}}}
+    assert changes(server) == [{"metadata": {"annotations": {MARK: None}}, "spec": spec}]
 
 
 def test_no_owner_is_left(server: Server) -> None:
@@ -210,6 +233,9 @@ def test_no_owner_is_left(server: Server) -> None:
     [
         pytest.param({"f:spec": {"f:replicas": {}}}, True, id="number"),
         pytest.param({"f:spec": {"f:suspend": {}}}, True, id="suspension"),
+        pytest.param({"f:spec": {"f:template": {"f:spec": {"f:nodeSelector": {}}}}}, True, id="nodes"),
+        pytest.param({"f:spec": {"f:template": {"f:spec": {"f:volumes": {}}}}}, False, id="more-of-pods"),
+        pytest.param({"f:spec": {"f:template": {"f:metadata": {}}}}, False, id="annotations-of-pods"),
         pytest.param({"f:metadata": {"f:annotations": {".": {}, f"f:{MARK}": {}}}}, True, id="mark"),
         pytest.param({"f:metadata": {"f:annotations": {"f:note": {}}}}, False, id="another-annotation"),
         pytest.param({"f:metadata": {"f:labels": {"f:a": {}}}}, False, id="label"),

@@ -11,7 +11,7 @@ from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.scheduling import parse_scheduling
-from composeplat.compose.rollout_model import Scheduling
+from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
 
 _RESTARTS = {
@@ -41,15 +41,17 @@ def parse_deploy(service: Section) -> Deploy:
     deploy = service.section("deploy", "services.*.deploy")
     compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
     reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
-    restart, attempts = _restart(service, deploy)
+    scheduling = parse_scheduling(service, deploy, reservations)
+    restart, attempts = _restart(service, deploy, scheduling.mode)
+    replicas = _replicas(service, deploy)
     return Deploy(
-        replicas=_replicas(service, deploy),
+        replicas=1 if scheduling.mode.is_global else replicas,
         restart=restart,
         max_attempts=attempts,
         resources=_resources(service, compose, reservations),
         endpoint_mode=_endpoint_mode(deploy),
         labels=parse_annotations(deploy, "labels") if deploy else {},
-        scheduling=parse_scheduling(service, deploy, reservations),
+        scheduling=scheduling,
     )
 
 
@@ -65,7 +67,7 @@ def _replicas(service: Section, deploy: Section | None) -> int:
     return replicated if replicated is not None else scaled if scaled is not None else 1
 
 
-def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]:
+def _restart(service: Section, deploy: Section | None, mode: Mode) -> tuple[str, int | None]:
     policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
     condition = policy.get("condition") if policy else None
     restart = service.get("restart")
@@ -73,21 +75,42 @@ def _restart(service: Section, deploy: Section | None) -> tuple[str, int | None]
     policy_restart = condition.value(_parse_restart) if condition else None
     if restart and own and policy_restart and own[0] != policy_restart[0]:
         restart.report("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
-    kind, attempts = policy_restart or own or (ALWAYS, None)
+    written, attempts = policy_restart or own or ("", None)
+    place = condition or restart
+    kind = _restart_of_mode(mode, written, place)
     attempts_field = policy.get("max_attempts") if policy else None
     max_attempts = attempts_field.value(parse_int) if attempts_field else None
     if attempts_field and kind == ALWAYS:
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
-    place = condition or restart
-    if kind == ON_FAILURE and place:
+    if kind == ON_FAILURE and place and not mode.is_job:
         place.report(
             "on-failure-job",
             "makes the service a Job, which runs to completion and is not restarted after that",
             "use 'always' for a server",
         )
     return kind, attempts if max_attempts is None else max_attempts
+
+
+def _restart_of_mode(mode: Mode, written: str, place: Field | None) -> str:
+    """Return the policy of a mode that has no choice, and report another one; a job is tried again by default."""
+    kind = written or (ON_FAILURE if mode.is_job else ALWAYS)
+    if mode is Mode.GLOBAL and kind != ALWAYS:
+        fix = "leave it out, or use mode: global-job"
+        _report_no_effect(place, "has no effect with mode: global, whose pods are always restarted", fix)
+        return ALWAYS
+    if mode.is_job and kind == ALWAYS:
+        _report_no_effect(
+            place, f"has no effect with mode: {mode}, which is not restarted after its end", "set on-failure"
+        )
+        return ON_FAILURE
+    return kind
+
+
+def _report_no_effect(place: Field | None, message: str, fix: str) -> None:
+    if place is not None:
+        place.report("no-effect", message, fix)
 
 
 def _parse_restart(text: str) -> tuple[str, int | None]:

@@ -16,6 +16,7 @@ from composeplat.compose.parse.fields import Context, Field, Section, open_secti
 from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.service import parse_service
+from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
 from composeplat.diagnostics import Span, dotted, quoted
 from composeplat.names import is_dns_name
@@ -105,7 +106,7 @@ def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, 
                 waiting.setdefault(dependency.service, service.name)
     jobs: dict[str, Service] = {}
     for name, place in whole.members():
-        if name in waiting and not _sets_restart(place.node):
+        if name in waiting and not _sets_restart(place.node) and services[name].scheduling.mode is Mode.REPLICATED:
             jobs[name] = replace(services[name], restart=NEVER)
             message = f"becomes a Job: '{waiting[name]}' waits for it to complete, and it sets no 'restart'"
             key = whole.ctx.origins.key_at(*place.path)

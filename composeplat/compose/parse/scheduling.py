@@ -1,4 +1,4 @@
-"""Parse where pods run and how they are replaced: ``placement``, ``update_config``, GPUs."""
+"""Parse where pods run and how they are replaced: ``mode``, ``placement``, ``update_config``, GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
-from composeplat.compose.rollout_model import Constraint, Placement, Scheduling, UpdateConfig
+from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
 from composeplat.compose.values import parse_duration, parse_int
 from composeplat.names import is_key, is_label_key, is_label_value
 
@@ -28,10 +28,16 @@ def parse_scheduling(service: Section, deploy: Section | None, reserved: Section
     placement = deploy.section("placement", _PLACEMENT) if deploy else None
     update = deploy.section("update_config", "services.*.deploy.update_config") if deploy else None
     return Scheduling(
+        mode=parse_mode(deploy),
         placement=_placement(placement) if placement else Placement(),
         update=_update_config(update) if update else UpdateConfig(),
         devices=_devices(service, reserved),
     )
+
+
+def parse_mode(deploy: Section | None) -> Mode:
+    found = deploy.get("mode") if deploy else None
+    return Mode((found.choice(*Mode) if found else None) or Mode.REPLICATED)
 
 
 def _placement(section: Section) -> Placement:

@@ -176,12 +176,13 @@ def _scale_for_dev_workloads(stack: Stack, api: Api, plan: Plan, live_state: Liv
 def _wake_sleeping(stack: Stack, api: Api, plan: Plan, live_state: LiveState, chosen: Collection[str]) -> list[Key]:
     """Find sleeping workloads: Pulumi scales them up as it updates them, in their order.
 
-    A sleeping Job is deleted and created again, since Pulumi does not compare whether a Job is suspended.
+    A sleeping Job is deleted and created again, since Pulumi does not compare whether a Job is suspended; and so is
+    a DaemonSet, whose selector of nodes Pulumi would leave to the one who set it. Neither has pods.
     """
     asleep = sleeping_workloads_of(plan, live_state, chosen)
     if asleep:
         stack.note(f"waking sleeping services: {', '.join(service_names(plan, asleep).values())}")
-    delete(stack, api, [key for key in asleep if key[0] == "Job"], "that slept")
+    delete(stack, api, [key for key in asleep if key[0] in ("Job", "DaemonSet")], "that slept")
     counts = sleeping_workloads(live_state, plan.environment)
     wake_autoscaled(api, plan, {key: counts[key] for key in asleep})
     return asleep

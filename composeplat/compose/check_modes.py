@@ -1,0 +1,46 @@
+"""Rules for ``deploy.mode``: what a controller that makes a pod for each node can't have.
+
+Owns these rules, which only full mode has something for.
+Must not read nodes, as :mod:`composeplat.compose.check`, from which it is apart for its size.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.model import ANONYMOUS, NAMED, Service
+from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.rollout_model import Mode
+
+_COUNTS = (("scale",), ("deploy", "replicas"))
+_SPREADING = (("deploy", "placement", "preferences"), ("deploy", "placement", "max_replicas_per_node"))
+
+
+def check_mode(checker: Checker, service: Service) -> None:
+    mode = service.scheduling.mode
+    if mode is Mode.GLOBAL:
+        _check_volumes(checker, service)
+        _report_without_effect(checker, service, (*_COUNTS, *_SPREADING), "a pod runs on each node")
+    elif mode is Mode.GLOBAL_JOB:
+        _check_global_job(checker, service)
+
+
+def _check_volumes(checker: Checker, service: Service) -> None:
+    for index, mount in enumerate(service.mounts):
+        if mount.kind in (NAMED, ANONYMOUS):
+            message = "keeps data, which a service with mode: global can't: its pods have no claims of their own"
+            hint = "use a tmpfs, or mode: replicated"
+            checker.add("conflicting-keys", mount_path(service.name, index), message, hint)
+
+
+def _report_without_effect(checker: Checker, service: Service, keys: tuple[tuple[str, ...], ...], why: str) -> None:
+    for key in keys:
+        path = ("services", service.name, *key)
+        if checker.origins.has(*path):
+            checker.add("no-effect", path, f"has no effect with mode: {service.scheduling.mode}: {why}", "leave it out")
+
+
+def _check_global_job(checker: Checker, service: Service) -> None:
+    path = ("services", service.name, "deploy", "mode")
+    message = "makes a Job with one pod, on one node: a definition does not know the number of nodes"
+    hint = "use replicated-job, the number of nodes as deploy.replicas, and placement.max_replicas_per_node: 1"
+    checker.add("no-effect", path, message, hint)
+    _report_without_effect(checker, service, _COUNTS, "it has one pod")
