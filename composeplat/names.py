@@ -19,6 +19,8 @@ UPDATE_LABEL = f"{LABEL_PREFIX}/update"
 #: Selectors use only these: other tools set `app.kubernetes.io/name` and `instance` to their own values.
 ENVIRONMENT_LABEL = f"{LABEL_PREFIX}/environment"
 SERVICE_LABEL = f"{LABEL_PREFIX}/service"
+#: The services of a pod that is of several; its containers have their names.
+SERVICES_ANNOTATION = f"{LABEL_PREFIX}/services"
 #: Marks a one-off pod, which is outside its service; the value is the service.
 RUN_LABEL = f"{LABEL_PREFIX}/run"
 #: No node has it: a DaemonSet whose pods need it has none.

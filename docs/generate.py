@@ -170,6 +170,10 @@ EXAMPLES: dict[str, Example] = {
     "extends-cycle": _compose(
         "x-platform: {full: true}\nservices:\n  a:\n    extends: b\n    image: nginx\n  b:\n    extends: a\n"
     ),
+    "pod-conflict": _compose(
+        "x-platform: {full: true}\nservices:\n  a:\n    image: nginx\n    network_mode: service:b\n"
+        "  b:\n    image: nginx\n    network_mode: service:a\n"
+    ),
     "include-cycle": _compose(f"include: [more.yaml]\n{_WEB}", more__yaml="include: [compose.yaml]\n"),
     "not-a-job": _compose(
         f"{_WEB}    depends_on:\n      db:\n        condition: service_completed_successfully\n"

@@ -228,6 +228,11 @@ CASES = {
         service("extends: web"),
         {"full": True},
     ),
+    "pod-conflict": Case(
+        "compose.yaml:1:42: error: services.web.network_mode closes a cycle: web -> web [pod-conflict]",
+        service("network_mode: service:web"),
+        {"full": True},
+    ),
     "include-cycle": Case(
         "compose.yaml:2:11: error: include[0] includes a file that is already being included [include-cycle]",
         f"{WEB}\ninclude: [compose.yaml]",

@@ -57,8 +57,9 @@ class EnvironmentView:
                 name=service.name,
                 cluster_name=service.cluster_name,
                 kind=service.workload_kind,
+                pod_of=service.pod_of,
                 urls=tuple(dict.fromkeys(a.url for a in addresses if a.service == service.cluster_name)),
-                dev_workload=dev_workloads.get(service.cluster_name, ""),
+                dev_workload=dev_workloads.get(service.workload_name, ""),
             )
             for service in self.planned.plan.services
             if service.name in self.chosen

@@ -13,7 +13,7 @@ from composeplat.cli.environment_view import EnvironmentView, fit_table, termina
 from composeplat.cli.help_text import Guide
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, service_of
+from composeplat.cluster.snapshot import Object, Snapshot, container_of, service_of, statuses_of
 from composeplat.diagnostics import Exit
 from composeplat.plan.desired import ServicePlan
 
@@ -58,19 +58,19 @@ def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
 
 def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:
     workload = snapshot.workloads.get(service.workload)
-    whole = str(workload["spec"]["template"]["spec"]["containers"][0]["image"]) if workload else ""
+    whole = str(container_of(workload["spec"]["template"]["spec"], service.cluster_name)["image"]) if workload else ""
     image, _, digest = whole.partition("@")
-    pods = [pod for pod in snapshot.pods if service_of(pod) == service.cluster_name]
+    pods = [pod for pod in snapshot.pods if service_of(pod) == service.workload_name]
     return ImageRow(
         service=service.name,
         image=image,
-        digest=_running_digest(pods) or digest,
+        digest=_running_digest(pods, service.cluster_name) or digest,
         source="built" if is_built else "pulled",
     )
 
 
-def _running_digest(pods: list[Object]) -> str:
-    found = (status.get("imageID", "") for pod in pods for status in container_statuses(pod)[:1])
+def _running_digest(pods: list[Object], service: str) -> str:
+    found = (status.get("imageID", "") for pod in pods for status in statuses_of(pod, service)[:1])
     return next((digest for text in found if (digest := str(text).partition("@")[2])), "")
 
 

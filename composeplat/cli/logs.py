@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated
@@ -25,7 +25,7 @@ from composeplat.cli.omitted_volumes import left_out_lines
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, kind_path
 from composeplat.cluster.logs import Follower, LogLine, LogQuery, parse_time, read_logs
-from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of
+from composeplat.cluster.snapshot import Object, Snapshot, run_service_of, service_of, services_of, statuses_of
 from composeplat.cluster.status import status_rows
 from composeplat.cluster.watching import environment_selector
 from composeplat.compose.values import BadValue, parse_duration, whole_seconds
@@ -107,7 +107,7 @@ def _endings(view: EnvironmentView, snapshot: Snapshot) -> Iterator[str]:
     if all(row.state == "absent" for row in rows):
         yield f"{view.environment} is not deployed in namespace {view.namespace}: platform deploy"
         return
-    with_pods = {service_of(pod) for pod in snapshot.pods}
+    with_pods = {service for pod in snapshot.pods for service in services_of(pod)}
     is_part = len(rows) < len(view.planned.plan.services)
     for row, service in zip(rows, view.names, strict=True):
         if row.kind == "Job" and row.cause is not None:
@@ -122,8 +122,17 @@ def _pods(api: Api, view: EnvironmentView) -> list[Object]:
 
 
 def _shown(pods: Iterable[Object], view: EnvironmentView) -> list[Object]:
-    """List the pods of the chosen services, and those of `platform run`."""
-    return [pod for pod in pods if (run_service_of(pod) or service_of(pod)) in view.names]
+    """List the pods of the chosen services with their containers, and those of `platform run`."""
+    return [shown for pod in pods if (shown := _with_containers(pod, view.names)) is not None]
+
+
+def _with_containers(pod: Object, names: Container[str]) -> Object | None:
+    """Return a pod with the containers of some services; None without one."""
+    run = run_service_of(pod)
+    if run or len(services_of(pod)) == 1:
+        return pod if (run or service_of(pod)) in names else None
+    statuses = [found for name in services_of(pod) if name in names for found in statuses_of(pod, name)]
+    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}} if statuses else None
 
 
 def _print(lines: Iterable[LogLine], printer: Printer) -> None:

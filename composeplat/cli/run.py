@@ -18,7 +18,7 @@ from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
-from composeplat.cluster.snapshot import Object
+from composeplat.cluster.snapshot import Object, container_of
 from composeplat.compose.values import BadValue, parse_user, split_pair
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
@@ -51,7 +51,7 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         if not no_deps:
             _check_dependencies(api, planned, found)
         pods.delete_ended()
-        args = _args(workload, options, planned, service)
+        args = _args(workload, options, planned, pods.service)
         if options.detached:
             return _detach(pods, workload, options, args)
         with _ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
@@ -110,20 +110,20 @@ def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> Non
             raise ComposeplatError(message, "platform wake, or run it with --no-deps")
 
 
-def _args(workload: Object, options: RunOptions, planned: Planned, service: str) -> list[str]:
-    container = workload["spec"]["template"]["spec"]["containers"][0]
+def _args(workload: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> list[str]:
+    container = container_of(workload["spec"]["template"]["spec"], service.cluster_name)
     image: _Process = ((), ())
     if needs_image(container, options):
         read = _image_process(container["image"], planned)
         if read is None and not options.command:
             message = f"the command of image '{container['image']}' can't be read from its registry"
-            raise ComposeplatError(message, f"name a command: platform run {service} COMMAND")
+            raise ComposeplatError(message, f"name a command: platform run {service.name} COMMAND")
         if read is None:
             progress.note(f"the registry of image '{container['image']}' does not answer: it runs without entrypoint")
         image = read or image
     args = choose_args(container, options, image)
     if not args:
-        raise ComposeplatError(f"service '{service}' has no command", f"platform run {service} COMMAND")
+        raise ComposeplatError(f"service '{service}' has no command", f"platform run {service.name} COMMAND")
     return args
 
 

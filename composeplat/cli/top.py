@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -39,7 +41,7 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
     if view is None:
         return Exit.INVALID
     with Api(view.planned.target.access) as api:
-        rows = usage_rows(_read_metrics(api, view.namespace, view.environment), view.names)
+        rows = usage_rows(_read_metrics(api, view.namespace, view.environment), view.names, _joined(view))
         has_pods = bool(rows) or _has_pods(api, view)
     cells = [(row.service, row.pod, f"{row.cpu}m", f"{row.memory / _MIB:.0f}Mi") for row in rows]
     table = fit_table([("SERVICE", "POD", "CPU", "MEMORY"), *cells], terminal_width()) if rows else ""
@@ -50,7 +52,13 @@ def run(choice: Choice, services: tuple[str, ...], *, as_json: bool) -> Exit:
 
 def _has_pods(api: Api, view: EnvironmentView) -> bool:
     pods = api.object_metadata(kind_path("v1", "Pod", view.namespace) + environment_selector(view.environment))
-    return any(service_of(pod) in view.names for pod in pods)
+    shown = {service.workload_name for service in view.planned.plan.services if service.name in view.chosen}
+    return any(service_of(pod) in shown for pod in pods)
+
+
+def _joined(view: EnvironmentView) -> dict[str, str]:
+    """The services that run in the pods of another, and that one: the metrics of a pod have no annotations."""
+    return {found.cluster_name: found.pod_of for found in view.planned.plan.services if found.pod_of}
 
 
 def _read_metrics(api: Api, namespace: str, environment: str) -> list[Object]:
@@ -64,14 +72,33 @@ def _read_metrics(api: Api, namespace: str, environment: str) -> list[Object]:
         raise MissingPiece("the cluster has no metrics of pods", hint) from error
 
 
-def usage_rows(metrics: list[Object], names: dict[str, str]) -> list[Usage]:
-    """The use of each pod of the services, by their cluster names; sorted by service and pod."""
-    rows = [_row(pod, names[service_of(pod)]) for pod in metrics if service_of(pod) in names]
+def usage_rows(
+    metrics: list[Object], names: dict[str, str], joined: Mapping[str, str] = MappingProxyType({})
+) -> list[Usage]:
+    """The use of each pod of the services, by their cluster names; sorted by service and pod.
+
+    ``joined`` are services in the pods of another one, whose containers have their names.
+    """
+    rows = [
+        _row(pod, names[service], containers)
+        for pod in metrics
+        for service, containers in _by_service(pod, joined).items()
+        if service in names
+    ]
     return sorted(rows, key=lambda row: (row.service, row.pod))
 
 
-def _row(pod: Object, service: str) -> Usage:
-    used = [container.get("usage") or {} for container in pod.get("containers") or []]
+def _by_service(pod: Object, joined: Mapping[str, str]) -> dict[str, list[Object]]:
+    owner = service_of(pod)
+    found: dict[str, list[Object]] = {owner: []}
+    for container in pod.get("containers") or []:
+        name = str(container.get("name", ""))
+        found.setdefault(name if joined.get(name) == owner else owner, []).append(container)
+    return found
+
+
+def _row(pod: Object, service: str, containers: Iterable[Object]) -> Usage:
+    used = [container.get("usage") or {} for container in containers]
     return Usage(
         service=service,
         pod=str(pod["metadata"]["name"]),

@@ -118,7 +118,7 @@ def development_for(planned: Planned, service: Service) -> Development:
 def end_development(development: Development, planned: Planned, *, volumes: bool, note: Callable[[str], None]) -> bool:
     there = development.down(volumes=volumes)
     if there:
-        refresh_replicas(stack_for(planned), development.service.cluster_name)
+        refresh_replicas(stack_for(planned), development.service.workload_name)
         note(f"{development.service.name} runs as it was deployed again")
     return there
 

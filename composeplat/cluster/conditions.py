@@ -34,6 +34,7 @@ from composeplat.cluster.snapshot import (
     pod_names,
     probe_failures,
     scheduling_failure,
+    services_of,
 )
 
 
@@ -81,6 +82,17 @@ def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     held = _held_pods(workload, present, snapshot)
     found = _long_running(kind, workload, [*present, *held], len(held), snapshot)
     return _with_outdated(found, present, held) if held else found
+
+
+def service_status(kind: str, name: str, container: str, snapshot: Snapshot) -> ServiceStatus:
+    """Return the status of a service by its workload and its container; the failure of another one says so."""
+    found = workload_status(kind, name, snapshot)
+    cause = found.cause
+    pod = next((pod for pod in snapshot.pods if cause and pod["metadata"]["name"] == cause.pod), None)
+    if cause is None or pod is None or cause.container == container or cause.container not in services_of(pod):
+        return found
+    message = cause.sentence(f"is in one pod with '{cause.container}', which")
+    return replace(found, message=message, cause=replace(cause, message=message, has_subject=False))
 
 
 def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:

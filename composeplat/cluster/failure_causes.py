@@ -16,9 +16,9 @@ from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
     Snapshot,
+    container_of,
     container_statuses,
     event_count,
-    first_container,
     init_container_statuses,
     is_ready,
     is_ready_or_completed,
@@ -28,6 +28,7 @@ from composeplat.cluster.snapshot import (
     ready_since,
     scheduling_failure,
     service_of,
+    services_of,
 )
 from composeplat.codes.causes import CauseCode
 from composeplat.names import FILL_CONTAINER, TOOLS_CONTAINER
@@ -166,7 +167,7 @@ def fill_failure_cause(pod: Object) -> Cause | None:
 
 
 def _fills_volumes(container: Object) -> bool:
-    return container["name"] in (TOOLS_CONTAINER, FILL_CONTAINER)
+    return bool(container["name"].startswith((TOOLS_CONTAINER, FILL_CONTAINER)))
 
 
 def _unfilled(end: Object, container: str) -> Cause:
@@ -174,7 +175,9 @@ def _unfilled(end: Object, container: str) -> Cause:
         code=CauseCode.VOLUME_NOT_FILLED,
         message=f"a volume can't be filled with the content of the image: exit status {end.get('exitCode')}",
         origin=("volumes",),
-        hint="make it larger with `size`, or leave it empty with `nocopy`" if container == FILL_CONTAINER else "",
+        hint="make it larger with `size`, or leave it empty with `nocopy`"
+        if container.startswith(FILL_CONTAINER)
+        else "",
         container=container,
         logs=True,
         exit_status=end.get("exitCode"),
@@ -301,7 +304,8 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
     """Return the cause of a pod whose health check failed as often as it may, and that was never ready."""
     if is_ready(pod):
         return None
-    probe = pod["spec"]["containers"][0].get("readinessProbe")
+    checked = _unready_container(pod)
+    probe = checked.get("readinessProbe")
     failures = probe_failures(pod, snapshot)
     if not probe or not failures or not any("running" in c.get("state", {}) for c in container_statuses(pod)):
         return None
@@ -319,9 +323,17 @@ def _unhealthy(pod: Object, snapshot: Snapshot) -> Cause | None:
         hint=hint,
         logs=True,
         pod=pod["metadata"]["name"],
-        container=first_container(pod),
+        container=checked["name"],
         has_subject=True,
     )
+
+
+def _unready_container(pod: Object) -> Object:
+    """Return the container of a service whose health check fails: the first one, unless several services are there."""
+    ready = {status["name"] for status in container_statuses(pod) if status.get("ready")}
+    containers: list[Object] = [container_of(pod["spec"], service) for service in services_of(pod)]
+    failing = (found for found in containers if found.get("readinessProbe") and found["name"] not in ready)
+    return next(failing, containers[0])
 
 
 # pods that are not created

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.snapshot import Object, run_service_of, service_of
+from composeplat.cluster.snapshot import Object, run_service_of, service_of_container
 from composeplat.system.threads import start_thread
 
 _POLL_INTERVAL_S = 0.5
@@ -150,7 +150,7 @@ def _all_lines(
                 if not _is_gone(error):
                     raise
                 continue
-            found += [(parse_time(time) or _NEVER, _line(pod, time, text)) for time, text in taken]
+            found += [(parse_time(time) or _NEVER, _line(pod, container, time, text)) for time, text in taken]
     return found
 
 
@@ -183,9 +183,9 @@ def _key(pod: Object, container: str) -> Key:
     return str(pod["metadata"]["uid"]), container
 
 
-def _line(pod: Object, time: str, text: str) -> LogLine:
+def _line(pod: Object, container: str, time: str, text: str) -> LogLine:
     run = run_service_of(pod)
-    service, name = run or service_of(pod), str(pod["metadata"]["name"])
+    service, name = run or service_of_container(pod, container), str(pod["metadata"]["name"])
     return LogLine(service=service, pod=name, time=time, text=text, is_one_off=bool(run))
 
 
@@ -319,7 +319,7 @@ class Follower:
                     # Between the two requests there may have been another run.
                     self._take_previous(api, pod, container, cursor)
                     cursor.begin()
-                self._take(pod, cursor, line)
+                self._take(pod, container, cursor, line)
 
     def _take_previous(self, api: Api, pod: Object, container: str, cursor: Cursor) -> None:
         if not cursor.since:
@@ -333,12 +333,12 @@ class Follower:
             return
         cursor.begin()
         for line in text.split("\n"):
-            self._take(pod, cursor, line)
+            self._take(pod, container, cursor, line)
 
-    def _take(self, pod: Object, cursor: Cursor, line: str) -> None:
+    def _take(self, pod: Object, container: str, cursor: Cursor, line: str) -> None:
         taken = cursor.take(line)
         if taken is not None:
-            self._queue.put(_line(pod, *taken))
+            self._queue.put(_line(pod, container, *taken))
 
 
 #: Statuses of a server that is missing, starting or busy.

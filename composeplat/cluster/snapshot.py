@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL
+from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION
 
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
@@ -77,6 +77,30 @@ def init_container_statuses(pod: Object) -> list[Object]:
 def service_of(pod: Object) -> str:
     """The cluster name of a pod's service."""
     return _label(pod, SERVICE_LABEL)
+
+
+def services_of(pod: Object) -> tuple[str, ...]:
+    """The cluster names of the services in a pod, which can be several."""
+    listed = (pod["metadata"].get("annotations") or {}).get(SERVICES_ANNOTATION, "")
+    return tuple(str(listed).split(",")) if listed else (service_of(pod),)
+
+
+def service_of_container(pod: Object, container: str) -> str:
+    """The cluster name of the service that a container is of; one that others added counts as the pod's service."""
+    return container if container in services_of(pod) else service_of(pod)
+
+
+def container_of(spec: Object, service: str) -> Object:
+    """The container of a service in the spec of a pod."""
+    containers: list[Object] = spec["containers"]
+    return next((found for found in containers if found["name"] == service), containers[0])
+
+
+def statuses_of(pod: Object, service: str) -> list[Object]:
+    """The status of the containers of a service in a pod."""
+    found = container_statuses(pod)
+    is_shared = len(services_of(pod)) > 1
+    return [status for status in found if service_of_container(pod, status["name"]) == service] if is_shared else found
 
 
 def run_service_of(pod: Object) -> str:

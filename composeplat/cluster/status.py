@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, workload_status
+from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node
+from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _SHORT_DIGEST_CHARS = 12
@@ -38,6 +38,8 @@ class ServiceQuery:
     name: str
     cluster_name: str
     kind: str
+    pod_of: str = ""
+    """The service in whose pods it runs, by its cluster name; empty if it has its own."""
     urls: tuple[str, ...] = ()
     dev_workload: str = ""
     """The Deployment that replaces it during development."""
@@ -91,10 +93,12 @@ def _ended_again(status: Object) -> bool:
 
 
 def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
-    kind, name = ("Deployment", service.dev_workload) if service.dev_workload else (service.kind, service.cluster_name)
-    found = workload_status(kind, name, snapshot)
+    own = (service.kind, service.pod_of or service.cluster_name)
+    kind, name = ("Deployment", service.dev_workload) if service.dev_workload else own
+    found = service_status(kind, name, service.cluster_name, snapshot)
     workload = snapshot.workloads.get((kind, name), {"metadata": {}, "spec": {}})
     pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in found.pods]
+    statuses = [status for pod in pods for status in statuses_of(pod, service.cluster_name)]
     state = STATE_NAMES[found.state]
     if service.dev_workload:
         state = IN_DEVELOPMENT
@@ -102,7 +106,7 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state = ASLEEP
     cause = found.cause or found.retry
     waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
-    problem = found.message if waits else _last_end(pods, now)
+    problem = found.message if waits else _last_end(statuses, now)
     if found.outdated and not waits:
         problem = describe_outdated_pods(found.outdated)
     return StatusRow(
@@ -111,8 +115,8 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state=state,
         ready=found.ready,
         desired=found.desired,
-        restarts=sum(status.get("restartCount", 0) for pod in pods for status in container_statuses(pod)),
-        image=_images(pods),
+        restarts=sum(status.get("restartCount", 0) for status in statuses),
+        image=_images([statuses_of(pod, service.cluster_name)[:1] for pod in pods]),
         created=str(workload["metadata"].get("creationTimestamp", "")),
         urls=service.urls,
         problem=problem,
@@ -128,13 +132,12 @@ def _sleeps(workload: Object) -> bool:
     return spec.get("replicas") == 0 or bool(spec.get("suspend")) or is_on_no_node(workload)
 
 
-def _images(pods: Iterable[Object]) -> str:
+def _images(statuses: Iterable[list[Object]]) -> str:
     """Return the digests of the running images, as the kubelet reports them."""
     found: dict[str, None] = {}
-    for pod in pods:
-        for status in container_statuses(pod)[:1]:
-            digest = _DIGEST.search(str(status.get("imageID", "")))
-            found[digest[0] if digest else str(status.get("image", ""))] = None
+    for status in (status for listed in statuses for status in listed):
+        digest = _DIGEST.search(str(status.get("imageID", "")))
+        found[digest[0] if digest else str(status.get("image", ""))] = None
     return ", ".join(found)
 
 
@@ -143,13 +146,10 @@ def short_image(image: str) -> str:
     return _DIGEST.sub(lambda match: match[0][: len("sha256:") + _SHORT_DIGEST_CHARS], image)
 
 
-def _last_end(pods: Iterable[Object], now: datetime) -> str:
+def _last_end(statuses: Iterable[Object], now: datetime) -> str:
     """Return how a restarted container ended the last time."""
     ends = [
-        status["lastState"]["terminated"]
-        for pod in pods
-        for status in container_statuses(pod)
-        if (status.get("lastState") or {}).get("terminated")
+        status["lastState"]["terminated"] for status in statuses if (status.get("lastState") or {}).get("terminated")
     ]
     last = max(ends, key=lambda end: str(end.get("finishedAt") or ""), default=None)
     if last is None:

@@ -130,6 +130,9 @@ CODES: dict[str, Code] = {
     "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
     "extends-cycle": Code(_E, "Services extend each other in a cycle.", "Remove one of the 'extends'."),
     "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),
+    "pod-conflict": Code(
+        _E, "In full mode, services can't share a pod as they ask for.", "Give one of them a pod of its own.", many=True
+    ),
     "not-a-job": Code(
         _E, "service_completed_successfully waits for a service that never ends.", "Give it restart: 'no'.", many=True
     ),

@@ -67,6 +67,9 @@ class _Explainer:
 
     def _kind(self) -> Statement:
         service = self.service
+        if service.runs_elsewhere:
+            key = next(iter(service.pod.joined))
+            return Statement("kind", f"a container in the pods of '{service.pod.owner}'", self._at(key))
         mounts = [(i, m) for i, m in enumerate(service.mounts) if m.kind in (NAMED, ANONYMOUS)]
         if mode := self._kind_of_mode():
             return mode

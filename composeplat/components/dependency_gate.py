@@ -19,7 +19,7 @@ import pulumi
 
 from composeplat.cluster.access import Access
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import workload_status
+from composeplat.cluster.conditions import service_status
 from composeplat.cluster.dependencies import DependencyState, dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
@@ -102,7 +102,7 @@ class DependencyGate:
 
     async def _state(self, edge: Edge, snapshot: Snapshot) -> DependencyState:
         dependency = self._services[edge.dependency]
-        status = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
+        status = service_status(*dependency.workload, dependency.cluster_name, snapshot)
         port, pod = dependency.port_to_probe(edge.condition), pod_to_probe(status, edge.condition)
         if port is None or not pod:
             return dependency_state(status, edge.condition)

@@ -195,7 +195,7 @@ class _Registrar:
         self.logins = logins
         self.ports = ImagePorts(logins)
         self.ports.start_reading(plan.objects)
-        self.salted = {found.secret for service in plan.services if (found := service.fingerprint)}
+        self.salted = {found.secret for service in plan.services for found in service.fingerprints}
 
     def register_files(self, plan: Plan, parent: pulumi.Resource) -> None:
         """Register the configs and secrets, which belong to no service alone."""

@@ -201,7 +201,7 @@ def _check_cycles(checker: Checker) -> None:
 
 
 def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
-    return iter([d.service for d in service.depends_on if d.service in services])
+    return iter([services[d.service].pod.owner or d.service for d in service.depends_on if d.service in services])
 
 
 def _check_isolation(checker: Checker) -> None:

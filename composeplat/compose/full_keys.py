@@ -19,7 +19,7 @@ FULL_KEYS: Mapping[str, str] = {
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
-    " container_name links network_mode networks"
+    " container_name links network_mode networks pid ipc"
     " configs secrets"
     " x-autoscale",
     "services.*.x-autoscale": "min max cpu memory",

@@ -15,7 +15,7 @@ from enum import StrEnum
 from composeplat.compose.extension_model import Extensions
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
-from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles
+from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
 from composeplat.compose.rollout_model import Mode, Scheduling
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
@@ -223,6 +223,7 @@ class Service:
     file_mounts: tuple[FileMount, ...] = ()
     scheduling: Scheduling = field(default_factory=Scheduling)
     extensions: Extensions = field(default_factory=Extensions)
+    pod: SharedPod = field(default_factory=SharedPod)
 
     @property
     def is_job(self) -> bool:
@@ -233,13 +234,23 @@ class Service:
         return any(mount.kind in (NAMED, ANONYMOUS) for mount in self.mounts)
 
     @property
+    def pod_keeps_data(self) -> bool:
+        """Whether its pods keep data: its own, or that of another service in them."""
+        return self.keeps_data or self.pod.keeps_data
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Whether it runs in the pods of another service."""
+        return bool(self.pod.owner) and self.pod.owner != self.name
+
+    @property
     def file_group(self) -> int | None:
         """The group of the configs and secrets in its pods: only one, and none beside volumes that keep data.
 
         The group of a pod is given to each of its volumes, and would open folders that a program has closed.
         """
-        groups = {mount.gid for mount in self.file_mounts if mount.gid}
-        return groups.pop() if len(groups) == 1 and not self.keeps_data else None
+        groups = {mount.gid for mount in self.file_mounts if mount.gid} | self.pod.groups
+        return groups.pop() if len(groups) == 1 and not self.pod_keeps_data else None
 
     @property
     def named_volumes(self) -> set[str]:
@@ -257,7 +268,7 @@ class Service:
             return "Job"
         if self.is_global:
             return "DaemonSet"
-        return "StatefulSet" if self.keeps_data else "Deployment"
+        return "StatefulSet" if self.pod_keeps_data else "Deployment"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

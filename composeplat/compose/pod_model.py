@@ -118,6 +118,24 @@ class InitHook(Hook):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPod:
+    """The pod that several services share; by default a service has its own."""
+
+    joined: Mapping[str, str] = field(default_factory=dict)
+    """The services that the service joins, by the key that says so."""
+    owner: str = ""
+    """The service whose pod it is; empty for a pod that is not shared."""
+    members: tuple[str, ...] = ()
+    """The services in the pod, its owner first."""
+    keeps_data: bool = False
+    groups: frozenset[int] = frozenset()
+    """The groups of the configs and secrets of all members."""
+    volumes: frozenset[str] = frozenset()
+    """The named volumes of all members."""
+    shares_processes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFiles:
     paths: tuple[str, ...] = ()
     """Absolute."""
@@ -153,5 +171,7 @@ class ContainerOptions:
     stop_signal: str = ""
     """Without the prefix ``SIG``; empty is the image's."""
     limits: tuple[ProcessLimit, ...] = ()
+    host_namespaces: frozenset[str] = frozenset()
+    """``pid`` and ``ipc`` of the node."""
     init: bool = False
     """Another process than the program is the first: it reaps those that lost their parent."""

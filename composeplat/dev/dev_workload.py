@@ -15,11 +15,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from composeplat.cluster.snapshot import Object, without_no_node
+from composeplat.cluster.snapshot import Object, container_of, without_no_node
 from composeplat.dev.sync_rules import SyncPath
 from composeplat.engine.dev_workloads import DEV_WORKLOAD_LABEL, ORIGINAL_ANNOTATION, OriginalWorkload
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
+from composeplat.plan.shared_pods import volume_in_pod_of_another
 from composeplat.plan.storage import FILES_VOLUME
 
 ROOT = "/.platform"
@@ -85,7 +86,9 @@ class DevWorkloadInputs:
 
     identity: Identity
     service: str
-    """The cluster name of the service."""
+    """The cluster name of the service whose pods these are."""
+    container: str = ""
+    """The cluster name of the service to develop, if it runs in the pods of another one."""
     paths: tuple[SyncPath, ...]
     helper: str
     """The image with the agent."""
@@ -135,8 +138,8 @@ def _pod(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> Object:
     spec["terminationGracePeriodSeconds"] = _TERMINATION_GRACE_S
     spec.pop("activeDeadlineSeconds", None)
     folders = [path for path in inputs.paths if not path.is_file]
-    container = spec["containers"][0]
-    user = {key: container[key] for key in ("image", "imagePullPolicy", "securityContext") if key in container}
+    container = container_of(spec, inputs.container)
+    user: Object = {key: container[key] for key in ("image", "imagePullPolicy", "securityContext") if key in container}
     for key in _REMOVED_KEYS:
         container.pop(key, None)
     if not inputs.keeps_limits:
@@ -145,7 +148,7 @@ def _pod(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> Object:
     confined = _confine(spec, container)
     volumes = [arg for path in folders for arg in ("--volume", f"{SEEDS}/{folder_key(path)}")]
     container["command"] = [AGENT, "hold", "--socket", SOCKET, *volumes]
-    container["volumeMounts"] = _mounts(container, inputs.paths)
+    container["volumeMounts"] = _mounts(container, inputs)
     spec["volumes"] = _volumes(spec, workload, inputs)
     first = [_install(folders, inputs.helper, confined), *(_seed(path, user) for path in folders)]
     spec["initContainers"] = [*spec.get("initContainers", []), *({**container, **shared} for container in first)]
@@ -173,12 +176,13 @@ def _confine(spec: Object, container: Object) -> Object:
     }
 
 
-def _mounts(container: Object, paths: Iterable[SyncPath]) -> list[Object]:
+def _mounts(container: Object, inputs: DevWorkloadInputs) -> list[Object]:
+    paths = inputs.paths
     synced = {path.remote for path in paths}
     others = [
         mount
         for mount in container.get("volumeMounts") or []
-        if mount["name"] != FILES_VOLUME and mount["mountPath"].rstrip("/") not in synced
+        if mount["name"] != _files_volume(inputs) and mount["mountPath"].rstrip("/") not in synced
     ]
     folders = [
         {"name": _SYNCED, "mountPath": path.remote, "subPath": folder_key(path)} for path in paths if not path.is_file
@@ -192,8 +196,13 @@ def _mounts(container: Object, paths: Iterable[SyncPath]) -> list[Object]:
     return [*ours, *sorted([*others, *folders], key=lambda mount: mount["mountPath"])]
 
 
+def _files_volume(inputs: DevWorkloadInputs) -> str:
+    own = inputs.container in ("", inputs.service)
+    return FILES_VOLUME if own else volume_in_pod_of_another(FILES_VOLUME, inputs.container)
+
+
 def _volumes(spec: Object, workload: Object, inputs: DevWorkloadInputs) -> list[Object]:
-    volumes = [volume for volume in spec.get("volumes") or [] if volume["name"] != FILES_VOLUME]
+    volumes = [volume for volume in spec.get("volumes") or [] if volume["name"] != _files_volume(inputs)]
     for template in workload["spec"].get("volumeClaimTemplates") or []:
         name = template["metadata"]["name"]
         # The claim of the first pod: the stored data of the service is there in development too.

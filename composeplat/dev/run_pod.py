@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.snapshot import Object, has_ended, without_no_node
+from composeplat.cluster.snapshot import Object, container_of, has_ended, without_no_node
 from composeplat.dev.holder import make_holder
-from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, shorten
+from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION, shorten
 from composeplat.plan.desired import Manifest, escape
 
 #: Marks a one-off pod that stays when its command has ended.
@@ -69,7 +69,7 @@ def make_pod(
     workload: Object, owner: Object, options: RunOptions, *, name: str, args: Iterable[str], node: str = ""
 ) -> Manifest:
     """Make the pod; without a terminal of its own it only waits, and the command runs in it by ``exec``."""
-    service = str(workload["metadata"]["name"])
+    service = str(owner["metadata"]["name"])
     template = copy.deepcopy(workload["spec"]["template"])
     head = template.get("metadata") or {}
     labels = {
@@ -81,13 +81,19 @@ def make_pod(
         "name": name,
         "namespace": workload["metadata"]["namespace"],
         "labels": {**labels, RUN_LABEL: service},
-        "annotations": {**(head.get("annotations") or {}), **({KEPT_ANNOTATION: "true"} if options.kept else {})},
+        "annotations": {**_annotations(head), **({KEPT_ANNOTATION: "true"} if options.kept else {})},
         "ownerReferences": [_reference(owner)],
     }
+    template["spec"]["containers"] = [container_of(template["spec"], service)]
     spec = _pod_spec(template["spec"], workload, options, name, list(args))
     if node:
         _bind(spec, node)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _annotations(head: Object) -> Object:
+    """The annotations of a pod that has one service alone."""
+    return {key: value for key, value in (head.get("annotations") or {}).items() if key != SERVICES_ANNOTATION}
 
 
 def _pod_spec(spec: Object, workload: Object, options: RunOptions, name: str, args: list[str]) -> Object:

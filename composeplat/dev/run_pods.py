@@ -50,7 +50,7 @@ class RunPods:
 
     def workload(self) -> Object:
         """Read the deployed workload: it has the image, the files and the settings of the last deploy."""
-        found = self.api.find(api_path(self.service.workload_kind, self.namespace, self.service.cluster_name))
+        found = self.api.find(api_path(self.service.workload_kind, self.namespace, self.service.workload_name))
         if found is None or not belongs_to(found, self.environment):
             raise ComposeplatError(f"service '{self.service.name}' is not deployed", "platform deploy")
         # The API server leaves it out of an object that was asked for by its path.

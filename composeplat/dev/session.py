@@ -81,7 +81,7 @@ class Development:
             namespace=self.plan.namespace,
             environment=self.plan.environment,
             kind=self.service.workload_kind,
-            name=self.service.cluster_name,
+            name=self.service.workload_name,
         )
 
     # up
@@ -126,7 +126,8 @@ class Development:
         )
         return DevWorkloadInputs(
             identity=self.identity,
-            service=self.service.cluster_name,
+            service=self.service.workload_name,
+            container=self.service.cluster_name,
             paths=self.paths,
             helper=helper,
             claims=replacement.claims(),
@@ -150,7 +151,7 @@ class Development:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Place(
             namespace=self.plan.namespace,
-            selector=selector(self.identity, self.service.cluster_name),
+            selector=selector(self.identity, self.service.workload_name),
             container=self.service.cluster_name,
             state=state,
             kubeconfig=self.target.kubeconfig_for(state),

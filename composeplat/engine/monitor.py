@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.components.resource_names import ResourceName
@@ -86,14 +86,19 @@ class Monitor:
                 self.emit(service, Phase.BUILDING if kind is ResourceKind.IMAGE else Phase.APPLYING)
         elif kind is ResourceKind.WORKLOAD:
             # Any snapshot shows the state of an unchanged workload.
-            self.applied[service] = _BEFORE_ALL_SNAPSHOTS if is_unchanged else rounds
-            self.emit(
-                service, *((Phase.UNCHANGED, "") if is_unchanged else (Phase.WAITING, "applied, waiting to be ready"))
-            )
+            self._note_applied(service, None if is_unchanged else rounds)
         elif kind is ResourceKind.IMAGE and change is not None and not is_unchanged and urn not in self._built:
             # Pulumi reports a replacement once more when the image before it is gone.
             self._built.add(urn)
             self.emit(service, Phase.BUILT)
+
+    def _note_applied(self, service: str, rounds: int | None) -> None:
+        """Note for all services of a pod that it was applied; None is an unchanged one."""
+        for name in sorted(self.plan.with_pods_of((service,)) & self.chosen):
+            self.applied[name] = _BEFORE_ALL_SNAPSHOTS if rounds is None else rounds
+            self.emit(
+                name, *((Phase.UNCHANGED, "") if rounds is None else (Phase.WAITING, "applied, waiting to be ready"))
+            )
 
     def _chosen_service(self, key: ResourceKey) -> str | None:
         if not key.kind.is_of_service:
@@ -109,7 +114,7 @@ class Monitor:
         for service in self._unfailed_services():
             if self.applied.get(service.name, rounds) + 1 >= rounds:
                 continue
-            status = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.FAILED and status.cause is not None and not status.is_done:
                 self.fail(service.name, status.cause)
             else:
@@ -130,7 +135,7 @@ class Monitor:
         running = False
         going = self._unfailed_services()
         for service in going:
-            status = workload_status(service.workload_kind, service.cluster_name, snapshot)
+            status = service_status(*service.workload, service.cluster_name, snapshot)
             if status.state is WorkloadState.STARTED and service.workload_kind == "Job":
                 running = True
             elif status.state is not WorkloadState.FAILED and not status.is_done:
@@ -156,6 +161,6 @@ class Monitor:
     def statuses(self, snapshot: Snapshot | None) -> Mapping[str, ServiceStatus]:
         """How the services stand that have not failed."""
         return {
-            service.name: workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            service.name: service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
             for service in self._unfailed_services()
         }

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from composeplat.cluster.api import Api
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.watching import Watcher, probe_port
@@ -116,7 +116,7 @@ class Rollout:
         def is_answered() -> bool:
             nonlocal pod
             snapshot = self.watcher.latest
-            status = workload_status(service.workload_kind, service.cluster_name, snapshot or Snapshot())
+            status = service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
             pod = status.pods[0] if status.pods and not status.waits_for_outdated else ""
             if self.stack.is_interrupted or not pod:
                 return True

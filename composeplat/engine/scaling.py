@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from composeplat.cluster.api import Api, ApiError, kind_path
-from composeplat.cluster.conditions import ServiceStatus, WorkloadState, workload_status
+from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, has_ended, service_of
@@ -224,17 +224,18 @@ class WakeUp:
         return all(self._is_met(edge) for edge in self.plan.edges if edge.service == name)
 
     def _is_met(self, edge: Edge) -> bool:
-        if edge.dependency in self.asleep:
-            cause = self.monitor.causes.get(edge.dependency)
+        dependency = self._services[edge.dependency]
+        owner = self._owner(dependency)
+        if owner in self.asleep:
+            cause = self.monitor.causes.get(owner)
             if cause is not None and edge.required:
                 self._hold(edge, f"which {self.held}")
             return cause is not None and not edge.required
         snapshot, rounds = self.watcher.latest, self.watcher.rounds
         # An older snapshot shows the dependency before it was woken.
-        if snapshot is None or rounds <= self.monitor.applied.get(edge.dependency, self._begun) + 1:
+        if snapshot is None or rounds <= self.monitor.applied.get(owner, self._begun) + 1:
             return False
-        dependency = self._services[edge.dependency]
-        status = workload_status(dependency.workload_kind, dependency.cluster_name, snapshot)
+        status = service_status(*dependency.workload, dependency.cluster_name, snapshot)
         if status.state is WorkloadState.ABSENT:
             # The dependency is not deployed, so there is nothing to wait for.
             return True
@@ -246,6 +247,10 @@ class WakeUp:
         elif state.message:
             self.monitor.emit(edge.service, Phase.WAITING, f"waits for {edge.dependency}: {state.message}")
         return state.allows(required=edge.required)
+
+    def _owner(self, service: ServicePlan) -> str:
+        """The service whose pods a service runs in."""
+        return next((s.name for s in self._services.values() if s.cluster_name == service.pod_of), service.name)
 
     def _hold(self, edge: Edge, why: str) -> None:
         self.monitor.fail(edge.service, dependency_cause(edge.dependency, why))

@@ -52,6 +52,7 @@ from composeplat.plan.services import (
     has_readiness_check,
     plan_cluster_service,
 )
+from composeplat.plan.shared_pods import PodPart, check_shared_pod, join_parts
 from composeplat.plan.storage import Storage, plan_files, plan_storage, plan_volume, shared_volumes
 from composeplat.plan.workloads import plan_workload
 from composeplat.registry.credentials import Login
@@ -109,7 +110,7 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         early=_early_names(project, routed),
         routed=routed if is_isolated else None,
     )
-    services = tuple(_plan_service(service, common) for service in ordered)
+    services = _plan_services(ordered, common)
     edges = plan_edges(project)
     return Plan(
         environment=settings.environment,
@@ -134,6 +135,7 @@ def _check_services(checker: Checker, settings: Settings) -> None:
         check_limits(checker, service)
         check_security(checker, service, settings)
         check_container_options(checker, service, settings)
+        check_shared_pod(checker, service)
 
 
 def _routed_ports(endpoints: tuple[EndpointPlan, ...]) -> dict[str, tuple[int, ...]]:
@@ -155,7 +157,13 @@ def _early_names(project: Project, routed: Collection[str]) -> frozenset[str]:
     )
 
 
-def _plan_service(service: Service, common: _Common) -> ServicePlan:
+def _plan_services(ordered: list[Service], common: _Common) -> tuple[ServicePlan, ...]:
+    """Plan the services; those that run in the pods of another come before it."""
+    parts: dict[str, list[PodPart]] = {}
+    return tuple(_plan_service(service, common, parts.setdefault(service.pod.owner, [])) for service in ordered)
+
+
+def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> ServicePlan:
     name = clean(service.name)
     image = service_image(service, common.settings)
     storage = plan_storage(service, common.project, common.identity)
@@ -175,10 +183,17 @@ def _plan_service(service: Service, common: _Common) -> ServicePlan:
     )
     objects = [*_plan_secrets(service, common.identity, storage, login), *_plan_names(service, common)]
     objects += _plan_policies(service, common)
-    workload = plan_workload(service, common.identity, plan_pod(service, inputs), storage.claim_templates)
-    needs = _needs(service, common, objects, storage)
-    objects.append(DesiredObject(key=ResourceKey(ResourceKind.WORKLOAD, name), manifest=workload, needs=needs))
-    objects += plan_autoscaler(service, common.identity)
+    part = PodPart(
+        service=service,
+        template=plan_pod(service, inputs),
+        claim_templates=storage.claim_templates,
+        needs=_needs(service, common, objects, storage),
+    )
+    if service.runs_elsewhere:
+        parts.append(part)
+    else:
+        objects.append(_plan_workload(join_parts(part, parts if service.pod.owner else ()), common.identity))
+        objects += plan_autoscaler(service, common.identity)
     return ServicePlan(
         name=service.name,
         cluster_name=name,
@@ -188,7 +203,14 @@ def _plan_service(service: Service, common: _Common) -> ServicePlan:
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
         has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
+        pod_of=clean(service.pod.owner) if service.runs_elsewhere else "",
     )
+
+
+def _plan_workload(part: PodPart, identity: Identity) -> DesiredObject:
+    manifest = plan_workload(part.service, identity, part.template, part.claim_templates)
+    key = ResourceKey(ResourceKind.WORKLOAD, clean(part.service.name))
+    return DesiredObject(key=key, manifest=manifest, needs=part.needs)
 
 
 def _plan_names(service: Service, common: _Common) -> list[DesiredObject]:
@@ -214,7 +236,11 @@ def _needs(
     """Return the keys of the objects that a workload comes after."""
     policies = [] if common.routed is None else network_policies(service, common.project)
     services = common.project.services
-    dependencies = [dependency.service for dependency in service.depends_on if dependency.service in services]
+    dependencies = [
+        services[dependency.service].pod.owner or dependency.service
+        for dependency in service.depends_on
+        if dependency.service in services
+    ]
     return (
         *(desired.key for desired in objects),
         *policies,

@@ -12,13 +12,16 @@ from composeplat.plan.folder_modes import check_folder_modes
 from composeplat.plan.init_hooks import check_init_hooks
 from composeplat.plan.process_limits import check_process_limits
 
+_HOST_NAMESPACES = {"pid": "hostPID", "ipc": "hostIPC"}
+
 
 def add_pod_options(spec: Manifest, service: Service) -> None:
     """Add the fields of the options to a pod's spec."""
     options = service.container
     spec.update(_own_name(service))
     spec.update(_resolver(options.names))
-    if options.init:
+    spec.update({_HOST_NAMESPACES[name]: True for name in sorted(options.host_namespaces)})
+    if options.init and "pid" not in options.host_namespaces:
         # The first process is then the pod's own, which reaps orphans.
         spec["shareProcessNamespace"] = True
     if options.host_users is not None:

@@ -18,7 +18,7 @@ from typing import Any
 from composeplat.compose.model import Build, DependencyCondition
 from composeplat.diagnostics import ComposeplatError, PathKey, near
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
-from composeplat.plan.fingerprint import HASH_ANNOTATION, Fingerprint
+from composeplat.plan.fingerprint import Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 
 Manifest = dict[str, Any]
@@ -97,25 +97,28 @@ class ServicePlan:
     has_health_check: bool = False
     start_period: int = 0
     """The seconds before its first health check."""
+    pod_of: str = ""
+    """The service in whose pods it runs, by its cluster name; empty if it has its own."""
+
+    @property
+    def workload_name(self) -> str:
+        return self.pod_of or self.cluster_name
 
     @property
     def workload(self) -> tuple[str, str]:
         """Kind and name of its workload."""
-        return self.workload_kind, self.cluster_name
+        return self.workload_kind, self.workload_name
 
     @property
     def keys(self) -> tuple[ResourceKey, ...]:
         return tuple(desired.key for desired in self.objects)
 
     @property
-    def fingerprint(self) -> Fingerprint | None:
-        """The annotation of its pods that changes with its variables and files."""
-        for desired in self.objects:
-            if desired.key.kind is ResourceKind.WORKLOAD:
-                annotations = desired.manifest["spec"]["template"]["metadata"].get("annotations", {})
-                found: Fingerprint | None = annotations.get(HASH_ANNOTATION)
-                return found
-        return None
+    def fingerprints(self) -> tuple[Fingerprint, ...]:
+        """The annotations of its pods that change with the variables and files of each service in them."""
+        templates = (d.manifest["spec"]["template"] for d in self.objects if d.key.kind is ResourceKind.WORKLOAD)
+        annotations = (template["metadata"].get("annotations", {}) for template in templates)
+        return tuple(value for found in annotations for value in found.values() if isinstance(value, Fingerprint))
 
     def port_to_probe(self, condition: DependencyCondition) -> int | None:
         """Return the port that decides a condition: without a health check, healthy means that a port answers."""
@@ -215,10 +218,15 @@ class Plan:
             file = f"use an option for a Compose file: --file {unknown[0]};" if is_file else ""
             hints = [file or near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
             raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
-        chosen = set(names)
+        chosen = self.with_pods_of(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
-            chosen |= more
+            chosen |= self.with_pods_of(more)
         return frozenset(chosen)
+
+    def with_pods_of(self, names: Collection[str]) -> set[str]:
+        """Return the named services, and those that run in the same pods."""
+        workloads = {service.workload for service in self.services if service.name in names}
+        return {*names, *(service.name for service in self.services if service.workload in workloads)}
 
     def with_restarted(self, names: Collection[str]) -> frozenset[str]:
         """Return the named services, and those that restart with them."""

@@ -94,7 +94,8 @@ def plan_service_policy(
         return None
     name = clean(service.name)
     # The pods of `platform run` have these labels too, unlike those of the Service's selector.
-    pods = {key: identity.labels(name)[key] for key in _SERVICE_PODS}
+    labels = identity.labels(clean(service.pod.owner or service.name))
+    pods = {key: labels[key] for key in _SERVICE_PODS}
     spec = {"podSelector": {"matchLabels": pods}, **rules}
     metadata = identity.service_metadata(name, name)
     return DesiredObject(key=ResourceKey(ResourceKind.POLICY, name), manifest=_policy(metadata, spec))

@@ -19,9 +19,12 @@ def plan_edges(project: Project) -> tuple[Edge, ...]:
 
 
 def sort_services(services: Mapping[str, Service]) -> list[Service]:
-    """Sort services so that each comes after its dependencies, else as in the file; cycles are errors by now."""
+    """Sort services so that each comes after its dependencies, else as in the file; cycles are errors by now.
+
+    A service in the pod of another comes before it, as that pod needs its Secrets.
+    """
     placed: dict[str, Service] = {}
-    for start in services.values():
+    for start in (service for service in services.values() if not service.runs_elsewhere):
         pending = [start]
         trail: set[str] = set()
         while pending:
@@ -30,14 +33,18 @@ def sort_services(services: Mapping[str, Service]) -> list[Service]:
                 pending.pop()
                 continue
             before = [
-                services[d.service]
-                for d in service.depends_on
-                if d.service in services and d.service not in placed and d.service not in trail
+                services[name] for name in _pods_before(service, services) if name not in placed and name not in trail
             ]
             trail.add(service.name)
             if not before:
+                placed.update((name, services[name]) for name in service.pod.members[1:])
                 placed[service.name] = service
                 pending.pop()
             else:
                 pending.extend(reversed(before))
     return list(placed.values())
+
+
+def _pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
+    """Return the services whose pods start before; those that run in the pod of another are there with it."""
+    return [services[d.service].pod.owner or d.service for d in service.depends_on if d.service in services]

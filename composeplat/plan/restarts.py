@@ -43,17 +43,19 @@ def add_restarts(services: Iterable[ServicePlan], edges: Iterable[Edge]) -> tupl
         if edge.restart:
             needed.setdefault(edge.service, []).append(edge.dependency)
     planned: dict[str, ServicePlan] = {}
+    pods: dict[tuple[str, str], Manifest] = {}
     for service in services:
         # In a cycle, which is an error, a dependency comes later.
-        templates = tuple(_template(planned[name]) for name in sorted(needed.get(service.name, ())) if name in planned)
+        before = [planned[name].workload for name in sorted(needed.get(service.name, ())) if name in planned]
+        templates = tuple(pods[workload] for workload in dict.fromkeys(before) if workload in pods)
         planned[service.name] = _annotated(service, TemplatesHash(templates)) if templates else service
+        pods.update((service.workload, template) for template in _templates(planned[service.name]))
     return tuple(planned.values())
 
 
-def _template(service: ServicePlan) -> Manifest:
-    (workload,) = (desired for desired in service.objects if desired.key.kind is ResourceKind.WORKLOAD)
-    template: Manifest = workload.manifest["spec"]["template"]
-    return template
+def _templates(service: ServicePlan) -> list[Manifest]:
+    """Return the pod template of a service; none if it runs in the pods of another."""
+    return [d.manifest["spec"]["template"] for d in service.objects if d.key.kind is ResourceKind.WORKLOAD]
 
 
 def _annotated(service: ServicePlan, value: TemplatesHash) -> ServicePlan:

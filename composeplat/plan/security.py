@@ -115,6 +115,8 @@ def check_security(checker: Checker, service: Service, settings: Settings) -> No
         )
     if service.networking.mode == HOST_NETWORK:
         checker.add("pod-security-violation", (*path, "network_mode"), f"is 'host', {REFUSED}", "leave it out")
+    for name in sorted(service.container.host_namespaces):
+        checker.add("pod-security-violation", (*path, name), f"is 'host', {REFUSED}", "leave it out")
     if service.container.privileged:
         checker.add("pod-security-violation", (*path, "privileged"), f"is true, {REFUSED}", "leave it out")
     for name in service.cap_add:

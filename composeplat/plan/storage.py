@@ -154,7 +154,8 @@ def shared_volumes(project: Project) -> dict[str, tuple[str, ...]]:
     """
     users: dict[str, list[Service]] = {}
     for service in project.services.values():
-        for source in sorted(service.named_volumes):
+        # The containers of one pod share its node anyway.
+        for source in () if service.runs_elsewhere else sorted(service.named_volumes | service.pod.volumes):
             users.setdefault(source, []).append(service)
     shared = {name: services for name, services in users.items() if _is_shared(services)}
     groups: list[tuple[set[str], set[str]]] = []

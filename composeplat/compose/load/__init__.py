@@ -8,7 +8,8 @@ Owns the order of the stages and the reading of files:
 3. merge the files, apply ``!reset``; in full mode, drop the services of inactive profiles
    (:mod:`~composeplat.compose.load.profiles`);
 4. nodes -> model, by the table of keys (:mod:`composeplat.compose.parse`);
-5. check rules for the whole project (:mod:`composeplat.compose.check`);
+5. put services into shared pods (:mod:`composeplat.compose.shared_pods`); check rules for the whole project
+   (:mod:`composeplat.compose.check`);
 6. env files of services and content of host volumes, last, as only the model names them
    (:mod:`~composeplat.compose.load.content`), and labels of files (:mod:`~composeplat.compose.load.label_files`); files
    of configs and secrets (:mod:`~composeplat.compose.load.file_objects`); paths outside the project
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 from composeplat.compose.load.reading import NoDefinition, Reading, read
 from composeplat.compose.nodes import Node
 from composeplat.compose.options import Request, Settings
-from composeplat.compose.origins import Origins
+from composeplat.compose.origins import Checker, Origins
 from composeplat.compose.variables import VariableReferences, Variables, worth_hiding
 from composeplat.diagnostics import InvalidDefinition, Report
 from composeplat.registry.credentials import Login, find_login
@@ -78,6 +79,7 @@ def load(request: Request) -> Loaded:
     from composeplat.compose.load.outside_paths import check_builds_inside
     from composeplat.compose.model import Project
     from composeplat.compose.parse import Context, parse_project
+    from composeplat.compose.shared_pods import with_shared_pods
 
     reading = read(request)
     origins = Origins()
@@ -95,6 +97,7 @@ def load(request: Request) -> Loaded:
             inactive=reading.inactive,
         )
         project = parse_project(reading.document, ctx)
+        project = with_shared_pods(Checker(project, origins, reading.report))
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
         project = with_file_contents(project, origins, reading)

@@ -11,6 +11,7 @@ from composeplat.compose.parse.node_attributes import architecture_name
 from composeplat.compose.parse.process_limits import parse_process_limits
 from composeplat.compose.parse.pull_policy import parse_pull_policy
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
+from composeplat.compose.parse.shared_pods import parse_host_namespaces
 from composeplat.compose.pod_model import ContainerOptions, Platform
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.names import is_dns_name
@@ -43,6 +44,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         stop_signal=section.value("stop_signal", parse_signal, ""),
         limits=parse_process_limits(section),
         init=section.boolean("init", default=False),
+        host_namespaces=parse_host_namespaces(section),
     )
 
 

@@ -75,8 +75,10 @@ def _mode(section: Section) -> str:
         return ""
     if text in (NO_NETWORK, HOST_NETWORK):
         return text
-    kind, _, _ = text.partition(":")
-    if kind in ("service", "container"):
+    kind, _, name = text.partition(":")
+    if kind == "service" and name:
+        return ""
+    if kind == "container":
         message = f"is not supported and has no effect: it has its own network, not that of {found.node.shown}"
         found.report("unsupported-key", message, "reach the other service by its name, not localhost")
     else:

@@ -20,6 +20,7 @@ from composeplat.compose.parse.mounts import parse_mounts
 from composeplat.compose.parse.networks import parse_network_names, parse_networking
 from composeplat.compose.parse.ports import parse_ports
 from composeplat.compose.parse.process import parse_command, parse_service_user
+from composeplat.compose.parse.shared_pods import parse_shared_pod
 from composeplat.compose.values import (
     BadValue,
     parse_duration,
@@ -77,6 +78,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         file_mounts=parse_file_mounts(section),
         scheduling=deploy.scheduling,
         extensions=parse_extensions(section),
+        pod=parse_shared_pod(section),
     )
 
 

@@ -28,7 +28,7 @@ RESTARTED_ANNOTATION = f"{LABEL_PREFIX}/restarted-at"
 def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, timeout: float) -> Outcome:
     """Restart some services and those that restart with them, or all.
 
-    Jobs, sleeping services and services under development are left alone.
+    Jobs, sleeping services and services under development are left alone. All services of one pod restart together.
     """
     started = time.monotonic()
     with stack.interrupts, stack.lock("restart"), Api(stack.target.access) as api:
@@ -38,7 +38,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
         if not workloads:
             raise stack.not_deployed_error()
         dev_workloads = dev_workloads_by_service(live_state.object_metadata, plan.environment)
-        services = plan.with_restarted(services)
+        services = plan.with_restarted(plan.with_pods_of(services))
         chosen = _restartable(stack, plan, services, workloads, dev_workloads)
         outcome = Outcome(
             services=tuple(chosen),
@@ -71,7 +71,7 @@ def _restartable(
     """The services to restart, dependencies first; a note says why another one that was named is not."""
     chosen: dict[str, Key] = {}
     for service in plan.services:
-        if (services and service.name not in services) or service.cluster_name in developed:
+        if (services and service.name not in services) or service.workload_name in developed or service.pod_of:
             continue
         live = workloads.get(service.workload)
         if live is None:

@@ -1,0 +1,211 @@
+"""One pod of several services: their pod templates as one, and what can't be in one pod.
+
+Owns the order of the containers, the names of volumes that would mean two things, and the fields that a pod has once.
+Must not decide which services share a pod: :mod:`composeplat.compose.shared_pods` does.
+
+A container is named as its service, and an annotation of the pod lists them: commands find the container of a service
+in the pods of another by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from composeplat.compose.model import Service
+from composeplat.compose.origins import Checker, port_path
+from composeplat.compose.rollout_model import Placement
+from composeplat.names import SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
+from composeplat.plan.desired import Manifest
+from composeplat.plan.fingerprint import HASH_ANNOTATION
+from composeplat.plan.resource_keys import ResourceKey
+
+_OWN_VOLUMES = ("anonymous-", "memory-", "host-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodPart:
+    """What one service contributes to a pod."""
+
+    service: Service
+    template: Manifest
+    claim_templates: list[Manifest]
+    needs: tuple[ResourceKey, ...]
+
+    def in_pod_of_another(self) -> PodPart:
+        """Return the part with names that another part of the pod can't have."""
+        name = clean(self.service.name)
+        spec = self.template["spec"]
+        renamed = {
+            volume["name"]: volume_in_pod_of_another(volume["name"], name)
+            for volume in (*spec.get("volumes", ()), *(claim["metadata"] for claim in self.claim_templates))
+            if volume["name"].startswith(_OWN_VOLUMES)
+        }
+        spec = {key: _renamed(spec[key], renamed) if key in _WITH_VOLUMES else spec[key] for key in spec}
+        template = {"metadata": _metadata(self.template["metadata"], name), "spec": spec}
+        claims = [{**claim, "metadata": _renamed(claim["metadata"], renamed)} for claim in self.claim_templates]
+        return PodPart(service=self.service, template=template, claim_templates=claims, needs=self.needs)
+
+
+def volume_in_pod_of_another(volume: str, service: str) -> str:
+    """Name a volume that only one service of a pod has."""
+    return shorten(f"platform-{service}-{volume}")
+
+
+_WITH_VOLUMES = ("containers", "initContainers", "volumes")
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """Rename volumes in the fields ``name`` of volumes and mounts; those of containers are other names."""
+    match value:
+        case list():
+            return [_renamed(item, names) for item in value]
+        case dict():
+            renamed = {key: _renamed(item, names) for key, item in value.items()}
+            if "image" not in value and value.get("name") in names:
+                renamed["name"] = names[value["name"]]
+            return renamed
+        case _:
+            return value
+
+
+def _metadata(metadata: Manifest, name: str) -> Manifest:
+    """Give the hash of a service's variables and files a name of its own."""
+    annotations = {
+        (_hash_annotation(name) if key == HASH_ANNOTATION else key): value
+        for key, value in metadata.get("annotations", {}).items()
+    }
+    return {**metadata, "annotations": annotations}
+
+
+def _hash_annotation(name: str) -> str:
+    prefix, _, last = HASH_ANNOTATION.partition("/")
+    return f"{prefix}/{shorten(f'{last}-{name}')}"
+
+
+def join_parts(owner: PodPart, others: Iterable[PodPart]) -> PodPart:
+    """Return the pod of a service with the containers of those that join it."""
+    parts = [owner, *(part.in_pod_of_another() for part in others)]
+    if len(parts) == 1:
+        return owner
+    metadata = owner.template["metadata"]
+    annotations: Manifest = {}
+    for part in reversed(parts):
+        annotations.update(part.template["metadata"].get("annotations", {}))
+    annotations[SERVICES_ANNOTATION] = ",".join(clean(part.service.name) for part in parts)
+    template = {
+        "metadata": {**metadata, "annotations": dict(sorted(annotations.items()))},
+        "spec": _spec([part.template["spec"] for part in parts], owner.service),
+    }
+    return PodPart(
+        service=owner.service,
+        template=template,
+        claim_templates=[claim for part in parts for claim in part.claim_templates],
+        needs=tuple(dict.fromkeys(key for part in parts for key in part.needs)),
+    )
+
+
+def _spec(specs: list[Manifest], owner: Service) -> Manifest:
+    spec = dict(specs[0])
+    init = _init_containers(specs)
+    lists = {
+        "containers": [container for each in specs for container in each["containers"]],
+        "initContainers": init,
+        "volumes": _distinct(specs, "volumes"),
+        "hostAliases": _distinct(specs, "hostAliases"),
+        "imagePullSecrets": _distinct(specs, "imagePullSecrets"),
+    }
+    spec.update({key: found for key, found in lists.items() if found})
+    shares = owner.pod.shares_processes or any(each.get("shareProcessNamespace") for each in specs)
+    if shares and not spec.get("hostPID"):
+        spec["shareProcessNamespace"] = True
+    spec["securityContext"] = _security([each["securityContext"] for each in specs])
+    spec["terminationGracePeriodSeconds"] = max(each["terminationGracePeriodSeconds"] for each in specs)
+    return spec
+
+
+def _distinct(specs: list[Manifest], key: str) -> list[Manifest]:
+    found: list[Manifest] = []
+    for spec in specs:
+        found += [item for item in spec.get(key, ()) if item not in found]
+    return found
+
+
+def _init_containers(specs: list[Manifest]) -> list[Manifest]:
+    """Return the init containers, each name once; one brings the tools for all."""
+    found: dict[str, Manifest] = {}
+    for spec in specs:
+        service = spec["containers"][0]["name"]
+        for container in spec.get("initContainers", ()):
+            name = container["name"]
+            if name not in found:
+                found[name] = container
+            elif name != TOOLS_CONTAINER:
+                own = shorten(f"{name}-{service}")
+                found[own] = {**container, "name": own}
+    return list(found.values())
+
+
+def _security(contexts: list[Manifest]) -> Manifest:
+    merged: Manifest = {}
+    for context in reversed(contexts):
+        merged.update(context)
+    groups = dict.fromkeys(group for context in contexts for group in context.get("supplementalGroups", ()))
+    return {**merged, **({"supplementalGroups": list(groups)} if groups else {})}
+
+
+# checks ---------------------------------------------------------------------------------------------------------------
+
+
+def check_shared_pod(checker: Checker, service: Service) -> None:
+    """Report what a service says of a pod that is another's, and ports that another container of the pod has."""
+    if not service.runs_elsewhere:
+        return
+    owner = checker.project.services[service.pod.owner]
+    own, shared = _of_the_pod(service), _of_the_pod(owner)
+    for keys, value in own.items():
+        path = ("services", service.name, *keys)
+        if value and value != shared[keys] and checker.origins.has(*path):
+            message = f"is of a whole pod, and the service is in that of '{owner.name}'"
+            checker.add("pod-conflict", path, message, f"give '{owner.name}' the same, or give it there alone")
+    _check_ports(checker, service)
+
+
+_ANYWHERE = Placement()
+
+
+def _of_the_pod(service: Service) -> dict[tuple[str, ...], object]:
+    """Return the values of the keys that are fields of a pod."""
+    container, names = service.container, service.container.names
+    return {
+        ("x-service-account",): service.service_account,
+        ("x-node-selector",): dict(service.node_selector),
+        ("deploy", "placement"): service.scheduling.placement if service.scheduling.placement != _ANYWHERE else None,
+        ("platform",): container.platform.written,
+        ("runtime",): container.runtime,
+        ("userns_mode",): container.host_users is not None and str(container.host_users),
+        ("pid",): "pid" in container.host_namespaces,
+        ("ipc",): "ipc" in container.host_namespaces,
+        ("sysctls",): dict(container.sysctls),
+        ("hostname",): names.hostname,
+        ("domainname",): names.domain,
+        ("dns",): names.servers,
+        ("dns_search",): names.searches,
+        ("dns_opt",): names.resolver_options,
+    }
+
+
+def _check_ports(checker: Checker, service: Service) -> None:
+    """Report a port that an earlier service of the pod has: its containers have one network."""
+    members = service.pod.members
+    for name in members[: members.index(service.name)]:
+        other = checker.project.services[name]
+        for port in service.ports:
+            path = port_path(service.name, port)
+            taken = next((p for p in other.ports if (p.target, p.protocol) == (port.target, port.protocol)), None)
+            if taken is None:
+                continue
+            _, source, line, column = checker.origins.at(*port_path(name, taken)).place
+            message = f"is a port of '{name}' too ({source}:{line}:{column}), and both are in one pod"
+            checker.add("pod-conflict", path, message, "let one of the programs listen on another port")
