@@ -89,6 +89,11 @@ def suggest_volume(source: str, target: str, *, hidden: bool = False) -> str:
     return f"'{name}:{target}', with '{name}:' under the top-level 'volumes'"
 
 
+def given_name(given: str, name: str) -> str:
+    """Name an object as the definition gives it, if Kubernetes accepts that; else by its entry."""
+    return given if given and is_dns_name(given) else clean(given or name)
+
+
 def is_dns_label(name: str) -> bool:
     return _DNS_LABEL.match(name) is not None
 

@@ -62,6 +62,7 @@ PLURALS = {
     "Pod": "pods",
     "ReplicaSet": "replicasets",
     "ResourceQuota": "resourcequotas",
+    "RuntimeClass": "runtimeclasses",
     "Secret": "secrets",
     "Service": "services",
     "StatefulSet": "statefulsets",

@@ -101,7 +101,7 @@ CLUSTER_CODES: dict[str, Code] = {
     ),
     "missing-object": Code(
         _E,
-        "An external object is not in the namespace, or lacks the key that a service reads.",
+        "An external object or a RuntimeClass is missing, or an object lacks the key that a service reads.",
         "Create it, or correct its name or key.",
         many=True,
     ),

@@ -16,6 +16,7 @@ from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.load import Loaded
 from composeplat.diagnostics import Diagnostic, dotted
 from composeplat.plan import Plan
+from composeplat.plan.desired import RUNTIME_CLASS
 
 #: The code of a finding about networks, whose keys have no message of their own.
 NO_ISOLATION = "no-network-isolation"
@@ -55,6 +56,7 @@ def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
     required = (
         f"{dotted(found.path)} needs {found.kind} '{found.name}' in the cluster: it is external"
         for found in plan.required
+        if found.kind != RUNTIME_CLASS
     )
     started = {service.service for service in full.services}
     chosen = (

@@ -160,6 +160,10 @@ class FilePlan:
     objects: tuple[DesiredObject, ...]
 
 
+#: The kind that the runtime of a service needs; it is of the whole cluster.
+RUNTIME_CLASS = "RuntimeClass"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredObject:
     """An object of someone else that services use: it must exist, and is never changed."""

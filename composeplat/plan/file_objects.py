@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from composeplat.compose.file_model import DEFAULT_FILE_MODE, FileKind, FileMount, FileObject
 from composeplat.compose.model import Project, Service
 from composeplat.compose.origins import Checker
-from composeplat.names import clean, is_dns_name, make_file_key, shorten
-from composeplat.plan.desired import DesiredObject, FilePlan, Identity, Manifest, RequiredObject
+from composeplat.names import clean, given_name, is_dns_name, make_file_key, shorten
+from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Identity, Manifest, RequiredObject
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.storage import Storage, claim_name, plan_mount
 
@@ -29,8 +29,7 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 
 def object_name(found: FileObject) -> str:
     """Return the name of an object: as given, if Kubernetes accepts it."""
-    given = found.object_name
-    return given if given and is_dns_name(given) else clean(given or found.name)
+    return given_name(found.object_name, found.name)
 
 
 def _resource_key(found: FileObject) -> ResourceKey:
@@ -104,7 +103,11 @@ def _names_of_services(project: Project) -> Iterator[tuple[str, str]]:
 
 
 def required_objects(project: Project) -> Iterator[RequiredObject]:
-    """Yield the external volumes, configs and secrets."""
+    """Yield the external volumes, configs and secrets, and the runtimes of services."""
+    for service in project.services.values():
+        if name := service.container.runtime:
+            where = ("services", service.name, "runtime")
+            yield RequiredObject(kind=RUNTIME_CLASS, name=name, path=where, services=frozenset((service.name,)))
     for volume in project.volumes.values():
         users = [service.name for service in project.services.values() if volume.name in service.named_volumes]
         if volume.external and users:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.values import show_size
-from composeplat.names import LABEL_PREFIX, clean, is_dns_name, make_file_key, shorten, slug
+from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
@@ -24,8 +24,7 @@ _RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-", "platfo
 
 def claim_name(volume: Volume) -> str:
     """Return the name of a volume's claim: as given, if Kubernetes accepts it."""
-    given = volume.object_name
-    return given if given and is_dns_name(given) else clean(given or volume.name)
+    return given_name(volume.object_name, volume.name)
 
 
 def plan_volume(volume: Volume, identity: Identity) -> VolumePlan:

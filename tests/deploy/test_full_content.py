@@ -105,6 +105,37 @@ def test_configs_and_secrets(environment: Environment) -> None:
     assert environment.names() == {"Secret/shop-theirs"}
 
 
+def test_what_becomes_external_is_kept(environment: Environment) -> None:
+    """A claim that was the environment's own outlives it; two volumes of one name are one."""
+    definition = f"{FULL}services: {{web: {{<<: *app, volumes: ['d:/d', 'e:/e'], MORE}}}}\n"
+    volumes = "volumes: {d: {name: shop-d}, e: {name: shop-d}}\n"
+    environment.write("content", "s.txt")
+    own = f"{definition.replace('MORE', 'secrets: [s]')}{volumes}secrets: {{s: {{file: ./s.txt}}}}\n"
+    environment.deploy(own).expect()
+    assert sees(environment, "web", "echo kept >/d/a; cat /e/a") == "kept"
+
+    external = definition.replace("MORE", "secrets: [s], runtime: gvisor") + volumes.replace(
+        "name", "external: true, name"
+    )
+    refused = environment.deploy(f"{external}secrets: {{s: {{external: true}}}}\n").expect(1)
+    assert_lines(
+        refused,
+        "secrets.s is external, and Secret 's' is of this environment, whose deploy would delete it [missing-object]",
+        "services.web.runtime needs RuntimeClass 'gvisor', which the cluster lacks [missing-object]",
+    )
+    environment.write(definition.replace("MORE", "") + volumes.replace("name", "external: true, name"))
+    environment.platform("destroy", "--volumes", "--yes").expect()
+    assert environment.names() == {"PersistentVolumeClaim/shop-d"}
+    deployed = environment.platform("deploy").expect()
+
+    assert "volume d is external now: it is of this environment no more" in deployed.stderr
+    assert sees(environment, "web", "cat /d/a /e/a") == "kept\nkept"
+    environment.platform("destroy", "--volumes", "--yes").expect()
+    found = environment.get("v1", "PersistentVolumeClaim", "shop-d")
+    assert found is not None
+    assert not found["metadata"].get("labels")
+
+
 def test_an_external_volume_stays(environment: Environment) -> None:
     """The claim of someone else is required, used, and neither changed nor deleted; a `name` is the claim's."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}

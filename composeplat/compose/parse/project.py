@@ -16,6 +16,7 @@ from composeplat.compose.parse.fields import Context, Field, Section, open_secti
 from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.service import parse_service
+from composeplat.compose.parse.volume_names import with_joined_volumes
 from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
 from composeplat.diagnostics import Span, dotted, quoted
@@ -36,7 +37,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
     others = _without_build_secrets(node, ctx)
     section = open_section(whole, node if ctx.full else others, "")
     _check_platform_settings(section)
-    return Project(
+    project = Project(
         services=_services(section),
         volumes=_volumes(section),
         endpoints=_endpoints(section),
@@ -45,6 +46,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         configs=parse_file_objects(section, FileKind.CONFIG),
         secrets=parse_file_objects(section, FileKind.SECRET),
     )
+    return with_joined_volumes(project, ctx)
 
 
 def _check_platform_settings(section: Section) -> None:

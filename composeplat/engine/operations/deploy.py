@@ -35,6 +35,7 @@ from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_
 from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_process import PulumiResult
+from composeplat.engine.required_objects import release_claims
 from composeplat.engine.rollout import Rollout, open_rollout
 from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads, sleeping_workloads_of
 from composeplat.engine.stack import Stack
@@ -76,6 +77,8 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
         failures = failures_of(rollout.monitor, api)
     stack.stop_if_interrupted(_hint(stack, events))
     removed = [] if options.services or failures else delete_leftovers(stack, api, plan)
+    if not options.services and not failures:
+        release_claims(stack, api, plan)
     return Outcome(
         changes=events.effective_changes,
         counts=events.count_operations(),

@@ -39,6 +39,9 @@ def _destroy(stack: Stack, api: Api, plan: Plan, *, volumes: bool, wait: bool) -
     live_state = read_live_state(api, stack.namespace, object_keys(plan.objects))
     outcome = Outcome(changes=events.effective_changes, counts=events.count_operations())
     ours = live_state.ours(plan.environment)
+    # An external claim that once was of the environment still has its labels until the next deploy.
+    external = {(required.kind, required.name) for required in plan.required}
+    ours = {key: head for key, head in ours.items() if key not in external}
     going = {key: head for key, head in ours.items() if volumes or key[0] != CLAIM}
     for (kind, name), head in going.items():
         outcome.removed.append(f"{kind}/{name}")
