@@ -109,7 +109,9 @@ PROGRAMS: dict[str, Program] = {
         ports=(80,),
         working_dir="/var/www/html",
     ),
-    "memcached:1.6": Program(command=("memcached",), user="memcache", ports=(11211,)),
+    "memcached:1.6": Program(
+        command=("memcached",), user="memcache", folders=(("home/memcache", "memcache", 0o755),), ports=(11211,),
+    ),
     "haproxy:2.6": Program(
         command=("haproxy", "-W", "-db", "-f", "/usr/local/etc/haproxy/haproxy.cfg"), user="haproxy",
         folders=(("usr/local/etc/haproxy", "root", 0o755),),

@@ -50,13 +50,12 @@ class Site:
         assert parts.hostname is not None
         context = ssl.create_default_context(cafile=str(self.environment.cluster.layout.keys / "ca.crt"))
         plain = socket.create_connection(("127.0.0.1", parts.port or 443), timeout=20)
-        connection = http.client.HTTPConnection(parts.netloc)
-        connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
-        method = "GET" if body is None else "POST"
-        connection.request(method, path, None if body is None else body.encode(), {"Content-Type": kind})
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-        connection.close()
+        with contextlib.closing(http.client.HTTPConnection(parts.netloc)) as connection, plain:
+            connection.sock = context.wrap_socket(plain, server_hostname=parts.hostname)
+            method = "GET" if body is None else "POST"
+            connection.request(method, path, None if body is None else body.encode(), {"Content-Type": kind})
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
         return answer.status, text
 
     def until(self, path: str, is_right: Callable[[int, str], bool], body: str | None = None) -> str:
