@@ -85,6 +85,8 @@ CLUSTER_MESSAGES = {
     " cluster does not have [no-storage-class]",
     "no-ingress-class": "compose.yaml:2:3: warning: services.web has a URL that no one answers: the cluster has no"
     " default ingress class [no-ingress-class]",
+    "no-load-balancer": "compose.yaml:5:5: warning: services.web.x-expose may get no address: no cloud or program of"
+    " this cluster is known to give any to LoadBalancers [no-load-balancer]",
     "no-metrics-server": "compose.yaml:6:5: warning: services.web.x-autoscale needs a metrics server, which the cluster"
     " does not have: the number of pods stays the smallest [no-metrics-server]",
     "pod-security-level": "compose.yaml:2:3: warning: services.web is refused by namespace 'shop', whose Pod Security"
@@ -155,6 +157,7 @@ EXAMPLES: dict[str, Example] = {
     "name-normalized": _compose("services:\n  my_app:\n    image: nginx\n"),
     "invalid-name": _compose("services:\n  9lives:\n    image: nginx\n"),
     "name-conflict": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
+    "exposed-never-public": _compose(f"{_FULL}    x-expose: {{type: NodePort, ports: [5432]}}\n"),
     "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
     "inactive-service": _compose(
         f"x-platform: {{full: true}}\n{_WEB}    depends_on: [db]\n  db:\n    image: postgres\n    profiles: [data]\n"

@@ -192,6 +192,11 @@ CASES = {
         service("depends_on: [db]}, db: {image: y, profiles: [a, b]"),
         {"full": True},
     ),
+    "exposed-never-public": Case(
+        "compose.yaml:2:63: error: services.web.x-expose.ports[0] exposes a port on the list of ports of databases and"
+        " debuggers, which are never public [exposed-never-public]",
+        f"x-platform: {{full: true}}\n{service('x-expose: {type: NodePort, ports: [5432]}')}",
+    ),
     "undefined-network": Case(
         "compose.yaml:2:38: error: services.web.networks names 'front', which 'networks' does not declare"
         " [undefined-network]",
@@ -407,6 +412,7 @@ def test_every_code_has_a_definition() -> None:
         "no-storage-class",
         "no-ingress-class",
         "no-metrics-server",
+        "no-load-balancer",
         "pod-security-level",
         "over-quota",
         "limit-range",

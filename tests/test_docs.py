@@ -36,7 +36,7 @@ from composeplat.compose.load.documents import MAX_INCLUDES
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.yaml_reader import MAX_DEPTH, MAX_NODES
 from composeplat.diagnostics import Diagnostic, Exit, Source, Span
-from composeplat.plan.endpoints import NEVER_PUBLIC
+from composeplat.plan.never_public import NEVER_PUBLIC
 from tests.conftest import ROOT, Project
 from tests.in_process import run_here
 from tests.page_commands import RUN, read_steps, unmarked

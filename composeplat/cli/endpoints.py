@@ -63,7 +63,7 @@ def run_open(choice: Choice, service: str) -> Exit:
     view = view_environment(choice, (service,) if service else ())
     if view is None:
         return Exit.INVALID
-    found = _addresses(view)
+    found = [address for address in _addresses(view) if address.is_endpoint]
     if not found:
         whose = f"service '{service}'" if service else view.environment
         raise ComposeplatError(

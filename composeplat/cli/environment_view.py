@@ -18,11 +18,13 @@ from composeplat.cli.operations import Planned, document, plan_for, stack_for
 from composeplat.cli.selection import Choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.endpoints import Address, find_addresses
+from composeplat.cluster.exposed_services import find_exposed
 from composeplat.cluster.snapshot import Snapshot
 from composeplat.cluster.status import ServiceQuery
 from composeplat.cluster.watching import Watcher
 from composeplat.diagnostics import printable
 from composeplat.engine.dev_workloads import dev_workloads_by_service
+from composeplat.plan.resource_keys import ResourceKind
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 8
@@ -70,7 +72,7 @@ class EnvironmentView:
         reached_at, names = self.planned.target.reached_at, self.names
         addresses = (
             replace(found, url=reached_at(found.url))
-            for found in find_addresses(api, self.namespace, self.environment)
+            for found in (*find_addresses(api, self.namespace, self.environment), *self._exposed(api))
             if found.service in names
         )
         # By name and path: the domain of the deploy need not be known here. Those that left the file come last.
@@ -82,6 +84,10 @@ class EnvironmentView:
     def watcher(self) -> Watcher:
         plan = self.planned.plan
         return Watcher(self.planned.target.access, plan.namespace, plan.environment, plan.workload_kinds)
+
+    def _exposed(self, api: Api) -> list[Address]:
+        has_any = any(desired.key.kind is ResourceKind.EXPOSED for desired in self.planned.plan.objects)
+        return find_exposed(api, self.namespace, self.environment) if has_any else []
 
     def take_snapshot(self, api: Api) -> Snapshot:
         return self.watcher.take_snapshot(api)

@@ -63,13 +63,20 @@ def _show(view: EnvironmentView, rows: list[PortRow], service: str, port: int | 
 
 
 def port_rows(service: Object, addresses: list[Address]) -> list[PortRow]:
+    def urls(entry: Object) -> tuple[str, ...]:
+        protocol = str(entry.get("protocol", "TCP")).lower()
+        # An endpoint routes to a port of the cluster service, an exposed port to one of the container.
+        numbers = {True: entry["port"], False: entry.get("targetPort")}
+        found = [a for a in addresses if (a.port, a.protocol) == (numbers[a.is_endpoint], protocol)]
+        return tuple(dict.fromkeys(address.url for address in found))
+
     host = f"{service['metadata']['name']}.{service['metadata']['namespace']}"
     return [
         PortRow(
             port=int(entry["port"]),
             protocol=str(entry.get("protocol", "TCP")).lower(),
             address=f"{host}:{entry['port']}",
-            urls=tuple(dict.fromkeys(address.url for address in addresses if address.port == entry["port"])),
+            urls=urls(entry),
         )
         for entry in service["spec"].get("ports") or []
     ]

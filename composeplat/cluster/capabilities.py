@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.exposed_services import has_load_balancers
 from composeplat.cluster.quotas import (
     Amounts,
     LimitRange,
@@ -53,6 +54,7 @@ class Capabilities:
     limit_ranges: tuple[LimitRange, ...] | None = None
     has_metrics: bool | None = None
     """Whether a metrics server is registered."""
+    has_load_balancers: bool | None = None
     usage: Mapping[str, Amounts] | None = None
     """How much each environment uses of the quotas."""
     notes: tuple[str, ...] = ()
@@ -94,6 +96,7 @@ def read_capabilities(api: Api, namespace: str) -> Capabilities:
         quotas=quotas,
         limit_ranges=questions.ask("limit ranges", lambda: parse_limit_ranges(api.items(path("LimitRange")))),
         has_metrics=questions.ask("metrics", lambda: has_metrics(api)),
+        has_load_balancers=questions.ask("load balancers", lambda: has_load_balancers(api)),
         usage=questions.ask("the use of quotas", lambda: _usage(api, path)) if quotas else {},
         notes=tuple(questions.notes),
     )

@@ -26,6 +26,14 @@ class Address:
     """The name of the cluster service that it routes to."""
     port: int
 
+    @property
+    def is_endpoint(self) -> bool:
+        return self.url.startswith("https:")
+
+    @property
+    def protocol(self) -> str:
+        return "tcp" if self.is_endpoint else self.url.partition(":")[0]
+
 
 def find_addresses(api: Api, namespace: str, environment: str) -> list[Address]:
     selector = environment_selector(environment)

@@ -127,6 +127,12 @@ CODES: dict[str, Code] = {
     "undefined-port": Code(
         _E, "A route names a port that its service does not have.", "Add it to the service's ports.", many=True
     ),
+    "exposed-never-public": Code(
+        _E,
+        "x-expose names a port of databases and debuggers, which are never public.",
+        "Leave it out, or allow it by number with allow_never_public.",
+        many=True,
+    ),
     "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
     "extends-cycle": Code(_E, "Services extend each other in a cycle.", "Remove one of the 'extends'."),
     "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),

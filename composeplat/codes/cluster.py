@@ -65,6 +65,12 @@ CLUSTER_CODES: dict[str, Code] = {
         "Install metrics-server.",
         effect=_LOST,
     ),
+    "no-load-balancer": Code(
+        _W,
+        "A service asks for a LoadBalancer, and nothing in the cluster seems to give it an address.",
+        "Use type: NodePort, or install a program that gives addresses.",
+        effect=_LOST,
+    ),
     "pod-security-level": Code(
         _W,
         "The Pod Security level of the namespace refuses a service.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from composeplat.cluster.capabilities import Capabilities, Classes
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compatibility.quota_rules import check_limit_ranges, check_quota
+from composeplat.compose.extension_model import ExposeType
 from composeplat.compose.model import ANONYMOUS, NAMED, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, mount_path
@@ -34,6 +35,8 @@ def check_cluster(
         _check_architectures(checker, images, offered.architectures)
     if offered.has_metrics is False:
         _check_metrics(checker)
+    if offered.has_load_balancers is False:
+        _check_load_balancers(checker)
     own = (offered.usage or {}).get(plan.environment, {})
     for quota in offered.quotas or ():
         check_quota(checker, quota if offered.usage is not None else replace(quota, used={}), own, offered.limit_ranges)
@@ -77,6 +80,15 @@ def _check_metrics(checker: Checker) -> None:
             message = "needs a metrics server, which the cluster does not have: the number of pods stays the smallest"
             path = ("services", service.name, "x-autoscale")
             checker.add("no-metrics-server", path, message, "install metrics-server", at_key=True)
+
+
+def _check_load_balancers(checker: Checker) -> None:
+    for service in checker.project.services.values():
+        expose = service.extensions.expose
+        if expose is not None and expose.type is ExposeType.LOAD_BALANCER:
+            message = "may get no address: no cloud or program of this cluster is known to give any to LoadBalancers"
+            path = ("services", service.name, "x-expose")
+            checker.add("no-load-balancer", path, message, "use type: NodePort, which needs none", at_key=True)
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -16,7 +16,8 @@ from composeplat.compose.model import Mount, Project, Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.diagnostics import PathKey
 from composeplat.names import clean
-from composeplat.plan.endpoints import NEVER_PUBLIC, NOT_HTTP
+from composeplat.plan.endpoints import NOT_HTTP
+from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.services import is_headless, service_ports
 from composeplat.registry.image_config import ImageFacts
 

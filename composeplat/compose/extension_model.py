@@ -1,13 +1,15 @@
 """The part of the model that full mode reads from keys of its own, which Compose does not have.
 
-Owns the dataclasses of ``x-autoscale``; their defaults are what a service without the key has.
+Owns the dataclasses of ``x-autoscale`` and ``x-expose``; their defaults are what a service without the key has.
 Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has them as a field of a service.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from composeplat.diagnostics import PathKey
 
 
 class Resource(StrEnum):
@@ -32,7 +34,30 @@ class Autoscale:
     targets: tuple[UsageTarget, ...]
 
 
+class ExposeType(StrEnum):
+    LOAD_BALANCER = "LoadBalancer"
+    NODE_PORT = "NodePort"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposedPort:
+    target: int
+    published: int | None = None
+    """The port outside; None is the target's number, and for a NodePort one that the cluster chooses."""
+    protocol: str = "tcp"
+    origin: PathKey = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expose:
+    type: ExposeType
+    ports: tuple[ExposedPort, ...]
+    allowed: frozenset[int] = frozenset()
+    """The ports that may be public although they are on the list of those that never are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
     autoscale: Autoscale | None = None
     """None for a number of pods that never changes by itself."""
+    expose: Expose | None = None

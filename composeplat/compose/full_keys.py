@@ -21,7 +21,8 @@ FULL_KEYS: Mapping[str, str] = {
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
     " configs secrets"
-    " x-autoscale",
+    " x-autoscale x-expose",
+    "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
     "services.*.depends_on.*": "restart",
     "services.*.deploy": "mode placement update_config",

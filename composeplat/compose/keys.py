@@ -285,8 +285,9 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         "kind value",
     ),
     # our own, of full mode
-    *_rows(SERVICE, _WARNED, _RULING, "x-autoscale"),
+    *_rows(SERVICE, _WARNED, _RULING, "x-autoscale x-expose"),
     *_rows("services.*.x-autoscale", _UNREAD, _RULING, "min max cpu memory"),
+    *_rows("services.*.x-expose", _UNREAD, _RULING, "type ports allow_never_public"),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )

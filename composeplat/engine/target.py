@@ -50,7 +50,7 @@ class Target:
 
     def reached_at(self, url: str) -> str:
         """An endpoint's address as it is reached from here."""
-        if self.https_port == _HTTPS:
+        if self.https_port == _HTTPS or not url.startswith("https:"):
             return url
         parts = urlsplit(url)
         return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{self.https_port}"))

@@ -163,7 +163,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             name="kube-proxy",
             args=(
                 kube, "kube-proxy", inner, f"--hostname-override={NODE}", "--proxy-mode=iptables",
-                f"--cluster-cidr={POD_RANGE}", "--conntrack-max-per-core=0", "--nodeport-addresses=127.0.0.0/8",
+                f"--cluster-cidr={POD_RANGE}", "--conntrack-max-per-core=0",
+                f"--nodeport-addresses=127.0.0.0/8,{NODE_ADDRESS}/32",
                 "--healthz-bind-address=127.0.0.1:10256",
                 # A pod that is ready is reached 0.1 s later, not up to 1 s; rules that could not be written are
                 # written again after 5 s, not after 30 s.

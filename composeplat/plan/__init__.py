@@ -29,6 +29,7 @@ from composeplat.plan.desired import (
     VolumePlan,
 )
 from composeplat.plan.endpoints import plan_endpoints
+from composeplat.plan.expose import check_expose, plan_exposed
 from composeplat.plan.file_objects import add_file_mounts, plan_file_objects, required_objects
 from composeplat.plan.images import image_with_ports, plan_images, references_of_builds, service_image
 from composeplat.plan.limits import check_limits
@@ -136,6 +137,7 @@ def _check_services(checker: Checker, settings: Settings) -> None:
         check_security(checker, service, settings)
         check_container_options(checker, service, settings)
         check_shared_pod(checker, service)
+        check_expose(checker, service)
 
 
 def _routed_ports(endpoints: tuple[EndpointPlan, ...]) -> dict[str, tuple[int, ...]]:
@@ -220,7 +222,7 @@ def _plan_names(service: Service, common: _Common) -> list[DesiredObject]:
         manifest=plan_cluster_service(service, common.identity, has_early_name=service.name in common.early),
         ports_of=image_with_ports(service, common.built, common.settings),
     )
-    return [own, *plan_aliases(service, own)]
+    return [own, *plan_aliases(service, own), *plan_exposed(service, common.identity)]
 
 
 def _plan_policies(service: Service, common: _Common) -> list[DesiredObject]:

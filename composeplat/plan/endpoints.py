@@ -24,14 +24,10 @@ from composeplat.names import (
     shorten,
 )
 from composeplat.plan.desired import DesiredObject, EndpointPlan, Identity, Manifest
+from composeplat.plan.expose import is_exposed
+from composeplat.plan.never_public import NEVER_PUBLIC
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
-
-#: The container ports of databases, queues and debuggers.
-NEVER_PUBLIC = frozenset({
-    3306, 1521, 1830, 5432, 1433, 1434, 7210, 7473, 7474, 8529, 7000, 7001, 9042, 8086, 9200, 9300, 5984, 27017, 27018,
-    27019, 28017, 6379, 8087, 8088, 8098, 28015, 29015, 7574, 8983, 2345, 5858, 9229, 5005, 1234, 4444, 5678,
-})  # fmt: skip
 
 #: Ports that are registered for another protocol than HTTP; ``ports`` makes them public with a warning.
 NOT_HTTP = {
@@ -119,6 +115,8 @@ def _has_unread_ports(checker: Checker, service: Service) -> bool:
 def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
     routable = port.protocol == "tcp"
     listed = routable and port.target in NEVER_PUBLIC
+    if is_exposed(service, port.target, port.protocol) and (listed or not routable or port.target in NOT_HTTP):
+        return False
     if port.loopback:
         hint = _ROUTE if listed else "for a URL, leave the host address out" if routable else ""
         message = "is bound to loopback: it stays private and gets no URL"

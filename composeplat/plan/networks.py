@@ -17,6 +17,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.network_model import NO_NETWORK, Network
 from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, clean, is_service_name, shorten
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, NetworkPlan
+from composeplat.plan.expose import exposed_ports
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.services import service_ports
 
@@ -103,11 +104,12 @@ def plan_service_policy(
 
 def _service_rules(service: Service, project: Project, identity: Identity, public: frozenset[int]) -> Manifest:
     rules: Manifest = {"policyTypes": []}
-    targets = sorted({port.target for (number, _), port in service_ports(service).items() if number in public})
-    if targets:
-        # Endpoints are open to everyone, wherever the controller of the Ingresses runs.
+    found = {("TCP", port.target) for (number, _), port in service_ports(service).items() if number in public}
+    found |= {(port.protocol.upper(), port.target) for port in exposed_ports(service)}
+    if found:
+        # These are open to everyone, wherever the controller of the Ingresses runs.
         rules["policyTypes"].append("Ingress")
-        rules["ingress"] = [{"ports": [{"protocol": "TCP", "port": target} for target in targets]}]
+        rules["ingress"] = [{"ports": [{"protocol": protocol, "port": target} for protocol, target in sorted(found)]}]
     networks = [project.networks[name] for name in sorted(networks_of(service, project))]
     if networks and all(network.internal for network in networks):
         members = [{"podSelector": {"matchLabels": dict([_label(network, identity)])}} for network in networks]

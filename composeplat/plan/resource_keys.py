@@ -40,6 +40,8 @@ class ResourceKind(StrEnum):
     """The Service of a further name."""
     AUTOSCALER = "autoscaler"
     """The HorizontalPodAutoscaler of a service."""
+    EXPOSED = "exposed"
+    """The Service that makes ports of a service reachable from outside."""
     CONFIG = FileKind.CONFIG.value
     """The ConfigMap of a config."""
     SECRET = FileKind.SECRET.value

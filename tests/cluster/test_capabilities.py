@@ -51,6 +51,7 @@ def test_answers() -> None:
         quotas=(Quota(name="q", hard={"pods": 4}, used={"pods": 3}),),
         limit_ranges=(LimitRange(name="l", maximum={"cpu": 1000}),),
         has_metrics=True,
+        has_load_balancers=False,
         usage={"shop": {"services": 1}},
     )
 

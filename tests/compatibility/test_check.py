@@ -206,6 +206,11 @@ BASELINE = (
 STORED = "services: {db: {image: x, volumes: ['d:/d', /a]}}\nvolumes: {d: {class: fast}}"
 PUBLIC = "services: {web: {image: x, ports: ['8080:80']}}"
 LACKS_METRICS = "the cluster does not have: the number of pods stays the smallest"
+NO_PROVIDER = "no cloud or program of this cluster is known to give any to LoadBalancers"
+EXPOSED = """
+x-platform: {full: true}
+services: {web: {image: nginx, x-expose: {type: LoadBalancer, ports: [80]}}}
+"""
 SCALED = "x-platform: {full: true}\nservices: {web: {image: nginx, x-autoscale: {max: 2, memory: 90m}}}\n"
 PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
 
@@ -239,6 +244,14 @@ PLAIN = "services: {web: {image: x}, job: {image: y, restart: 'no'}}"
             id="no-metrics",
         ),
         pytest.param(SCALED, Capabilities(has_metrics=True), [], id="metrics"),
+        pytest.param(
+            EXPOSED,
+            Capabilities(has_load_balancers=False),
+            [f"services.web.x-expose may get no address: {NO_PROVIDER}"],
+            id="no-load-balancers",
+        ),
+        pytest.param(EXPOSED, Capabilities(has_load_balancers=True), [], id="load-balancers"),
+        pytest.param(SCALED, Capabilities(has_load_balancers=False), [], id="no-load-balancers-needed"),
         pytest.param(PLAIN, Capabilities(has_metrics=False), [], id="no-metrics-needed"),
         pytest.param(
             "services: {web: {image: x, cap_add: [NET_ADMIN]}, b: {image: x, cap_add: [CHOWN]}}",

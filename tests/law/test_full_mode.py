@@ -85,6 +85,7 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 
 #: Sections of keys within those of the page.
 OWN_SECTIONS = {
+    "services.*.x-expose",
     "services.*.x-autoscale",
     "services.*.deploy.placement",
     "services.*.deploy.placement.preferences.*",

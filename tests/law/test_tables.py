@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from composeplat.compose.keys import ROWS, Handling, Origin
-from composeplat.plan.endpoints import NEVER_PUBLIC
+from composeplat.plan.never_public import NEVER_PUBLIC
 from tests.conftest import Project
 from tests.law import tables
 

@@ -13,13 +13,13 @@ from composeplat.cluster.namespaces import make_namespace
 from composeplat.engine import pulumi_runs
 from composeplat.engine.autoscaling import (
     autoscaled_replicas,
-    describe_missing_metrics,
     differs_from_state,
     release_replicas,
     wake_autoscaled,
     with_autoscaled,
 )
 from composeplat.engine.checks import check
+from composeplat.engine.cluster_notes import notes_after, notes_before
 from composeplat.engine.deletion import delete, delete_conflicting, delete_leftovers, delete_volume, wait_until_deleted
 from composeplat.engine.dev_workloads import (
     ORIGINAL_ANNOTATION,
@@ -76,6 +76,8 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
         events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep)
         failures = failures_of(rollout.monitor, api)
     stack.stop_if_interrupted(_hint(stack, events))
+    for note in notes_after(api, plan):
+        stack.note(note)
     removed = [] if options.services or failures else delete_leftovers(stack, api, plan)
     if not options.services and not failures:
         release_claims(stack, api, plan)
@@ -96,8 +98,8 @@ def _prepare_namespace(stack: Stack, api: Api, plan: Plan, live_state: LiveState
         make_namespace(api, stack.namespace)
         stack.note(f"created namespace {stack.namespace}")
     _note_project(stack, api, live_state)
-    if lacks := describe_missing_metrics(api, plan):
-        stack.note(lacks)
+    for note in notes_before(api, plan):
+        stack.note(note)
     wait_until_deleted(stack, api, live_state.ending(object_keys(plan.objects)), "of the previous run")
 
 

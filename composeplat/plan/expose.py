@@ -1,0 +1,76 @@
+"""The Service that makes ports of a service reachable from outside, beside the one that gives it its DNS name.
+
+Owns its name and ports, and that a port of databases and debuggers is exposed only if the definition allows it by
+number.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.extension_model import Expose, ExposedPort, ExposeType
+from composeplat.compose.model import Service
+from composeplat.compose.origins import Checker
+from composeplat.names import clean, shorten
+from composeplat.plan.desired import DesiredObject, Identity, Manifest
+from composeplat.plan.never_public import NEVER_PUBLIC
+from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+
+
+def check_expose(checker: Checker, service: Service) -> None:
+    expose = service.extensions.expose
+    if expose is None:
+        return
+    for port in expose.ports:
+        if port.target in NEVER_PUBLIC and port.target not in expose.allowed:
+            message = "exposes a port on the list of ports of databases and debuggers, which are never public"
+            shown = "" if checker.origins.is_substituted(*port.origin) else f": allow_never_public: [{port.target}]"
+            checker.add("exposed-never-public", port.origin, message, f"if it must be reached, allow it{shown}")
+    name = exposed_name(service)
+    other = next((other for other in checker.project.services.values() if name in _names(other)), None)
+    if other is not None:
+        message = f"needs a Service '{name}', which is a name of services.{other.name}"
+        checker.add("name-conflict", ("services", service.name, "x-expose"), message, "rename one of them", at_key=True)
+
+
+def _names(service: Service) -> set[str]:
+    return {clean(service.name), *service.networking.aliases}
+
+
+def exposed_name(service: Service) -> str:
+    return shorten(f"{clean(service.name)}-exposed")
+
+
+def exposed_ports(service: Service) -> tuple[ExposedPort, ...]:
+    expose = service.extensions.expose
+    return expose.ports if expose else ()
+
+
+def is_exposed(service: Service, target: int, protocol: str) -> bool:
+    return any((port.target, port.protocol) == (target, protocol) for port in exposed_ports(service))
+
+
+def plan_exposed(service: Service, identity: Identity) -> list[DesiredObject]:
+    expose = service.extensions.expose
+    if expose is None:
+        return []
+    name = clean(service.name)
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": identity.service_metadata(exposed_name(service), name),
+        "spec": {
+            "type": str(expose.type),
+            "selector": identity.selector(name),
+            "ports": [_port(expose, port) for port in expose.ports],
+        },
+    }
+    return [DesiredObject(key=ResourceKey(ResourceKind.EXPOSED, name), manifest=manifest)]
+
+
+def _port(expose: Expose, port: ExposedPort) -> Manifest:
+    is_node_port = expose.type is ExposeType.NODE_PORT
+    number = port.target if is_node_port else port.published or port.target
+    fields: Manifest = {"name": f"{port.protocol}-{number}", "port": number, "targetPort": port.target}
+    fields["protocol"] = port.protocol.upper()
+    if is_node_port and port.published is not None:
+        fields["nodePort"] = port.published
+    return fields
