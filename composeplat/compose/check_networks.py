@@ -5,6 +5,8 @@ Owns these rules; in the default mode networks have no effect, and :mod:`compose
 
 from __future__ import annotations
 
+from itertools import count, takewhile
+
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, alias_path
 from composeplat.names import clean, is_dns_label, is_service_name
@@ -21,10 +23,13 @@ def _check_declared(checker: Checker, service: Service) -> None:
     for name in sorted(service.networks or ()):
         if name not in checker.project.networks:
             listed = ", ".join(checker.project.networks)
+            path = ("services", service.name, "networks")
+            places = takewhile(lambda place: checker.origins.has(*place), ((*path, index) for index in count()))
+            others = [place for place in places if checker.origins.written(*place) != name]
             checker.add(
                 "undefined-network",
-                ("services", service.name, "networks"),
-                f"names '{name}', which 'networks' does not declare",
+                path,
+                f"names {checker.shown(name, *others)}, which 'networks' does not declare",
                 f"declare it under the top-level 'networks'; networks are: {listed}",
             )
 

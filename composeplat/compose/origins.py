@@ -151,6 +151,11 @@ class Checker:
         """Whether one of a service's keys could not be read; errors that follow from it are then not reported."""
         return any(self.report.has_error("services", service, key) for key in keys)
 
+    def shown(self, text: str, *paths: PathKey) -> str:
+        """Quote a text, as the file has it if it came from a variable at one of these paths."""
+        written = (self.origins.shown(*path) for path in paths if self.origins.is_substituted(*path))
+        return next(written, f"'{text}'")
+
     def add(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Report at a part of the model, under the path the definition writes it at."""
         span = self.origins.key_at(*path) if at_key else self.origins.at(*path)

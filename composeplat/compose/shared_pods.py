@@ -86,9 +86,10 @@ def _owner(checker: Checker, place: tuple[str, str], target: str, joined: Mappin
 
 
 def _report_missing(checker: Checker, path: PathKey, target: str) -> None:
-    if not report_inactive(checker, path, target, f"'{target}'"):
+    shown = checker.shown(target, path)
+    if not report_inactive(checker, path, target, shown):
         listed = ", ".join(list(checker.project.services)[:8])
-        message = f"names '{target}', which is not a service of the definition"
+        message = f"names {shown}, which is not a service of the definition"
         checker.add("undefined-service", path, message, f"services are: {listed}")
 
 

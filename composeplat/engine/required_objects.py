@@ -71,8 +71,9 @@ def _report_missing(required: RequiredObject, namespace: str, origins: Origins, 
     shown = _shown(required, origins)
     message = f"{dotted(required.path)} is external, and {required.kind} {shown} is not in namespace"
     command = _COMMANDS.get(required.kind, "")
-    name = shown.strip("'")
-    create = f"create it: kubectl --namespace {namespace} {command} {name} --from-file={required.key}=FILE"
+    name = required.name if shown == f"'{required.name}'" else "NAME"
+    key = "KEY" if origins.is_substituted(*required.path, "x-key") else required.key
+    create = f"create it: kubectl --namespace {namespace} {command} {name} --from-file={key}=FILE"
     hint = f"{create if command else 'create it'}, or correct its 'name'"
     report.add("missing-object", origins.at(*required.path), required.path, f"{message} '{namespace}'", hint)
 

@@ -85,14 +85,17 @@ def _check_names(checker: Checker, mounted: tuple[FileObject, ...]) -> None:
         path = (found.kind.section, found.name)
         name, kind = object_name(found), _OBJECT_KINDS[found.kind]
         at = (*path, "name") if found.object_name else path
+        is_hidden = checker.origins.is_substituted(*at)
         if not is_dns_name(name) or name.startswith(_OWN_PREFIX):
             hint = f"use letters, digits, '-' and '.', and do not begin with '{_OWN_PREFIX}'"
             checker.add("invalid-name", at, f"can't be the name of a {kind}", hint, at_key=True)
         elif name != (found.object_name or found.name):
-            checker.add("name-normalized", at, f"becomes '{name}', which is its name in the cluster", "", at_key=True)
+            shown = "another name" if is_hidden else f"'{name}'"
+            checker.add("name-normalized", at, f"becomes {shown}, which is its name in the cluster", "", at_key=True)
         owner = taken.setdefault((kind, name), ".".join(path))
         if owner != ".".join(path) and not (found.external and owner.startswith(f"{found.kind.section}.")):
-            message = f"and {owner} would both have the {kind} '{name}'"
+            shown = checker.origins.shown(*at) if is_hidden else f"'{name}'"
+            message = f"and {owner} would both have the {kind} {shown}"
             checker.add("name-conflict", at, message, "give it another 'name'", at_key=True)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
+from tests.conftest import split_log_path
 from tests.deploy.conftest import PORTS, Environment
 from tests.deploy.docker import configure, login
 from tests.deploy.test_credentials import ACCOUNT, account
@@ -69,6 +72,61 @@ def found_in(text: str, token: str) -> set[str]:
     """The planted values that a text has; of the token its signature is enough."""
     planted = [*SHELL.values(), "planted-in-dotenv", "planted-in-file", "planted-in-env-file", "planted-login"]
     return {value for value in [*planted, token.rpartition(".")[2]] if value in text}
+
+
+FULL = """\
+x-platform: {full: true}
+x-app: &app {image: 'busybox:1.37', stop_grace_period: 0}
+services:
+  base: {<<: *app, environment: {DB_PASSWORD: $DB_PASSWORD}, profiles: [never]}
+  web:
+    extends: base
+    restart: always
+    command: sh -c 'env; cat /run/secrets/* /text /variable; exit 7'
+    profiles: !reset null
+    label_file: labels.env
+    networks: [inside]
+    secrets: [file, variable]
+    configs: [{source: text, target: /text}, {source: shell, target: /variable}]
+networks: {inside: {internal: true}}
+secrets: {file: {file: ./secret.txt}, variable: {environment: API_TOKEN}}
+configs: {text: {content: "token $BUILD_TOKEN"}, shell: {environment: UNUSED_SECRET}}
+"""
+
+
+def command_lines() -> str:
+    """The command lines of all processes of this machine."""
+    texts = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            texts.append(path.read_text(errors="replace"))
+    return "".join(texts)
+
+
+def test_planted_secrets_of_full_mode(environment: Environment) -> None:
+    """Configs, secrets, labels and extended services leave none in a message, log, process list or the plain state."""
+    environment.variables.update(SHELL)
+    for name, text in {**FILES, "labels.env": "label=$API_TOKEN\n"}.items():
+        environment.write(text, name)
+    environment.write(FULL)
+
+    process = environment.start("deploy", "--debug", "--timeout", "60")
+    seen = set()
+    while process.poll() is None:
+        seen |= found_in(command_lines(), "-.-.no-token")
+        time.sleep(0.02)
+    stdout, stderr = process.communicate()
+    stderr, log = split_log_path(stderr)
+
+    assert process.returncode == 1
+    for text in (stdout + stderr, Path(log).read_text(), json.dumps(environment.state())):
+        assert found_in(text, "-.-.no-token") == set()
+    assert seen == set()
+    assert "crash-loop" in stdout + stderr
+    assert "[secret]" in stdout + stderr
+    shown = environment.platform("render", "--domain", "example.com").expect()
+    assert found_in(shown.stderr, "-.-.no-token") == set()
+    assert environment.names() >= {"Secret/file", "Secret/variable", "ConfigMap/text", "ConfigMap/shell"}
 
 
 @pytest.mark.usefixtures("account")

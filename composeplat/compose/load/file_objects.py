@@ -43,8 +43,11 @@ class _Reader(Checker):
         if found.file:
             return replace(found, content=self._read(found))
         if found.variable and found.content is None and self.reading.publishes:
-            message = f"reads a variable that is not set: {found.variable}"
-            self.add("required-variable", (*path, "environment"), message, f"set {found.variable}")
+            place = (*path, "environment")
+            is_hidden = self.origins.is_substituted(*place)
+            name = self.origins.shown(*place) if is_hidden else found.variable
+            hint = "write the name of a variable, and not its value" if is_hidden else f"set {name}"
+            self.add("required-variable", place, f"reads a variable that is not set: {name}", hint)
         if found.content is not None and len(found.content) > MAX_FILE_BYTES:
             key = "environment" if found.variable else "content"
             self.add("invalid-value", (*path, key), *_too_large(found, len(found.content)))

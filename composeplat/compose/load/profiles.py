@@ -36,19 +36,16 @@ def read_profiles(document: Node, report: Report) -> Profiles:
     services = document.get("services") if isinstance(document, MappingNode) else None
     ctx = Context(report)
     return {
-        key.text: tuple(_profiles(Field(ctx, service, ("services", key.text))))
+        key.text: tuple(place.text() or "" for place in _profiles(Field(ctx, service, ("services", key.text))))
         for key, service in (services if isinstance(services, MappingNode) else ())
     }
 
 
-def _profiles(service: Field) -> Iterator[str]:
+def _profiles(service: Field) -> Iterator[Field]:
     found = service.node.get("profiles") if isinstance(service.node, MappingNode) else None
     if found is None or (isinstance(found, Scalar) and found.is_null):
         return
-    for item in service.child("profiles", found).items():
-        text = item.text()
-        if text is not None:
-            yield text
+    yield from (item for item in service.child("profiles", found).items() if item.text() is not None)
 
 
 def active_services(profiles: Profiles, chosen: Collection[str], named: Collection[str] = ()) -> frozenset[str]:
@@ -63,8 +60,8 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
     active = active_services(profiles, chosen, named)
     if len(active) == len(profiles) or not isinstance(document, MappingNode):
         return Selection(document)
-    inactive = {name: own for name, own in profiles.items() if name not in active}
     services = document.entries["services"][1]
+    inactive = {name: _shown_profiles(name, services) for name in profiles if name not in active}
     dropped = {kind: _names_of_inactive(services, kind, active) for kind in _RESOURCES}
     dropped["services"] = frozenset(inactive)
     entries = {
@@ -73,6 +70,13 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
     emptied = [kind for kind in _RESOURCES if dropped[kind] and not _has_entries(entries.get(kind))]
     kept = {name: entry for name, entry in entries.items() if name not in emptied}
     return Selection(MappingNode(document.span, kept, document.tag, document.size), inactive)
+
+
+def _shown_profiles(name: str, services: Node) -> tuple[str, ...]:
+    """Return the profiles of a service for messages: one from a variable as the file has it."""
+    node = services.get(name) if isinstance(services, MappingNode) else None
+    places = _profiles(Field(Context(Report()), node, ("services", name))) if node is not None else ()
+    return tuple(place.node.written if place.node.is_substituted else place.text() or "" for place in places)
 
 
 def _has_entries(entry: tuple[Scalar, Node] | None) -> bool:

@@ -63,7 +63,7 @@ def _read(item: Field) -> Mount | None:
     )
     unknown = [name for name in options if name not in _DEFAULT_OPTIONS and name != "ro"]
     if unknown:
-        shown = ", ".join(map(quoted, unknown))
+        shown = item.node.shown if item.node.is_substituted else ", ".join(map(quoted, unknown))
         item.report("no-effect", f"has options that have no effect in a cluster: {shown}")
     if target is None:
         return None

@@ -149,5 +149,7 @@ def _hostname(section: Section) -> str:
         found.report("invalid-value", "must be a host name of letters, digits and '-'")
         return ""
     if cleaned != first:
-        found.report("name-normalized", f"becomes '{cleaned}', which is its host name", f"name it '{cleaned}'")
+        shown = "another name" if found.node.is_substituted else f"'{cleaned}'"
+        hint = "use small letters, digits and '-'" if found.node.is_substituted else f"name it {shown}"
+        found.report("name-normalized", f"becomes {shown}, which is its host name", hint)
     return cleaned + dot + domain.lower()
