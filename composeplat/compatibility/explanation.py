@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.load import Loaded
-from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount, Service
+from composeplat.compose.model import ANONYMOUS, HOST, IMAGE, MEMORY, NAMED, Mount, Service
 from composeplat.compose.origins import Origins, mount_path, port_path
 from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import show_size
@@ -147,6 +147,8 @@ class _Explainer:
         if mount.kind == HOST:
             count = mount.content.count if mount.content else 0
             return f"{count} file{'' if count == 1 else 's'} of this machine, copied, read-only"
+        if mount.kind == IMAGE:
+            return f"the files of image {mount.source}, read-only"
         return f"in memory{mode}" if mount.kind == MEMORY else f"a volume for each pod, 1Gi{mode}"
 
     def _order(self) -> Iterator[Statement]:

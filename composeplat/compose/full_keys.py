@@ -17,7 +17,7 @@ FULL_KEYS: Mapping[str, str] = {
     SERVICE: "profiles extends label_file"
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
-    " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus"
+    " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus devices x-devices"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
     " configs secrets"
@@ -35,6 +35,10 @@ FULL_KEYS: Mapping[str, str] = {
     "services.*.deploy.resources.reservations.generic_resources.*.discrete_resource_spec": "kind value",
     "services.*.gpus.*": "count device_ids driver",
     "services.*.networks.*": "aliases",
+    "services.*.devices.*": "source",
+    "services.*.volumes.*": "image",
+    "services.*.volumes.*.image": "subpath",
+    "services.*.volumes.*.volume": "labels",
     "services.*.volumes.*.tmpfs": "mode",
     "services.*.configs.*": "source target uid gid mode",
     "services.*.secrets.*": "source target uid gid mode",

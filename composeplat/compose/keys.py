@@ -203,6 +203,7 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("services.*.volumes.*", _WARNED, _COMPOSE, "image"),
     *_rows("services.*.volumes.*.volume", _SUPPORTED, _RULING, "subpath nocopy"),
     *_rows("services.*.volumes.*.volume", _WARNED, _COMPOSE, "labels"),
+    *_rows("services.*.volumes.*.image", _UNREAD, _COMPOSE, "subpath"),
     *_rows(
         "services.*.volumes.*.bind",
         _WARNED,
@@ -286,6 +287,9 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     ),
     # our own, of full mode
     *_rows(SERVICE, _WARNED, _RULING, "x-autoscale x-expose"),
+    *_rows(SERVICE, _WARNED, _RULING, "x-devices", "the resource of each device, which a device plugin names"),
+    *_rows("services.*.devices.*", _UNREAD, _COMPOSE, "source"),
+    *_rows("services.*.devices.*", _UNREAD, _COMPOSE, "target permissions", "the device plugin decides them"),
     *_rows("services.*.x-autoscale", _UNREAD, _RULING, "min max cpu memory"),
     *_rows("services.*.x-expose", _UNREAD, _RULING, "type ports allow_never_public"),
     # include, long form

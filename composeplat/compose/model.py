@@ -137,7 +137,7 @@ MAX_BUILD_SECRET_BYTES = 500 * 1024
 MAX_HOST_BYTES = 256 * 1024
 MAX_HOST_FILES = 64
 
-NAMED, ANONYMOUS, HOST, MEMORY = "named", "anonymous", "host", "memory"
+NAMED, ANONYMOUS, HOST, MEMORY, IMAGE = "named", "anonymous", "host", "memory", "image"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Mount:
     kind: str
     target: str
     source: str = ""
-    """The volume's name, or the absolute host path."""
+    """The volume's name, the absolute host path, or the image."""
     read_only: bool = False
     sub_path: str = ""
     no_copy: bool = False
@@ -153,6 +153,8 @@ class Mount:
     size: int | None = None
     folder: FolderMode = field(default_factory=FolderMode)
     content: HostContent | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of an anonymous volume."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ def plan_exposed(service: Service, identity: Identity) -> list[DesiredObject]:
         "metadata": identity.service_metadata(exposed_name(service), name),
         "spec": {
             "type": str(expose.type),
-            "selector": identity.selector(name),
+            "selector": identity.selector(clean(service.pod.owner or service.name)),
             "ports": [_port(expose, port) for port in expose.ports],
         },
     }

@@ -20,8 +20,9 @@ from composeplat.names import SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, short
 from composeplat.plan.desired import Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION
 from composeplat.plan.resource_keys import ResourceKey
+from composeplat.plan.storage import IMAGE_PREFIX
 
-_OWN_VOLUMES = ("anonymous-", "memory-", "host-")
+_OWN_VOLUMES = ("anonymous-", "memory-", "host-", IMAGE_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from composeplat.compose.model import ANONYMOUS, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
+from composeplat.compose.model import ANONYMOUS, IMAGE, MEMORY, NAMED, HostFile, Mount, Project, Service, Volume
 from composeplat.compose.values import show_size
 from composeplat.names import LABEL_PREFIX, clean, given_name, make_file_key, shorten, slug
 from composeplat.plan.desired import DesiredObject, Identity, Manifest, VolumePlan
@@ -19,6 +19,7 @@ from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 _ANONYMOUS_VOLUME_BYTES = 1024**3
 FILES_VOLUME = "host-files"
 TOOLS_VOLUME = "platform-tools"
+IMAGE_PREFIX = "platform-image-"
 _RESERVED_PREFIXES = (f"{ANONYMOUS}-", f"{MEMORY}-", "host-", "volume-", "platform-")
 
 
@@ -69,7 +70,7 @@ def plan_storage(service: Service, project: Project, identity: Identity) -> Stor
     seen: set[str] = set()
     for mount in service.mounts:
         name = volume_name(mount)
-        if mount.kind in (NAMED, ANONYMOUS, MEMORY):
+        if mount.kind in (NAMED, ANONYMOUS, MEMORY, IMAGE):
             storage.mounts.append(plan_mount(name, mount.target, mount.sub_path, read_only=mount.read_only))
         if name in seen:
             continue
@@ -79,6 +80,8 @@ def plan_storage(service: Service, project: Project, identity: Identity) -> Stor
             storage.volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim_name(volume)}})
             if not volume.external:
                 storage.claims.append(clean(mount.source))
+        elif mount.kind == IMAGE:
+            storage.volumes.append({"name": name, "image": {"reference": mount.source}})
         elif mount.kind == MEMORY:
             limit = {"sizeLimit": show_size(mount.size)} if mount.size else {}
             storage.volumes.append({"name": name, "emptyDir": {"medium": "Memory", **limit}})
@@ -86,7 +89,9 @@ def plan_storage(service: Service, project: Project, identity: Identity) -> Stor
             # The pods of a Job end, and no later pod would use their claims.
             storage.volumes.append({"name": name, "emptyDir": {}})
         elif mount.kind == ANONYMOUS:
-            metadata = {"name": name, "labels": identity.service_labels(clean(service.name))}
+            metadata: Manifest = {"name": name, "labels": identity.service_labels(clean(service.name))}
+            if mount.labels:
+                metadata["annotations"] = dict(sorted(mount.labels.items()))
             storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_ANONYMOUS_VOLUME_BYTES)})
     if not carries_content_in_image(service):
         _add_files(service, storage)
@@ -98,6 +103,8 @@ def volume_name(mount: Mount) -> str:
     if mount.kind == NAMED:
         name = clean(mount.source)
         return shorten(f"volume-{name}") if name.startswith(_RESERVED_PREFIXES) else name
+    if mount.kind == IMAGE:
+        return f"{IMAGE_PREFIX}{slug(mount.target, limit=48)}"
     return f"{mount.kind}-{slug(mount.target, limit=50)}"
 
 

@@ -87,6 +87,9 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 OWN_SECTIONS = {
     "services.*.x-expose",
     "services.*.x-autoscale",
+    "services.*.devices.*",
+    "services.*.volumes.*",
+    "services.*.volumes.*.image",
     "services.*.deploy.placement",
     "services.*.deploy.placement.preferences.*",
     "services.*.deploy.update_config",

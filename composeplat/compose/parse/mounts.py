@@ -5,10 +5,12 @@ from __future__ import annotations
 from composeplat.compose.model import ANONYMOUS, HOST, MEMORY, NAMED, Mount
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.origins import mount_path, mount_source_path
+from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.environment import absolute
 from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.image_mounts import parse_image_mount
 from composeplat.compose.parse.swarm_templates import describe_template
-from composeplat.compose.parse.unsupported_keys import HARMLESS_OPTIONS
+from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, HARMLESS_OPTIONS
 from composeplat.compose.parse.windows_paths import refuse_windows_path, refuse_windows_volume
 from composeplat.compose.pod_model import FolderMode
 from composeplat.compose.values import clean_sub_path, clean_target, is_host_path, parse_mode, parse_mount, parse_size
@@ -71,8 +73,14 @@ def _read_long(item: Field) -> Mount | None:
         return None
     kind_field = section.get("type")
     kind = kind_field.choice(*_TYPES) if kind_field else "volume"
+    is_image = kind == "image" and item.ctx.full
+    return parse_image_mount(item, section) if is_image else _read_volume(item, section, kind_field, kind)
+
+
+def _read_volume(item: Field, section: Section, kind_field: Field | None, kind: str | None) -> Mount | None:
     if kind_field and kind in OMITTED_TYPES:
-        kind_field.report("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out")
+        fix = FULL_MODE_ALONE if kind == "image" else ""
+        kind_field.report("no-effect", f"is '{kind}', which has no counterpart here: this volume is left out", fix)
         return None
     target = section.get("target")
     source = section.get("source")
@@ -104,7 +112,21 @@ def _read_long(item: Field) -> Mount | None:
         read_only=read_only,
         sub_path=sub_path,
         no_copy=no_copy,
+        labels=_labels(section, text or ""),
     )
+
+
+def _labels(section: Section, volume: str) -> dict[str, str]:
+    """Read the labels of an anonymous volume; a named one has its own."""
+    inner = section.section("volume", "services.*.volumes.*.volume")
+    found = inner.get("labels") if inner else None
+    if inner is None or found is None:
+        return {}
+    if volume:
+        message = f"has no effect on '{volume}', whose labels are those of the top level"
+        found.report("no-effect", message, f"write volumes: {{{volume}: {{labels: …}}}}")
+        return {}
+    return parse_annotations(inner, "labels")
 
 
 def _volume_options(section: Section) -> tuple[str, bool]:

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING
 
 from composeplat.compose.full_keys import SERVICE
 from composeplat.compose.nodes import Mapping, Scalar
+from composeplat.compose.parse.devices import parse_devices
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
@@ -115,7 +116,7 @@ def _parse_seconds(text: str) -> int:
 
 
 def _devices(service: Section, reserved: Section | None) -> dict[str, int]:
-    found: dict[str, int] = {}
+    found = parse_devices(service)
     for whole in (service.get("gpus"), reserved.get("devices") if reserved else None):
         for name, count in _requests(whole) if whole else ():
             found[name] = found.get(name, 0) + count

@@ -1,0 +1,64 @@
+"""Parse ``devices`` with ``x-devices``: devices of nodes, by the resource that a device plugin names.
+
+Owns the forms of ``devices``; a cluster has no paths of nodes to give, only resources, so `x-devices` says which.
+"""
+
+from __future__ import annotations
+
+from composeplat.compose.nodes import Mapping
+from composeplat.compose.parse.fields import Field, Section
+from composeplat.names import is_key
+
+_PATTERN = "services.*.devices.*"
+
+
+def parse_devices(section: Section) -> dict[str, int]:
+    """Return the number of each resource."""
+    resources = _resources(section)
+    found = section.get("devices")
+    counts: dict[str, int] = {}
+    used: set[str] = set()
+    for item in found.items() if found else ():
+        source = _source(item)
+        if not source:
+            continue
+        used.add(source)
+        if source in resources:
+            name = resources[source][1]
+            counts[name] = counts.get(name, 0) + (1 if name else 0)
+        else:
+            message = f"has no effect: a pod gets devices of a node by the resource of a device plugin, not as {source}"
+            item.report("no-effect", message, f"name the resource: x-devices: {{{source}: example.com/device}}")
+    for source, (place, _) in resources.items():
+        if source not in used:
+            place.report("no-effect", "has no effect: 'devices' does not name it", f"add {source} to 'devices'")
+    return {name: count for name, count in counts.items() if name}
+
+
+def _resources(section: Section) -> dict[str, tuple[Field, str]]:
+    """Read the resource of each path; empty for a bad name, which is reported."""
+    found = section.get("x-devices")
+    resources: dict[str, tuple[Field, str]] = {}
+    for path, place in found.members() if found else ():
+        name = place.text()
+        if name is not None and not ("/" in name and is_key(name)):
+            message = f"must be a resource of the nodes, not {place.node.shown}"
+            place.report("invalid-value", message, "write its name, as in example.com/device")
+            name = ""
+        resources[path] = (place, name or "")
+    return resources
+
+
+def _source(item: Field) -> str:
+    """Read ``SOURCE[:TARGET[:PERMISSIONS]]`` or the long form; empty if it can't be read."""
+    if isinstance(item.node, Mapping):
+        section = item.section(_PATTERN)
+        source = section.text("source") if section else ""
+        if section is not None and section.get("source") is None:
+            item.report("missing-key", "must have 'source'", "write source: /dev/…")
+        return source
+    source, _, rest = (item.text() or "").partition(":")
+    target = rest.partition(":")[0]
+    if source and target not in ("", source):
+        item.report("no-effect", f"has another path in the container, {target}: the device plugin decides it")
+    return source
