@@ -46,6 +46,7 @@ _ACCEPTS_AFTER_S = 10.0
 _SOON_S = 60.0
 #: So often a crash is forgiven while other services are not ready: the kubelet's pauses make it half a minute.
 _FORGIVEN_RESTARTS = 3
+_MISSING_OBJECT = re.compile(r'(?:secret|configmap) "[^"]+" not found|non-existent (?:secret|config) key: \S+')
 _KILLED = 137
 _NOT_FOUND = 127
 
@@ -102,9 +103,7 @@ def pod_failure_cause(pod: Object, snapshot: Snapshot, *, is_job: bool = False) 
         cause = _container(pod, container, snapshot, is_job=is_job)
         if cause:
             return cause
-    if is_job:
-        return None
-    return _unhealthy(pod, snapshot)
+    return _unmounted(pod, snapshot) or (None if is_job else _unhealthy(pod, snapshot))
 
 
 def _container(pod: Object, container: Object, snapshot: Snapshot, *, is_job: bool) -> Cause | None:
@@ -269,6 +268,23 @@ def _unschedulable(message: str, pod: str, refusal: str) -> Cause:
         hint=hint,
         pod=pod,
         has_subject=True,
+    )
+
+
+def _unmounted(pod: Object, snapshot: Snapshot) -> Cause | None:
+    """Return the cause of a pod whose Secret or ConfigMap is not there, or lacks a key; images are pulled after it."""
+    events = snapshot.events_of(pod["metadata"]["uid"])
+    texts = [str(event.get("message", "")) for event in events if event.get("reason") == "FailedMount"]
+    found = [match for text in texts if (match := _MISSING_OBJECT.search(text))]
+    is_mounted = any(event.get("reason") in ("Pulling", "Pulled") for event in events)
+    if not found or is_mounted or snapshot.age(f"unmounted/{pod['metadata']['uid']}") < UNMADE_FOR:
+        return None
+    return Cause(
+        code=CauseCode.NOT_STARTED,
+        message=f"can't be started: {shorten(found[-1][0])}",
+        origin=("secrets" if "secret" in found[-1][0] else "configs",),
+        hint="create it again, if it is external; otherwise deploy again",
+        pod=pod["metadata"]["name"],
     )
 
 

@@ -30,7 +30,7 @@ from composeplat.components.resource_types import register_object
 from composeplat.compose.load import load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
-from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity
+from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity, dotted
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.desired import (
     BuiltImage,
@@ -332,6 +332,11 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
     for line in loaded.report.summaries():
         pulumi.log.info(line, resource=resource)
+    for required in plan.required:
+        text = (
+            f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
+        )
+        pulumi.log.info(text, resource=resource)
     context = read_kubeconfig(os.environ).current or "of the provider"
     for publication in publications(loaded, plan, context=context):
         pulumi.log.info(publication.text, resource=resource)

@@ -933,6 +933,45 @@ def test_not_started(reason: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "found", "origin"),
+    [
+        pytest.param(
+            'MountVolume.SetUp failed for volume "secret-a" : secret "shop-a" not found',
+            'secret "shop-a" not found',
+            "secrets",
+            id="secret",
+        ),
+        pytest.param(
+            'MountVolume.SetUp failed for volume "c" : configmap "c" not found', 'configmap "c" not found', "configs",
+            id="config",
+        ),
+        pytest.param(
+            'MountVolume.SetUp failed for volume "c" : references non-existent secret key: a.txt',
+            "non-existent secret key: a.txt",
+            "secrets",
+            id="key",
+        ),
+    ],
+)  # fmt: skip
+def test_not_mounted(text: str, found: str, origin: str) -> None:
+    """A Secret or ConfigMap that is not there fails the service once that has lasted; an old event does not."""
+    made = pod(SET, state=waiting("ContainerCreating"))
+    lacks = event(made, "FailedMount", text)
+    cause = Cause(
+        code=CauseCode.NOT_STARTED,
+        message=f"can't be started: {found}",
+        origin=(origin,),
+        hint="create it again, if it is external; otherwise deploy again",
+        pod=POD,
+    )
+
+    assert web(made, lacks, age={"unmounted": 5.0}) == failed(cause, POD)
+    assert web(made, lacks, age={"unmounted": 4.9}).state is WorkloadState.WAITING
+    assert web(made, lacks, event(made, "Pulling"), age={"unmounted": 99.0}).state is WorkloadState.WAITING
+    assert web(made, event(made, "FailedMount", "timed out"), age={"unmounted": 99}).state is WorkloadState.WAITING
+
+
 # nodes ----------------------------------------------------------------------------------------------------------------
 
 ROOM = "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available."

@@ -716,6 +716,18 @@ def test_warnings(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_objects_of_others(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
+    """Pulumi does not check that an external object exists, and says so."""
+    text = "x-platform: {full: true}\nservices: {web: {image: x, secrets: [s]}}\nsecrets: {s: {external: true}}"
+    folder.write({"compose.yaml": text})
+    caplog.set_level("INFO")
+
+    run(lambda: stack(folder))
+
+    said = "secrets.s needs a Secret that is not checked here: without it, pods do not start"
+    assert said in [record.getMessage() for record in caplog.records]
+
+
 # where it is read from ------------------------------------------------------------------------------------------------
 
 

@@ -139,18 +139,24 @@ def test_what_becomes_external_is_kept(environment: Environment) -> None:
 def test_an_external_volume_stays(environment: Environment) -> None:
     """The claim of someone else is required, used, and neither changed nor deleted; a `name` is the claim's."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
-    definition = f"{FULL}services: {{web: {{<<: *app, volumes: ['theirs:/theirs', 'ours:/ours']}}}}\n"
+    definition = f"{FULL}services: {{web: {{<<: *app, volumes: ['theirs:/theirs', 'ours:/ours'], secrets: [gone]}}}}\n"
+    definition += "secrets: {gone: {external: true, name: shop-gone}}\n"
     environment.write(
         f"{definition}volumes: {{theirs: {{external: true, name: shop.data}}, ours: {{name: shop-ours}}}}\n"
     )
     refused = environment.platform("deploy").expect(1)
     assert_lines(refused, "volumes.theirs is external, and PersistentVolumeClaim 'shop.data' is not in namespace")
     add(environment, "PersistentVolumeClaim", "shop.data", spec=claim)
+    add(environment, "Secret", "shop-gone", data={"gone": ""})
 
     environment.platform("deploy").expect()
 
     assert sees(environment, "web", "echo kept >/theirs/a; echo kept >/ours/a; cat /theirs/a") == "kept"
     assert "PersistentVolumeClaim/shop-ours" in environment.names()
+    with environment.api() as api:
+        api.delete(f"/api/v1/namespaces/{environment.namespace}/secrets/shop-gone")
+    failed = environment.platform("restart").expect(1)
+    assert 'web: failed: can\'t be started: secret "shop-gone" not found' in failed.stderr
     environment.platform("destroy", "--volumes", "--yes").expect()
     found = environment.get("v1", "PersistentVolumeClaim", "shop.data")
     assert found is not None
