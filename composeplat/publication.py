@@ -14,8 +14,9 @@ from pathlib import Path
 
 from composeplat.compose.load import Loaded
 from composeplat.compose.model import HOST, Service
-from composeplat.compose.origins import env_file_source_path, mount_source_path
+from composeplat.compose.origins import env_file_source_path, mount_source_path, watch_rule_path
 from composeplat.compose.variables import SHELL
+from composeplat.compose.watch_model import WatchRule
 from composeplat.diagnostics import PathKey, quoted
 from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.plan.images import carries_content_in_image, host_mounts
@@ -125,6 +126,18 @@ def sync_publication(
     """Return the host paths that the development of a service syncs."""
     names = tuple(_source_name(loaded, service, source) for source in sources)
     return ToContainer(service=service.name, context=context, namespace=namespace, sources=names)
+
+
+def watch_publication(
+    loaded: Loaded, service: Service, namespace: str, rules: Collection[WatchRule], *, context: str
+) -> ToContainer:
+    """Return the paths that a watch copies into the containers of a service."""
+    names = {
+        _shown_path(loaded, (*watch_rule_path(service.name, index), "path"), rule.path): None
+        for index, rule in enumerate(service.watch)
+        if rule in rules
+    }
+    return ToContainer(service=service.name, context=context, namespace=namespace, sources=tuple(names))
 
 
 def _cluster_publications(loaded: Loaded, plan: Plan, context: str) -> Iterator[ToCluster]:

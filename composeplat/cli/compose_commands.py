@@ -30,7 +30,6 @@ INSTEAD: dict[str, tuple[str, str]] = {
     "version": ("platform --version", "prints the version"),
     "volumes": ("platform config --volumes", "prints their names; kubectl get pvc shows them in the cluster"),
     "wait": ("platform deploy", "ends when all services are ready, and all jobs that others wait for have completed"),
-    "watch": ("platform up SERVICE", "syncs files while you edit them"),
 }
 
 #: Options of docker compose that a command here does not have -> the command to type.

@@ -30,7 +30,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "eject",
     ),
     "Inspect": ("status", "logs", "events", "endpoints", "open", "port", "images", "top"),
-    "Develop in the cluster": ("up", "exec", "run", "cp", "down"),
+    "Develop in the cluster": ("up", "watch", "exec", "run", "cp", "down"),
     "Set up": ("setup", "cluster", "variables", "completion", "bug-report"),
 }
 

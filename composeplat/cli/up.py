@@ -330,8 +330,17 @@ def up_command(
     down_on_exit: Annotated[
         bool, typer.Option("--down-on-exit", help="Run the deployed service again when the session ends.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Deploy, then follow the rules of develop.watch, as platform watch.")
+    ] = False,
 ) -> int:
     """Develop a service inside the cluster: sync its files, forward its ports, attach to its terminal."""
+    if watch:
+        if any((forward, reverse, env, helper_image, take_over, down_on_exit)) or "--" in sys.argv:
+            raise typer.BadParameter("takes services, and no options of a session", param_hint="--watch")
+        from composeplat.cli.watch import run as run_watch
+
+        return run_watch(choice, tuple(filter(None, (service, *(command or ())))), deploy_first=True)
     service, args = _split_at_dashes(service, command or [])
     options = UpArguments(
         service=service,

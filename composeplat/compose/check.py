@@ -13,6 +13,7 @@ from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
 from composeplat.compose.check_modes import check_mode
 from composeplat.compose.check_networks import check_networks
+from composeplat.compose.check_watch import check_watch
 from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report
@@ -51,6 +52,7 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_command(checker, service)
         _check_length(checker, service)
         check_mode(checker, service)
+        check_watch(checker, service)
     _check_cycles(checker)
     if project.networks:
         check_networks(checker)

@@ -20,10 +20,13 @@ FULL_KEYS: Mapping[str, str] = {
     " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus devices x-devices"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
-    " configs secrets"
+    " configs secrets develop"
     " x-autoscale x-expose",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
+    "services.*.develop": "watch",
+    "services.*.develop.watch.*": "action path target ignore include initial_sync exec",
+    "services.*.develop.watch.*.exec": "command user privileged working_dir environment",
     "services.*.depends_on.*": "restart",
     "services.*.deploy": "mode placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",

@@ -292,6 +292,10 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("services.*.devices.*", _UNREAD, _COMPOSE, "target permissions", "the device plugin decides them"),
     *_rows("services.*.x-autoscale", _UNREAD, _RULING, "min max cpu memory"),
     *_rows("services.*.x-expose", _UNREAD, _RULING, "type ports allow_never_public"),
+    # develop
+    *_rows("services.*.develop", _UNREAD, _COMPOSE, "watch"),
+    *_rows("services.*.develop.watch.*", _UNREAD, _COMPOSE, "action path target ignore include initial_sync exec"),
+    *_rows("services.*.develop.watch.*.exec", _UNREAD, _COMPOSE, "command user privileged working_dir environment"),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )

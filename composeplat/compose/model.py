@@ -17,6 +17,7 @@ from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
 from composeplat.compose.rollout_model import Mode, Scheduling
+from composeplat.compose.watch_model import WatchRule
 
 ALWAYS, NEVER, ON_FAILURE = "always", "never", "on-failure"
 DEFAULT_NETWORKS = frozenset(("default",))
@@ -226,6 +227,9 @@ class Service:
     scheduling: Scheduling = field(default_factory=Scheduling)
     extensions: Extensions = field(default_factory=Extensions)
     pod: SharedPod = field(default_factory=SharedPod)
+    watch: tuple[WatchRule, ...] = ()
+    synced_files: tuple[HostFile, ...] = ()
+    """Files that ``platform watch`` puts into new pods, by their path in the container."""
 
     @property
     def is_job(self) -> bool:

@@ -125,6 +125,11 @@ def file_mount_path(service: str, index: int) -> PathKey:
     return ("services", service, "file_mounts", index)
 
 
+def watch_rule_path(service: str, index: int) -> PathKey:
+    """The path of a rule of ``develop.watch``."""
+    return ("services", service, "watch_rules", index)
+
+
 def annotation_path(owner: PathKey, key: str) -> PathKey:
     """The path of an annotation; ``owner`` is the path of a service or volume."""
     return (*owner, "annotation", key)

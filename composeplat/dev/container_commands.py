@@ -40,7 +40,7 @@ class Command:
 
 def choose_pod(pods: Iterable[Object], service: str) -> str:
     """Choose the pod of a service to run a command in, empty without one: a ready pod first, then the newest."""
-    running = [pod for pod in pods if service_of(pod) == service and _may_run(pod)]
+    running = [pod for pod in pods if service_of(pod) == service and may_run(pod)]
     found = max(
         running,
         key=lambda pod: (is_ready(pod), is_dev_workload(pod), pod["metadata"]["creationTimestamp"]),
@@ -49,7 +49,7 @@ def choose_pod(pods: Iterable[Object], service: str) -> str:
     return str(found["metadata"]["name"]) if found else ""
 
 
-def _may_run(pod: Object) -> bool:
+def may_run(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 

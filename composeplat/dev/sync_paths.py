@@ -14,7 +14,7 @@ from composeplat.dev.sync_rules import DOCKERIGNORE, STIGNORE, HostKind, SyncPat
 from composeplat.diagnostics import ComposeplatError
 from composeplat.system import files
 
-_MAX_IGNORE_FILE_BYTES = 1024 * 1024
+MAX_IGNORE_FILE_BYTES = 1024 * 1024
 
 
 def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath, ...]:
@@ -25,11 +25,16 @@ def sync_paths(service: Service, project: Iterable[str] = ()) -> tuple[SyncPath,
 
 def find_link(path: SyncPath) -> str:
     """Find the first link on the way to a sync path that a container may have created; empty if there is none."""
-    if not path.within:
+    return first_link(path.local, path.within) if path.within else ""
+
+
+def first_link(path: str, folder: str) -> str:
+    """Find the first link on the way from a folder to a path below it; empty if there is none."""
+    below = os.path.relpath(path, folder).split(os.sep)
+    if below[0] == os.pardir:
         return ""
-    below = os.path.relpath(path.local, path.within).split(os.sep)
-    steps = (os.path.join(path.within, *below[:length]) for length in range(1, len(below) + 1))
-    return next((step for step in steps if step != path.within and os.path.islink(step)), "")
+    steps = (os.path.join(folder, *below[:length]) for length in range(1, len(below) + 1))
+    return next((step for step in steps if os.path.normpath(step) != folder and os.path.islink(step)), "")
 
 
 def _kind(path: Path) -> HostKind | None:
@@ -44,7 +49,7 @@ def _with_ignores(path: SyncPath) -> SyncPath:
     texts = {}
     for name in (DOCKERIGNORE, STIGNORE):
         try:
-            texts[name] = files.read_bytes(Path(path.local) / name, limit=_MAX_IGNORE_FILE_BYTES).decode(
+            texts[name] = files.read_bytes(Path(path.local) / name, limit=MAX_IGNORE_FILE_BYTES).decode(
                 "utf-8", "replace"
             )
         except files.Unreadable as error:

@@ -76,14 +76,14 @@ def plan_sync(
 
 def _outermost(path: str, folders: Iterable[str]) -> str:
     """Return the shortest of the folders that contain a path or equal it."""
-    return min((folder for folder in folders if path == folder or _relative(path, folder)), key=len, default="")
+    return min((folder for folder in folders if path == folder or path_below(path, folder)), key=len, default="")
 
 
 def _contains(outer: SyncPath, inner: SyncPath) -> bool:
     """Check whether a path is a part of another, on both sides."""
     if outer is inner or outer.is_file or outer.one_way != inner.one_way:
         return False
-    below = _relative(inner.remote, outer.remote)
+    below = path_below(inner.remote, outer.remote)
     return bool(below) and posixpath.join(outer.local, below) == inner.local
 
 
@@ -96,17 +96,17 @@ def _is_inside(mount: Mount, kept: Iterable[SyncPath]) -> bool:
 def _below(folder: SyncPath, targets: Iterable[str]) -> list[str]:
     if folder.is_file:
         return []
-    below = (_relative(target, folder.remote) for target in sorted(targets))
-    return [_escape(path) for path in below if path]
+    below = (path_below(target, folder.remote) for target in sorted(targets))
+    return [escape_pattern(path) for path in below if path]
 
 
-def _relative(path: str, folder: str) -> str:
+def path_below(path: str, folder: str) -> str:
     """Return a path relative to a folder; empty if it is not below the folder."""
     prefix = folder if folder.endswith("/") else f"{folder}/"
     return path[len(prefix) :] if path.startswith(prefix) else ""
 
 
-def _escape(path: str) -> str:
+def escape_pattern(path: str) -> str:
     return re.sub(r"([*?\[\]\\])", r"\\\1", path)
 
 

@@ -93,8 +93,7 @@ def plan_storage(service: Service, project: Project, identity: Identity) -> Stor
             if mount.labels:
                 metadata["annotations"] = dict(sorted(mount.labels.items()))
             storage.claim_templates.append({"metadata": metadata, "spec": _claim_spec(_ANONYMOUS_VOLUME_BYTES)})
-    if not carries_content_in_image(service):
-        _add_files(service, storage)
+    _add_files(service, storage)
     return storage
 
 
@@ -118,20 +117,29 @@ def plan_mount(name: str, target: str, sub_path: str = "", *, read_only: bool = 
 
 
 def _add_files(service: Service, storage: Storage) -> None:
-    """Mount each file of host content by itself, so that other files of the image stay visible."""
+    """Mount each file by itself, so that other files of the image stay visible."""
     items: list[Manifest] = []
-    for mount in host_mounts(service):
-        for file in mount.content.files or () if mount.content else ():
-            target = f"{mount.target}/{file.path}" if file.path else mount.target
-            key = make_file_key(target.lstrip("/").replace("/", "_"))
-            while key in storage.files:
-                key = f"{key}_"
-            storage.files[key] = file
-            items.append({"key": key, "path": key, "mode": file.mode})
-            storage.mounts.append(plan_mount(FILES_VOLUME, target, key, read_only=True))
+    for target, file in _mounted_files(service).items():
+        key = make_file_key(target.lstrip("/").replace("/", "_"))
+        while key in storage.files:
+            key = f"{key}_"
+        storage.files[key] = file
+        items.append({"key": key, "path": key, "mode": file.mode})
+        storage.mounts.append(plan_mount(FILES_VOLUME, target, key, read_only=True))
     if items:
         source = {"secretName": files_name(service), "items": items}
         storage.volumes.append({"name": FILES_VOLUME, "secret": source})
+
+
+def _mounted_files(service: Service) -> dict[str, HostFile]:
+    """Return the files by their path in the container: those of host content, and those of ``platform watch``."""
+    mounts = () if carries_content_in_image(service) else host_mounts(service)
+    content = {
+        f"{mount.target}/{file.path}" if file.path else mount.target: file
+        for mount in mounts
+        for file in (mount.content.files or () if mount.content else ())
+    }
+    return {**content, **{file.path: file for file in service.synced_files}}
 
 
 def files_name(service: Service) -> str:

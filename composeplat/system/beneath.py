@@ -1,4 +1,4 @@
-"""Writing files below a folder, whatever lies there and is named.
+"""Writing and reading files below a folder, whatever lies there and is named.
 
 Owns how a path is followed: step by step from a descriptor of the folder, and through no link. So a name with ``..``
 or a link that was planted leads nowhere else.
@@ -30,6 +30,29 @@ def split_name(name: str) -> tuple[str, ...]:
     if name.startswith("/") or ".." in steps or "\0" in name:
         raise Escape(name)
     return steps
+
+
+@contextlib.contextmanager
+def open_parent(folder: Path, steps: tuple[str, ...]) -> Iterator[int]:
+    """Open the folder that holds a path below another folder, through no link; that folder's own path is trusted."""
+    with _descended(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), steps[:-1]) as parent:
+        yield parent
+
+
+@contextlib.contextmanager
+def _descended(current: int, steps: tuple[str, ...], *, makes: bool = False) -> Iterator[int]:
+    """Open a folder below an open one, which is closed, step by step; create what is missing, if that is wanted."""
+    try:
+        for step in steps:
+            if makes:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(step, dir_fd=current)
+            following = os.open(step, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = following
+        yield current
+    finally:
+        os.close(current)
 
 
 class FolderWriter:
@@ -70,15 +93,6 @@ class FolderWriter:
 
     @contextlib.contextmanager
     def _opened(self, steps: tuple[str, ...]) -> Iterator[int]:
-        """Open a folder below this one, step by step, and create what is missing."""
-        current = os.dup(self._top)
-        try:
-            for step in steps:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(step, dir_fd=current)
-                following = os.open(step, _FOLDER, dir_fd=current)
-                os.close(current)
-                current = following
-            yield current
-        finally:
-            os.close(current)
+        """Open a folder below this one, and create what is missing."""
+        with _descended(os.dup(self._top), steps, makes=True) as folder:
+            yield folder

@@ -21,6 +21,7 @@ other tables, ``rulings/`` the rulings that are no key's, and ``full/`` the keys
     images: {web: {build: {context: ./app}}}         # what is built; paths are relative to the project
     edges: ["web waits for db: service_started"]     # every edge
     urls: ["https://web-default.example.com"]        # every address
+    watch: {web: [{action: sync, path: ./src}]}      # the rules of a service; paths are relative to the project
 
 A mapping is found where all its entries are found; a list must have the same length, and each of its items be found.
 A case with ``deviates`` shows what should be and, in its words, why it is not yet.
@@ -48,7 +49,7 @@ COMPOSE = "compose.yaml"
 #: The folder of each section of the table of keys; the others begin with the section's own words.
 _FOLDERS = {"": "top-level", "endpoints": "endpoints", "endpoints.*": "endpoints.route"}
 
-EXPECTATIONS = ("names", "objects", "pod", "container", "environment", "images", "edges", "urls")
+EXPECTATIONS = ("names", "objects", "pod", "container", "environment", "images", "edges", "urls", "watch")
 _FIELDS = {"says", "deviates", "definition", "files", "use", "shell", "settings", "messages", "notes", *EXPECTATIONS}
 _OF_FILE = {"says", "handling", "no_effect", "table", "row", "cases"}
 
@@ -167,7 +168,13 @@ def found_in(reading: Reading, folder: Path) -> dict[str, Any]:
             for e in plan.edges
         ],
         "urls": [url for endpoint in plan.endpoints for url in endpoint.urls],
+        "watch": watch_rules(reading, folder),
     }
+
+
+def watch_rules(reading: Reading, folder: Path) -> dict[str, Any]:
+    services = reading.loaded.project.services.values()
+    return {s.name: [_plain(dataclasses.asdict(rule), folder) for rule in s.watch] for s in services}
 
 
 def _variables(objects: Mapping[str, Any], service: str) -> dict[str, str]:

@@ -111,7 +111,15 @@ def _differs_without(file: CaseFile, case: Case, folder: Folder) -> bool:
 
 
 def _outcome(reading: Reading) -> object:
-    return None if reading.plan is None else (render_json(reading.plan), reading.plan.images, reading.plan.edges)
+    return (
+        None
+        if reading.plan is None
+        else (render_json(reading.plan), reading.plan.images, reading.plan.edges, _rules_of(reading))
+    )
+
+
+def _rules_of(reading: Reading) -> object:
+    return {name: service.watch for name, service in reading.loaded.project.services.items()}
 
 
 HONORED = {name: row for name, row in FULL_ROW_OF.items() if row.full is not None and row.full.is_used}

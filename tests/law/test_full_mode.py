@@ -86,6 +86,9 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 #: Sections of keys within those of the page.
 OWN_SECTIONS = {
     "services.*.x-expose",
+    "services.*.develop",
+    "services.*.develop.watch.*",
+    "services.*.develop.watch.*.exec",
     "services.*.x-autoscale",
     "services.*.devices.*",
     "services.*.volumes.*",

@@ -21,6 +21,7 @@ from composeplat.compose.parse.networks import parse_network_names, parse_networ
 from composeplat.compose.parse.ports import parse_ports
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.parse.shared_pods import parse_shared_pod
+from composeplat.compose.parse.watch import parse_watch
 from composeplat.compose.values import (
     BadValue,
     parse_duration,
@@ -79,6 +80,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         scheduling=deploy.scheduling,
         extensions=parse_extensions(section),
         pod=parse_shared_pod(section),
+        watch=parse_watch(section),
     )
 
 

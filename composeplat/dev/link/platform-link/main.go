@@ -1,7 +1,8 @@
-// Command platform-link is this machine's end of a link, and runs commands in containers:
+// Command platform-link is this machine's end of a link, runs commands in containers, and watches folders:
 //
 //	platform-link up --config FILE --events FD
 //	platform-link exec --config FILE
+//	platform-link watch --config FILE
 package main
 
 import (
@@ -21,6 +22,14 @@ func main() {
 			status = 1
 		}
 		os.Exit(status)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "watch" && os.Args[2] == "--config" {
+		events := machine.NewEvents(os.Stdout)
+		if err := machine.Watch(os.Args[3], os.Stdin, events); err != nil {
+			events.Emit("failed", machine.Event{"reason": err.Error()})
+			os.Exit(1)
+		}
+		return
 	}
 	if len(os.Args) != 6 || os.Args[1] != "up" || os.Args[2] != "--config" || os.Args[4] != "--events" {
 		usage()
@@ -45,6 +54,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: platform-link up --config FILE --events FD | exec --config FILE")
+	fmt.Fprintln(os.Stderr, "usage: platform-link up --config FILE --events FD | exec --config FILE | watch --config FILE")
 	os.Exit(2)
 }

@@ -1,0 +1,186 @@
+"""Copy changed files of this machine into running containers, one way: with ``tar`` and ``rm`` of the image.
+
+Owns the archive, the commands in a container, and their messages. Nothing of a container is read but the messages of
+its programs, so that it can't write here. What it may write itself is all that a copy can change there: the commands
+run as its own user, in its own files.
+The agent of ``platform up`` needs a pod of its own; here the deployed pods run, all of them, with their own programs.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import shlex
+import stat
+import tarfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from composeplat.cluster.snapshot import Object, container_statuses, service_of
+from composeplat.compose.watch_model import WatchExec
+from composeplat.dev.container_commands import Command, may_run, open_command
+from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.target import Target
+from composeplat.system.beneath import open_parent, split_name
+
+_COPY_TIMEOUT_S = 120.0
+_COMMAND_TIMEOUT_S = 120.0
+_MAX_ARGS_BYTES = 64 * 1024
+_NO_PROGRAM = (126, 127)
+_PERMISSIONS = 0o777
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A running container; one that has started again is another one, with the files of its image."""
+
+    pod: str
+    id: str
+
+
+def running_containers(pods: Iterable[Object], service: str) -> list[Container]:
+    """Return the running containers of a service, by its name in the cluster; the pod may be that of another one."""
+    return [
+        Container(str(pod["metadata"]["name"]), str(status.get("containerID", "")))
+        for pod in pods
+        if service_of(pod) and may_run(pod)
+        for status in container_statuses(pod)
+        if status["name"] == service and "running" in status.get("state", {})
+    ]
+
+
+# the archive ----------------------------------------------------------------------------------------------------------
+
+
+def local_steps(folder: WatchedFolder, path: str) -> tuple[Path, tuple[str, ...]]:
+    """Return a folder that is trusted, and the steps to a path below it, none of which may be a link."""
+    top = folder.within or folder.local
+    return Path(top), split_name(posixpath.join(os.path.relpath(folder.local, top), path))
+
+
+def write_archive(files: Iterable[tuple[WatchedFolder, str]], archive: IO[bytes]) -> int:
+    """Write files, links and empty folders with their paths in a container; return how many. Missing ones are left."""
+    count = 0
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for folder, path in files:
+            try:
+                with open_parent(*local_steps(folder, path)) as parent:
+                    count += _add(tar, folder.in_container(path).lstrip("/"), parent, posixpath.basename(path))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+    return count
+
+
+def _add(tar: tarfile.TarFile, target: str, parent: int, name: str) -> int:
+    info = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    member = tarfile.TarInfo(target)
+    member.mode, member.mtime = info.st_mode & _PERMISSIONS, int(info.st_mtime)
+    if stat.S_ISLNK(info.st_mode):
+        member.type, member.linkname = tarfile.SYMTYPE, os.readlink(name, dir_fd=parent)
+        tar.addfile(member)
+    elif stat.S_ISDIR(info.st_mode):
+        member.type = tarfile.DIRTYPE
+        tar.addfile(member)
+    elif stat.S_ISREG(info.st_mode):
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
+        with os.fdopen(opened, "rb") as content:
+            member.size = os.fstat(content.fileno()).st_size
+            tar.addfile(member, content)
+    else:
+        return 0
+    return 1
+
+
+# in a container -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFiles:
+    """The files of one container of a service."""
+
+    container: Command
+    target: Target
+    environment: Mapping[str, str]
+
+    def unpack(self, archive: Path) -> None:
+        # The files belong to the container's user, or to root: their owners here mean nothing there.
+        args = ("tar", "-xf", "-", "-o", "-C", "/")
+        with archive.open("rb") as content:
+            self._check(args, *self._run(args, content, _COPY_TIMEOUT_S))
+
+    def delete(self, paths: Sequence[str], folders: Sequence[str]) -> None:
+        """Delete files, then those of some folders that are empty."""
+        for chunk in _chunks(paths):
+            args = ("rm", "-f", "--", *chunk)
+            self._check(args, *self._run(args, None, _COPY_TIMEOUT_S))
+        for chunk in _chunks(folders):
+            # A folder with files of the container stays, and so does one that is a volume.
+            self._run(("rmdir", "--", *chunk), None, _COPY_TIMEOUT_S)
+
+    def run(self, command: WatchExec) -> tuple[int, str]:
+        """Run a command; return its status and its standard error."""
+        return self._run(command_args(command), None, _COMMAND_TIMEOUT_S)
+
+    def _run(self, args: tuple[str, ...], content: IO[bytes] | None, timeout_s: float) -> tuple[int, str]:
+        with open_command(self.container.running(args), self.target, self.environment) as piped:
+            timer = threading.Timer(timeout_s, piped.process.kill)
+            timer.start()
+            try:
+                try:
+                    while content is not None and (chunk := content.read(1024 * 1024)):
+                        piped.input.write(chunk)
+                except BrokenPipeError:
+                    # The program has ended: its message says why.
+                    pass
+                return piped.end()
+            finally:
+                timer.cancel()
+
+    def _check(self, args: tuple[str, ...], status: int, complaint: str) -> None:
+        if not status:
+            return
+        if status in _NO_PROGRAM or "executable file not found" in complaint:
+            raise ComposeplatError(
+                f"the container has no program '{args[0]}'",
+                "add it to the image, write action: rebuild, or develop it with platform up, which brings an agent",
+            )
+        lines = complaint.splitlines() or [f"{args[0]} ended with status {status}"]
+        hint = "let the user of the container own the files: COPY --chown" if "ermission denied" in complaint else ""
+        raise ComposeplatError(lines[0], hint)
+
+
+def _chunks(paths: Sequence[str]) -> Iterator[list[str]]:
+    """Split paths into lists that fit on a command line."""
+    chunk: list[str] = []
+    size = 0
+    for path in paths:
+        if chunk and size + len(path) > _MAX_ARGS_BYTES:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(path)
+        size += len(path.encode()) + 1
+    if chunk:
+        yield chunk
+
+
+def command_args(command: WatchExec) -> tuple[str, ...]:
+    """Return the arguments of a command; only one with a folder or variables needs a shell."""
+    if not command.working_dir and not command.environment:
+        return command.command
+    folder = f"cd {shlex.quote(command.working_dir)} && " if command.working_dir else ""
+    variables = [f"{name}={value}" for name, value in command.environment.items()]
+    return ("sh", "-c", f'{folder}exec env "$@"', "sh", *variables, *command.command)
+
+
+def emptied_folders(folder: WatchedFolder, deleted: Iterable[str]) -> list[str]:
+    """Return the folders of deleted files that are not here any more, as paths of the container, the deepest first."""
+    parents: dict[str, None] = {}
+    for path in deleted:
+        while path := posixpath.dirname(path):
+            parents[path] = None
+    gone = [path for path in parents if not os.path.lexists(os.path.join(folder.local, path))]
+    return [folder.in_container(path) for path in sorted(gone, key=lambda path: (-path.count("/"), path))]

@@ -1,0 +1,310 @@
+"""A watch: what changes here is copied into the running containers, and builds, restarts and commands follow.
+
+Owns the order. One thread copies, so that a save is in the containers at once also while an image is built; the thread
+that runs the session builds and restarts, as only that one gets a Ctrl-C. After a failure watching continues.
+Must not know a terminal, nor how a service is built or restarted: the command line gives it :class:`PodWork`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import queue
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.snapshot import Object
+from composeplat.cluster.watching import environment_selector
+from composeplat.compose.model import HostFile
+from composeplat.compose.watch_model import WatchAction
+from composeplat.dev.container_commands import Command
+from composeplat.dev.container_sync import (
+    Container,
+    ContainerFiles,
+    emptied_folders,
+    running_containers,
+    write_archive,
+)
+from composeplat.dev.folder_watch import FolderChange, FolderProblem, Found, watching_folders
+from composeplat.dev.mounted_files import read_mounted_files
+from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.dev.watch_state import Changes, FilePath, WatchState, Work
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.pulumi_process import Interrupted
+from composeplat.engine.target import Target
+from composeplat.system.threads import start_thread
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import LINK
+
+Event = dict[str, Any]
+#: New pods are looked for this often.
+_POLL_INTERVAL_S = 1.0
+#: A build begins after a moment without changes: an editor saves several files, and git checks many out.
+_QUIET_PERIOD_S = 0.5
+_MAX_QUIET_WAIT_S = 5.0
+_END_TIMEOUT_S = 5.0
+_MAX_PODS_AT_ONCE = 8
+
+
+class PodWork:
+    """The work on pods that a session asks for; each raises, or returns false, if it failed."""
+
+    def rebuild(self, services: Sequence[str], files: Mapping[str, tuple[HostFile, ...]]) -> bool:
+        """Build the images of services and deploy them; ``files`` are those that pods get besides, by service."""
+        raise NotImplementedError
+
+    def replace_pods(self, services: Sequence[str], files: Mapping[str, tuple[HostFile, ...]]) -> bool:
+        """Deploy services with files, so that new pods have them."""
+        raise NotImplementedError
+
+    def restart(self, services: Sequence[str]) -> bool:
+        """Replace the pods of services."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True, kw_only=True)
+class WatchSession:
+    folders: Sequence[WatchedFolder]
+    cluster_names: Mapping[str, str]
+    """The names in the cluster, by service."""
+    namespace: str
+    environment_name: str
+    target: Target
+    environment: Mapping[str, str]
+    work: PodWork
+    on_event: Callable[[Event], None]
+    state: WatchState = field(init=False)
+    _found: queue.Queue[Found | None] = field(default_factory=queue.Queue)
+    _known: dict[str, set[Container]] = field(default_factory=dict)
+    _is_due: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _failure: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self.state = WatchState(self.folders)
+
+    def run(self) -> None:
+        """Watch until a Ctrl-C, which is raised."""
+        program = Toolchain(self.environment).need(LINK)
+        with Api(self.target.access) as api:
+            pods = self._pods(api)
+        self._known = {service: set(self._containers(pods, service)) for service in self.state.services}
+        copier = start_thread("copier", self._copy, self._fail)
+        try:
+            with watching_folders(program.path, self.folders, self.environment, self._found.put):
+                while True:
+                    self._is_due.wait()
+                    self._wait_until_quiet()
+                    self._raise_failure()
+                    self._do_work()
+        finally:
+            self._found.put(None)
+            copier.join(_END_TIMEOUT_S)
+
+    # pods
+
+    def _wait_until_quiet(self) -> None:
+        began = time.monotonic()
+        while time.monotonic() - began < _MAX_QUIET_WAIT_S:
+            self._is_due.clear()
+            if not self._is_due.wait(_QUIET_PERIOD_S):
+                return
+
+    def _do_work(self) -> None:
+        while True:
+            with self._lock:
+                self._is_due.clear()
+                work = self.state.take_work()
+                paths = {name: state.mounted.present for name, state in self.state.services.items()}
+            if work is None:
+                return
+            began = time.monotonic()
+            done = self._try(work, paths)
+            if not done:
+                with self._lock:
+                    self.state.give_back(work)
+            seconds = round(time.monotonic() - began, 1)
+            fields = {"services": list(work.services), "action": work.action.value, "done": done, "seconds": seconds}
+            self.on_event({"event": "replaced-pods", **fields})
+
+    def _try(self, work: Work, paths: Mapping[str, Sequence[FilePath]]) -> bool:
+        try:
+            files = self._mounted(paths)
+            if work.action is WatchAction.REBUILD:
+                return self.work.rebuild(work.services, files)
+            if work.action is WatchAction.SYNC_RESTART:
+                return self.work.replace_pods(work.services, files)
+            return self.work.restart(work.services)
+        except Interrupted:
+            raise
+        except (ComposeplatError, OSError) as error:
+            for service in work.services:
+                self.report_problem(service, error)
+            return False
+
+    def _mounted(self, paths: Mapping[str, Sequence[FilePath]]) -> dict[str, tuple[HostFile, ...]]:
+        """Read the files of all services that new pods get: a deploy of one must not take them from another."""
+        found: dict[str, tuple[HostFile, ...]] = {}
+        for service, listed in paths.items():
+            files, left_out = read_mounted_files((self.folders[number], path) for number, path in listed)
+            found[service] = files
+            for path, reason in left_out:
+                self.report("watch-problem", service, path=path, reason=reason)
+        return found
+
+    # copies
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._is_due.set()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _copy(self) -> None:
+        with Api(self.target.access) as api:
+            while True:
+                try:
+                    found = self._found.get(timeout=_POLL_INTERVAL_S)
+                except queue.Empty:
+                    found = FolderChange(0)
+                if found is None:
+                    return
+                if isinstance(found, Exception):
+                    raise found
+                try:
+                    self._handle(api, found)
+                except ApiError as error:
+                    self.report_problem(self.folders[found.number].service, error)
+
+    def _handle(self, api: Api, found: FolderChange | FolderProblem) -> None:
+        folder = self.folders[found.number]
+        if isinstance(found, FolderProblem):
+            path = posixpath.join(folder.local, found.path)
+            self.on_event({"event": "watch-problem", "service": folder.service, "path": path, "reason": found.reason})
+            return
+        if found.is_first:
+            self.report("watching", folder.service, path=folder.rule.path, action=folder.rule.action.value)
+        with self._lock:
+            now = self.state.note(found)
+            if any(state.due for state in self.state.services.values()):
+                self._is_due.set()
+        if now:
+            self._copy_into(api, folder.service, now)
+        elif not found.changed and not found.deleted:
+            self._copy_into_new(api)
+
+    def _copy_into(self, api: Api, service: str, changes: Changes) -> None:
+        """Copy changes into the known containers of a service; new ones get all changes."""
+        containers = self._containers(self._pods(api), service)
+        known = [container for container in containers if container in self._known[service]]
+        self._copy_all(service, known, changes, is_new=False)
+        self._copy_all(service, [found for found in containers if found not in known], is_new=True)
+        self._known[service] = set(containers)
+
+    def _copy_into_new(self, api: Api) -> None:
+        waiting = [name for name, state in self.state.services.items() if state.copied]
+        pods = self._pods(api) if waiting else []
+        for service in waiting:
+            containers = self._containers(pods, service)
+            self._copy_all(service, [c for c in containers if c not in self._known[service]], is_new=True)
+            self._known[service] = set(containers)
+
+    def _copy_all(
+        self, service: str, containers: Sequence[Container], changes: Changes | None = None, *, is_new: bool
+    ) -> None:
+        if not containers:
+            return
+        with self._lock:
+            copied = Changes(dict((changes or self.state.services[service].copied).paths))
+        if copied:
+            Copy(self, service, copied, is_new=is_new).into(containers)
+
+    def _pods(self, api: Api) -> list[Object]:
+        return api.items(kind_path("v1", "Pod", self.namespace) + environment_selector(self.environment_name))
+
+    def _containers(self, pods: Iterable[Object], service: str) -> list[Container]:
+        return running_containers(pods, self.cluster_names[service])
+
+    def files_of(self, service: str, container: Container) -> ContainerFiles:
+        name = self.cluster_names[service]
+        command = Command(namespace=self.namespace, pod=container.pod, container=name, args=(), terminal=False)
+        return ContainerFiles(command, self.target, self.environment)
+
+    def report(self, kind: str, service: str, **fields: object) -> None:
+        self.on_event({"event": kind, "service": service, **fields})
+
+    def report_problem(self, service: str, error: Exception, pod: str = "") -> None:
+        hint = error.hint if isinstance(error, ComposeplatError) else ""
+        reason = f"{error}; {hint}" if hint else str(error)
+        self.report("watch-problem", service, path="", reason=f"{pod}: {reason}" if pod else reason)
+
+
+@dataclass(slots=True)
+class Copy:
+    """One copy of changes into containers of a service, and the commands that follow it."""
+
+    session: WatchSession
+    service: str
+    changes: Changes
+    is_new: bool
+    """The containers began with the image, and get everything that changed since."""
+
+    def into(self, containers: Sequence[Container]) -> None:
+        began = time.monotonic()
+        folders = self.session.folders
+        with tempfile.TemporaryDirectory(prefix="composeplat-") as made:
+            archive = Path(made) / "changes.tar"
+            try:
+                with archive.open("wb") as content:
+                    count = write_archive(((folders[number], path) for number, path in self.changes.present), content)
+            except OSError as error:
+                # A file that can't be read, or that is written meanwhile: the next save tries it again.
+                self.session.report_problem(self.service, ComposeplatError(f"can't read the files: {error}"))
+                return
+            with ThreadPoolExecutor(min(len(containers), _MAX_PODS_AT_ONCE)) as pool:
+                results = list(pool.map(lambda found: self._into(found, archive if count else None), containers))
+        self.session.report(
+            "copied",
+            self.service,
+            pods=[found.pod for found, done in zip(containers, results, strict=True) if done],
+            files=count,
+            deleted=len(self.changes.deleted),
+            new_pods=self.is_new,
+            seconds=round(time.monotonic() - began, 3),
+        )
+
+    def _into(self, container: Container, archive: Path | None) -> bool:
+        files = self.session.files_of(self.service, container)
+        try:
+            self._delete(files)
+            if archive is not None:
+                files.unpack(archive)
+            for folder in self.session.state.commands_for(self.changes):
+                self._run(files, container, folder)
+        except ComposeplatError as error:
+            self.session.report_problem(self.service, error, container.pod)
+            return False
+        return True
+
+    def _delete(self, files: ContainerFiles) -> None:
+        gone: dict[int, list[str]] = {}
+        for number, path in self.changes.deleted:
+            gone.setdefault(number, []).append(path)
+        for number, paths in gone.items():
+            folder = self.session.folders[number]
+            files.delete([folder.in_container(path) for path in paths], emptied_folders(folder, paths))
+
+    def _run(self, files: ContainerFiles, container: Container, folder: WatchedFolder) -> None:
+        if folder.rule.command is None:
+            return
+        status, output = files.run(folder.rule.command)
+        last = output.splitlines()[-1] if output else ""
+        self.session.report("executed", self.service, pod=container.pod, status=status, output=last)

@@ -1,0 +1,120 @@
+"""What a watch has seen: the files that changed since the images were built, and the work that is due.
+
+Owns what a change means for a service by the action of its rule, and what is forgotten after a build.
+Must not copy, build or wait: the session does, and each decision is tested without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from composeplat.compose.watch_model import WatchAction
+from composeplat.dev.folder_watch import FolderChange
+from composeplat.dev.watch_rules import WatchedFolder
+
+FilePath = tuple[int, str]
+"""The number of a folder, and a path relative to it."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Paths that changed: true for those that exist, false for deleted ones."""
+
+    paths: dict[FilePath, bool] = field(default_factory=dict)
+
+    def add(self, change: FolderChange) -> None:
+        for path in change.deleted:
+            self.paths[change.number, path] = False
+        for path in change.changed:
+            self.paths[change.number, path] = True
+
+    def put_below(self, earlier: Changes) -> None:
+        """Add earlier changes, where nothing has changed since."""
+        self.paths = {**earlier.paths, **self.paths}
+
+    def __bool__(self) -> bool:
+        return bool(self.paths)
+
+    @property
+    def present(self) -> list[FilePath]:
+        return [path for path, exists in self.paths.items() if exists]
+
+    @property
+    def deleted(self) -> list[FilePath]:
+        return [path for path, exists in self.paths.items() if not exists]
+
+
+@dataclass(slots=True)
+class ServiceState:
+    """One service of a watch."""
+
+    copied: Changes = field(default_factory=Changes)
+    """Those that a container lacks which begins with the image."""
+    mounted: Changes = field(default_factory=Changes)
+    """Those that new pods get from the cluster, as their programs read them at the start."""
+    due: WatchAction | None = None
+    """The work on its pods: ``REBUILD``, ``SYNC_RESTART``, ``RESTART`` or none."""
+
+
+#: Of several kinds of work, the first includes the others.
+_BY_WEIGHT = (WatchAction.REBUILD, WatchAction.SYNC_RESTART, WatchAction.RESTART)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Work on the pods of some services, and the changes that it takes along."""
+
+    services: tuple[str, ...]
+    action: WatchAction
+    taken: dict[str, tuple[Changes, Changes]] = field(default_factory=dict)
+    """The changes that a build has in it."""
+
+
+class WatchState:
+    def __init__(self, folders: Sequence[WatchedFolder]) -> None:
+        self.folders = folders
+        self.services = {folder.service: ServiceState() for folder in folders}
+
+    def note(self, change: FolderChange) -> Changes | None:
+        """Record a change; return what has to be copied into the running containers now, if anything has."""
+        folder = self.folders[change.number]
+        if not change.changed and not change.deleted:
+            return None
+        service, action = self.services[folder.service], folder.rule.action
+        if action in (WatchAction.SYNC, WatchAction.SYNC_EXEC):
+            service.copied.add(change)
+            now = Changes()
+            now.add(change)
+            return now
+        if action is WatchAction.SYNC_RESTART:
+            service.mounted.add(change)
+        service.due = min(filter(None, (service.due, action)), key=_BY_WEIGHT.index)
+        return None
+
+    def take_work(self) -> Work | None:
+        """Take the work that is due: that of one kind, for all services that have it."""
+        due = [state.due for state in self.services.values() if state.due]
+        if not due:
+            return None
+        action = min(due, key=_BY_WEIGHT.index)
+        names = tuple(name for name, state in self.services.items() if state.due is action)
+        taken = {}
+        for name in names:
+            state = self.services[name]
+            state.due = None
+            if action is WatchAction.REBUILD:
+                taken[name] = state.copied, state.mounted
+                state.copied, state.mounted = Changes(), Changes()
+        return Work(names, action, taken)
+
+    def give_back(self, work: Work) -> None:
+        """Take back the changes of a build that failed: no image has them."""
+        for name, (copied, mounted) in work.taken.items():
+            self.services[name].copied.put_below(copied)
+            self.services[name].mounted.put_below(mounted)
+
+    def commands_for(self, changes: Changes) -> Iterable[WatchedFolder]:
+        """Return the folders whose rules run a command after these changes."""
+        numbers: Collection[int] = dict.fromkeys(number for number, _ in changes.paths)
+        return [self.folders[number] for number in numbers if self.folders[number].rule.command]

@@ -1,0 +1,182 @@
+"""`platform watch` in a real cluster: a save is in the containers, and builds, restarts and commands follow."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from composeplat.local.cluster import LocalCluster
+from tests.deploy.conftest import SLEEP, Environment, an_environment, until
+from tests.schemas import checked_event
+
+WITHIN = 60
+TEXT = f"""\
+x-platform: {{full: true}}
+services:
+  web:
+    build: ./web
+    stop_grace_period: 0
+    scale: 2
+    command: "{SLEEP}"
+    develop:
+      watch:
+        - {{path: ./web/src, action: sync, target: /app/src, ignore: ['*.tmp']}}
+        - {{path: ./web/image.txt, action: rebuild}}
+  api:
+    image: 'busybox:1.37'
+    stop_grace_period: 0
+    command: sh -c 'cat /etc/api.conf >/started; trap exit TERM; while :; do sleep 0.2; done'
+    develop:
+      watch:
+        - {{path: ./api.conf, action: sync+restart, target: /etc/api.conf}}
+        - path: ./api
+          action: sync+exec
+          target: /api
+          initial_sync: true
+          include: '*.txt'
+          exec: {{command: 'sh -c "cat /api/*.txt >>log"', working_dir: /etc}}
+"""
+DOCKERFILE = "FROM busybox:1.37\nWORKDIR /app\nCOPY . .\n"
+
+
+class Watch:
+    """A run of `platform watch`, and its events."""
+
+    def __init__(self, environment: Environment, *args: str) -> None:
+        self.environment = environment
+        self.process = environment.start(*args, "--progress", "json", "--json-diagnostics", "--domain", "localhost")
+        self.seen: list[dict[str, Any]] = []
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.process.stderr or ():
+            self._lines.put(line)
+            if not line.startswith("{"):
+                return
+
+    def until(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Wait for an event of a kind with these fields, and forget it; the others can be waited for later."""
+        for event in self._events():
+            if event.get("event") == kind and all(event.get(name) == value for name, value in fields.items()):
+                self.seen.remove(event)
+                return event
+        pytest.fail("\n".join(map(str, self.seen)))
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        yield from list(self.seen)
+        with contextlib.suppress(queue.Empty):
+            while line := self._lines.get(timeout=WITHIN):
+                assert line.startswith("{"), line + (self.process.stderr or io.StringIO()).read()
+                self.seen.append(checked_event(line))
+                yield self.seen[-1]
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
+    with an_environment(cluster, tmp_path_factory.mktemp("shop"), tmp_path_factory.mktemp("private")) as made:
+        made.write(DOCKERFILE, "web/Dockerfile")
+        for name in ("web/src/a.py", "web/src/b.py", "web/image.txt", "api.conf", "api/one.txt", "api/other"):
+            made.write("1\n", name)
+        made.deploy(TEXT, "--domain", "localhost").expect()
+        yield made
+
+
+@pytest.fixture
+def start(shop: Environment) -> Iterator[Callable[..., Watch]]:
+    begun: list[Watch] = []
+
+    def begin(service: str) -> Watch:
+        watch = Watch(shop, "watch", service)
+        begun.append(watch)
+        watch.until("watching", service=service)
+        watch.until("watching", service=service)
+        return watch
+
+    yield begin
+    for watch in begun:
+        assert watch.process.poll() is not None or watch.end() == 130
+
+
+def in_all(environment: Environment, service: str, *args: str) -> set[str]:
+    """The output of a command in each pod of a service."""
+    found: set[str] = set()
+    for pod in environment.pods(service):
+        try:
+            found.add(environment.exec(pod["metadata"]["name"], *args))
+        except subprocess.CalledProcessError as error:
+            found.add(f"status {error.returncode}")
+    return found
+
+
+def test_a_saved_file_is_in_every_pod(shop: Environment, start: Callable[..., Watch]) -> None:
+    """A saved file is copied, an ignored one is not, a deleted one is deleted; a new pod gets what changed."""
+    watch = start("web")
+    shop.write("ignored\n", "web/src/a.tmp")
+    shop.write("2\n", "web/src/sub/a.py")
+
+    copied = watch.until("copied", files=1)
+    assert (len(copied["pods"]), copied["new_pods"]) == (2, False)
+    assert in_all(shop, "web", "cat", "/app/src/sub/a.py") == {"2\n"}
+    assert in_all(shop, "web", "ls", "/app/src") == {"a.py\nb.py\nsub\n"}
+
+    (shop.folder / "web/src/b.py").unlink()
+    watch.until("copied", deleted=1)
+    assert in_all(shop, "web", "ls", "/app/src") == {"a.py\nsub\n"}
+
+    with shop.api() as api:
+        gone = shop.pods("web")[0]["metadata"]["name"]
+        api.delete(f"/api/v1/namespaces/{shop.namespace}/pods/{gone}")
+    watch.until("copied", new_pods=True)
+    assert in_all(shop, "web", "ls", "/app/src") == {"a.py\nsub\n"}
+
+    shop.write("2\n", "web/image.txt")
+    watch.until("replaced-pods", action="rebuild", done=True)
+    until(lambda: in_all(shop, "web", "cat", "/app/image.txt") == {"2\n"})
+    assert in_all(shop, "web", "ls", "/app/src") == {"a.py\na.tmp\nsub\n"}
+    assert watch.end() == 130
+
+
+def test_watching_continues_after_a_failed_build(shop: Environment, start: Callable[..., Watch]) -> None:
+    """Watching continues after a build that failed, and the next change tries again."""
+    watch = start("web")
+    shop.write("FROM busybox:1.37\nRUN exit 7\n", "web/Dockerfile")
+    shop.write("3\n", "web/image.txt")
+    watch.until("replaced-pods", action="rebuild", done=False)
+    shop.write("3\n", "web/src/a.py")
+    watch.until("copied", files=1)
+
+    shop.write(DOCKERFILE, "web/Dockerfile")
+    shop.write("4\n", "web/image.txt")
+    watch.until("replaced-pods", action="rebuild", done=True)
+
+    until(lambda: in_all(shop, "web", "cat", "/app/image.txt", "/app/src/a.py") == {"4\n3\n"})
+
+
+def test_a_restarted_program_reads_what_was_synced(shop: Environment, start: Callable[..., Watch]) -> None:
+    """sync+restart gives a new pod the file before its program starts; sync+exec runs a command after the copy."""
+    watch = start("api")
+    watch.until("executed", status=0)
+    assert in_all(shop, "api", "cat", "/etc/log") == {"1\n"}
+    assert in_all(shop, "api", "ls", "/api") == {"one.txt\n"}
+    shop.write("2\n", "api/two.txt")
+    watch.until("executed", status=0)
+    assert in_all(shop, "api", "cat", "/etc/log") == {"1\n1\n2\n"}
+
+    shop.write("listen 81\n", "api.conf")
+    watch.until("replaced-pods", action="sync+restart", done=True)
+    until(lambda: in_all(shop, "api", "cat", "/started") == {"listen 81\n"})
+    watch.until("executed", status=0)
+    assert in_all(shop, "api", "cat", "/etc/log") == {"1\n2\n"}

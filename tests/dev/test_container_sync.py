@@ -1,0 +1,121 @@
+"""Copying into running containers: which containers, what is in the archive, and which commands run."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from composeplat.compose.model import HostFile
+from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
+from composeplat.dev.container_sync import (
+    Container,
+    command_args,
+    emptied_folders,
+    running_containers,
+    write_archive,
+)
+from composeplat.dev.mounted_files import read_mounted_files
+from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.diagnostics import ComposeplatError
+
+
+def watched(top: Path, target: str = "/app") -> WatchedFolder:
+    rule = WatchRule(action=WatchAction.SYNC, path=str(top / "src"), target=target)
+    return WatchedFolder(service="web", rule=rule, local=str(top / "src"), within=str(top))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> WatchedFolder:
+    (tmp_path / "src/sub").mkdir(parents=True)
+    (tmp_path / "src/sub/a.sh").write_text("a")
+    (tmp_path / "src/sub/a.sh").chmod(0o750)
+    (tmp_path / "src/link").symlink_to("sub/a.sh")
+    (tmp_path / "secret").write_text("secret")
+    return watched(tmp_path)
+
+
+def packed(folder: WatchedFolder, *paths: str) -> dict[str, tuple[bytes, int, str]]:
+    archive = io.BytesIO()
+    count = write_archive([(folder, path) for path in paths], archive)
+    archive.seek(0)
+    with tarfile.open(fileobj=archive) as tar:
+        members = tar.getmembers()
+        assert len(members) == count
+        assert {(member.uid, member.gid) for member in members} <= {(0, 0)}
+        return {m.name: ((tar.extractfile(m) or io.BytesIO()).read() if m.isreg() else m.type, m.mode, m.linkname)
+                for m in members}  # fmt: skip
+
+
+def test_an_archive(folder: WatchedFolder) -> None:
+    """Files with their modes, links as links, folders; what has gone meanwhile and devices are left out."""
+    (Path(folder.local) / "empty").mkdir(mode=0o755)
+    os.mkfifo(Path(folder.local) / "pipe")
+
+    assert packed(folder, "sub/a.sh", "link", "empty", "gone", "gone/a", "link/a", "pipe") == {
+        "app/sub/a.sh": (b"a", 0o750, ""), "app/link": (tarfile.SYMTYPE, 0o777, "sub/a.sh"),
+        "app/empty": (tarfile.DIRTYPE, 0o755, ""),
+    }  # fmt: skip
+
+
+def test_no_link_is_followed(folder: WatchedFolder, tmp_path: Path) -> None:
+    """A folder that becomes a link after it was scanned leads nowhere, and so do its parents."""
+    (tmp_path / "src/out").symlink_to(tmp_path)
+    assert packed(folder, "out/secret") == {}
+    (tmp_path / "src").rename(tmp_path / "moved")
+    (tmp_path / "src").symlink_to("moved")
+    assert packed(folder, "sub/a.sh") == {}
+    assert read_mounted_files([(folder, "sub/a.sh")]) == ((), [])
+
+
+def test_emptied_folders(folder: WatchedFolder) -> None:
+    """Folders of deleted files that are gone here are deleted too, the deepest first, but never the target."""
+    assert emptied_folders(folder, ["sub/b", "x/y/z", "x/y/a", "a"]) == ["/app/x/y", "/app/x"]
+
+
+def pod(name: str, *, service: str = "web", phase: str = "Running", state: str = "running", **more: object) -> object:
+    statuses = [
+        {"name": "other", "state": {"running": {}}},
+        {"name": service, "containerID": "c1", "state": {state: {}}},
+    ]
+    metadata = {"name": name, "labels": {"dev.platform.com/service": service}, **more}
+    return {"metadata": metadata, "status": {"phase": phase, "containerStatuses": statuses}}
+
+
+def test_containers_of_a_service() -> None:
+    """Only running containers of the service count, and none of a pod that is deleted."""
+    pods = [pod("a"), pod("b", service="db"), pod("c", state="waiting"), pod("d", deletionTimestamp="now"),
+            pod("e", phase="Pending")]  # fmt: skip
+
+    assert running_containers(pods, "web") == [Container("a", "c1")]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        (WatchExec(command=("a", "b c")), ("a", "b c")),
+        (WatchExec(command=("a",), working_dir="/my app"), ("sh", "-c", "cd '/my app' && exec env \"$@\"", "sh", "a")),
+        (WatchExec(command=("a",), environment={"A": "$b"}), ("sh", "-c", 'exec env "$@"', "sh", "A=$b", "a")),
+    ],
+)
+def test_commands(command: WatchExec, args: tuple[str, ...]) -> None:
+    """A command runs as it is; only one with a folder or variables needs a shell."""
+    assert command_args(command) == args
+
+
+def test_files_of_new_pods(folder: WatchedFolder) -> None:
+    """Files of new pods have their path there; links are left out with a reason."""
+    files, left_out = read_mounted_files([(folder, "sub/a.sh"), (folder, "link"), (folder, "gone")])
+
+    assert files == (HostFile(path="/app/sub/a.sh", mode=0o750, content=b"a"),)
+    assert left_out == [("/app/link", "a link or folder, which is not put into new pods")]
+
+
+def test_too_many_files_of_new_pods(folder: WatchedFolder) -> None:
+    """What an object of Kubernetes can't hold is an error with another way."""
+    (Path(folder.local) / "large").write_bytes(b"x" * 1_000_001)
+    with pytest.raises(ComposeplatError, match="1 files of 1000 kB changed, and new pods get at most 64 files of 1000"):
+        read_mounted_files([(folder, "large")])

@@ -1,0 +1,81 @@
+"""What a watch remembers: the files that an image lacks, and the work that is due."""
+
+from __future__ import annotations
+
+from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
+from composeplat.dev.folder_watch import FolderChange
+from composeplat.dev.watch_rules import WatchedFolder
+from composeplat.dev.watch_state import Changes, WatchState
+
+
+def watched(action: WatchAction, service: str = "web") -> WatchedFolder:
+    command = WatchExec(command=("reload",)) if action is WatchAction.SYNC_EXEC else None
+    rule = WatchRule(action=action, path="/src", target="/app" if action.has_target else "", command=command)
+    return WatchedFolder(service=service, rule=rule, local="/src")
+
+
+def state(*actions: WatchAction) -> WatchState:
+    return WatchState([watched(action) for action in actions])
+
+
+def test_a_sync_is_copied_at_once_and_remembered() -> None:
+    """What is copied now is the change; a new container gets all of them, each path as it is now."""
+    found = state(WatchAction.SYNC)
+
+    found.note(FolderChange(0, ("a", "b")))
+    now = found.note(FolderChange(0, ("c",), ("a",)))
+
+    assert now is not None
+    assert (now.present, now.deleted) == ([(0, "c")], [(0, "a")])
+    assert found.services["web"].copied == Changes({(0, "a"): False, (0, "b"): True, (0, "c"): True})
+    assert found.take_work() is None
+
+
+def test_commands_of_the_rules_that_changed() -> None:
+    """Only the rules of changed files run their commands, each once."""
+    found = state(WatchAction.SYNC, WatchAction.SYNC_EXEC)
+
+    assert found.commands_for(Changes({(0, "a"): True})) == []
+    assert found.commands_for(Changes({(1, "a"): True, (1, "b"): False})) == [found.folders[1]]
+
+
+def test_a_build_takes_the_changes_along() -> None:
+    """A build includes a restart; its image has what was copied, and what changes meanwhile is kept."""
+    found = state(WatchAction.RESTART, WatchAction.REBUILD, WatchAction.SYNC, WatchAction.SYNC_RESTART)
+    for number in range(4):
+        found.note(FolderChange(number, ("a",)))
+
+    work = found.take_work()
+    assert work is not None
+    assert (work.services, work.action) == (("web",), WatchAction.REBUILD)
+    assert not found.services["web"].copied
+    assert not found.services["web"].mounted
+    assert found.take_work() is None
+
+    found.note(FolderChange(2, ("b",), ("a",)))
+    found.give_back(work)
+    assert found.services["web"].copied == Changes({(2, "a"): False, (2, "b"): True})
+    assert found.services["web"].mounted == Changes({(3, "a"): True})
+
+
+def test_restarts_of_several_services_are_one_work() -> None:
+    """Builds come first, then restarts, each for all services that have one."""
+    found = WatchState(
+        [watched(WatchAction.RESTART, "a"), watched(WatchAction.REBUILD, "b"), watched(WatchAction.RESTART, "c")]
+    )
+    for number in range(3):
+        found.note(FolderChange(number, ("x",)))
+
+    works = [found.take_work() for _ in range(3)]
+
+    assert [(work.services, work.action) for work in works if work] == [
+        (("b",), WatchAction.REBUILD), (("a", "c"), WatchAction.RESTART),
+    ]  # fmt: skip
+
+
+def test_a_scan_without_changes_is_nothing() -> None:
+    """The first look at a folder does not restart a service."""
+    found = state(WatchAction.RESTART)
+
+    assert found.note(FolderChange(0, is_first=True)) is None
+    assert found.take_work() is None
