@@ -28,6 +28,8 @@ from composeplat.system.deadline import Deadline, poll
 
 #: A container that has just started may not listen yet.
 _PORT_TIMEOUT_S = 30.0
+#: For the other ports of a service that answers on one.
+_OTHER_PORTS_TIMEOUT_S = 5.0
 _PORT_POLL_INTERVAL_S = 0.5
 _MAX_REFUSAL_S = 60.0
 
@@ -90,51 +92,66 @@ class Rollout:
                 self.stack.note(f"{name}: {describe_outdated_pods(status.outdated)}, as on-delete says: {command}")
 
     def check_ports(self, api: Api) -> None:
-        """Fail services without a health check if nothing listens on the port of an endpoint."""
+        """Fail services without a health check if nothing listens on the ports of their endpoints.
+
+        Beside a port that answers, one that does not is worth a note: a server with HTTPS switched off has such a port.
+        """
         until = self.deadline.at_most(_PORT_TIMEOUT_S)
-        for service, endpoint, port in self._endpoint_ports():
-            pod = self._pod_nobody_answers_in(api, service, port, until)
-            if pod:
-                self.monitor.fail(
-                    service.name,
-                    Cause(
-                        code=CauseCode.WRONG_PORT,
-                        origin=("ports",),
-                        logs=True,
-                        pod=pod,
-                        container=service.cluster_name,
-                        message=f"nothing listens on port {port}, where endpoint '{endpoint}' leads",
-                        has_subject=True,
-                        hint="name the port that the program listens on, on all its addresses",
-                    ),
-                )
+        for service, ports in self._endpoint_ports():
+            pod, silent = self._silent_ports(api, service, tuple(ports), until)
+            messages = [f"nothing listens on port {port}, where endpoint '{ports[port]}' leads" for port in silent]
+            if len(silent) == len(ports):
+                self.monitor.fail(service.name, _wrong_port(service, pod, messages[0]))
+                continue
+            for message in messages:
+                self.stack.note(f"{service.name}: {message}")
 
-    def _pod_nobody_answers_in(self, api: Api, service: ServicePlan, port: int, until: Deadline) -> str:
-        """The pod, if its port does not answer in time; empty if it answers, or without a pod."""
-        pod = ""
+    def _silent_ports(
+        self, api: Api, service: ServicePlan, ports: tuple[int, ...], until: Deadline
+    ) -> tuple[str, tuple[int, ...]]:
+        """Ask a pod until all its ports answer; return it, with those that don't in time."""
+        others = until.at_most(_OTHER_PORTS_TIMEOUT_S)
+        pod, silent = "", ports
 
-        def is_answered() -> bool:
-            nonlocal pod
-            snapshot = self.watcher.latest
-            status = service_status(*service.workload, service.cluster_name, snapshot or Snapshot())
-            pod = status.pods[0] if status.pods and not status.waits_for_outdated else ""
-            if self.stack.is_interrupted or not pod:
-                return True
-            if probe_port(api, self.stack.namespace, pod, port) is not False:
-                return True
-            self.monitor.emit(service.name, Phase.WAITING, f"nothing answers on port {port} yet")
-            return False
+        def is_over() -> bool:
+            nonlocal pod, silent
+            pod = self._pod_to_ask(service)
+            asked = () if self.stack.is_interrupted or not pod else ports
+            silent = tuple(port for port in asked if probe_port(api, self.stack.namespace, pod, port) is False)
+            if silent:
+                self.monitor.emit(service.name, Phase.WAITING, f"nothing answers on port {silent[0]} yet")
+            return not silent or (len(silent) < len(ports) and others.has_passed)
 
-        return "" if poll(is_answered, until, interval_s=_PORT_POLL_INTERVAL_S) else pod
+        poll(is_over, until, interval_s=_PORT_POLL_INTERVAL_S)
+        return pod, silent
 
-    def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, str, int]]:
+    def _pod_to_ask(self, service: ServicePlan) -> str:
+        status = service_status(*service.workload, service.cluster_name, self.watcher.latest or Snapshot())
+        return status.pods[0] if status.pods and not status.waits_for_outdated else ""
+
+    def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, dict[int, str]]]:
+        """List the services to ask, each with its ports and the endpoint that leads there."""
         plan = self.monitor.plan
         services = {service.name: service for service in plan.services}
+        found: dict[str, dict[int, str]] = {}
         for endpoint in plan.endpoints:
             for name, number in endpoint.routes:
-                service = services[name]
-                if name in self.monitor.chosen and not service.has_health_check:
-                    yield service, endpoint.name, service.container_port(number)
+                if name in self.monitor.chosen and not services[name].has_health_check:
+                    found.setdefault(name, {}).setdefault(services[name].container_port(number), endpoint.name)
+        return [(services[name], ports) for name, ports in found.items()]
+
+
+def _wrong_port(service: ServicePlan, pod: str, message: str) -> Cause:
+    return Cause(
+        code=CauseCode.WRONG_PORT,
+        origin=("ports",),
+        logs=True,
+        pod=pod,
+        container=service.cluster_name,
+        message=message,
+        has_subject=True,
+        hint="name the port that the program listens on, on all its addresses",
+    )
 
 
 def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cause:

@@ -125,6 +125,15 @@ def test_wrong_port(environment: Environment) -> None:
     assert "compose.yaml:3:" in ran.stderr
 
 
+def test_one_of_two_ports(environment: Environment) -> None:
+    """A port that nothing listens on is a note if another port of the service answers."""
+    routes = "{path: /, service: app, port: 8080}, {path: /more, service: app, port: 8123}"
+    text = HEAD + f"  app: {{<<: *app, command: httpd -f -p 8080, ports: ['8080', '8123']}}\nendpoints: [{routes}]\n"
+    ran = environment.deploy(text).expect(0)
+
+    assert "app: nothing listens on port 8123, where endpoint 'env' leads" in ran.stderr
+
+
 def test_refused_by_a_policy(environment: Environment) -> None:
     """What an admission policy refuses is reported in its own words; the other services are deployed."""
     name = f"no-{environment.namespace}"
