@@ -13,6 +13,8 @@ import re
 MAX_LABEL_LENGTH = 63
 #: Kubernetes labels the pods of a StatefulSet with ``<name>-<hash>``, and the hash has ten characters.
 MAX_STATEFUL_SET_NAME_LENGTH = 52
+#: The names of Jobs that a CronJob makes have eleven characters more.
+MAX_NAME_LENGTHS = {"StatefulSet": MAX_STATEFUL_SET_NAME_LENGTH, "CronJob": 52}
 
 LABEL_PREFIX = "dev.platform.com"
 UPDATE_LABEL = f"{LABEL_PREFIX}/update"

@@ -31,6 +31,7 @@ Problems = Iterator[str]
 _LONGEST_LABEL = 63
 _LONGEST_NAME = 253
 _LONGEST_STATEFUL_SET = 52
+_LONGEST_CRON_JOB = 52
 _LONGEST_CONTAINER_PORT_NAME = 15
 _LARGEST_CONTENT = 1024 * 1024
 _LARGEST_ANNOTATIONS = 256 * 1024
@@ -468,16 +469,19 @@ def _references(manifest: Manifest, by_name: Named) -> Problems:
         elif port not in [row["port"] for row in service["spec"].get("ports", [])]:
             yield f"leads to port {port}, which Service {name!r} does not have"
     if manifest["kind"] == "Service":
-        templates = [
-            found_object["spec"]["template"]
-            for found_object in by_name.values()
-            if "template" in found_object.get("spec", {})
-        ]
+        templates = [template for found_object in by_name.values() if (template := _template_of(found_object))]
         chosen = [t for t in templates if spec["selector"].items() <= t["metadata"]["labels"].items()]
         if len(chosen) != 1:
             yield f"selects the pods of {len(chosen)} workloads"
-    if "template" in spec:
-        yield from _pod_references(spec["template"]["spec"], by_name)
+    if template := _template_of(manifest):
+        yield from _pod_references(template["spec"], by_name)
+
+
+def _template_of(manifest: Manifest) -> Manifest | None:
+    """The pod template of a workload; a CronJob's is that of its Jobs."""
+    spec = manifest.get("spec", {})
+    found: Manifest | None = spec.get("jobTemplate", {}).get("spec", spec).get("template")
+    return found
 
 
 def _backends(manifest: Manifest) -> Iterator[tuple[str, int]]:
@@ -584,6 +588,16 @@ def _autoscaler(manifest: Manifest) -> Problems:
         yield "has no metrics"
 
 
+def _cron_job(manifest: Manifest) -> Problems:
+    """The rules of its Jobs hold for their template; their names have eleven characters more."""
+    spec = manifest["spec"]
+    if len(manifest["metadata"]["name"]) > _LONGEST_CRON_JOB:
+        yield f"name of more than {_LONGEST_CRON_JOB} characters"
+    job = {"kind": "Job", "metadata": manifest["metadata"], "spec": spec["jobTemplate"]["spec"]}
+    for rule in _RULES["Job"]:
+        yield from rule(job)
+
+
 Rule = Callable[[Manifest], Iterable[str]]
 
 _RULES: Mapping[str, tuple[Rule, ...]] = {
@@ -591,6 +605,7 @@ _RULES: Mapping[str, tuple[Rule, ...]] = {
     "StatefulSet": (_named_as_label, _counts("replicas"), _selector, _always_restarted, _claim_templates, _template),
     "DaemonSet": (_named_as_label, _selector, _always_restarted, _template),
     "Job": (_named_as_label, _counts("backoffLimit", "completions", "parallelism"), _job, _template),
+    "CronJob": (_cron_job,),
     "Service": (_service,),
     "PersistentVolumeClaim": (_claim,),
     "ConfigMap": (_content,),

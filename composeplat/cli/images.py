@@ -16,6 +16,7 @@ from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, Snapshot, container_of, service_of, statuses_of
 from composeplat.diagnostics import Exit
 from composeplat.plan.desired import ServicePlan
+from composeplat.plan.templates import pod_template
 
 app = App()
 _SHORT_DIGEST_CHARS = 19
@@ -58,7 +59,7 @@ def image_rows(view: EnvironmentView, snapshot: Snapshot) -> list[ImageRow]:
 
 def _row(service: ServicePlan, snapshot: Snapshot, *, is_built: bool) -> ImageRow:
     workload = snapshot.workloads.get(service.workload)
-    whole = str(container_of(workload["spec"]["template"]["spec"], service.cluster_name)["image"]) if workload else ""
+    whole = str(container_of(pod_template(workload)["spec"], service.cluster_name)["image"]) if workload else ""
     image, _, digest = whole.partition("@")
     pods = [pod for pod in snapshot.pods if service_of(pod) == service.workload_name]
     return ImageRow(

@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -16,12 +15,14 @@ from composeplat import progress
 from composeplat.cli.arguments import App, without_dashes
 from composeplat.cli.help_text import Guide
 from composeplat.cli.operations import Planned, plan_for, stack_for
+from composeplat.cli.run_job import ended_by_signals, run_job
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api
 from composeplat.cluster.snapshot import Object, container_of
 from composeplat.compose.values import BadValue, parse_user, split_pair
 from composeplat.dev import container_commands
 from composeplat.dev.container_commands import Command
+from composeplat.dev.run_job import RunJob
 from composeplat.dev.run_pod import RunOptions, choose_args, needs_image
 from composeplat.dev.run_pods import RunPods
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -29,6 +30,7 @@ from composeplat.engine.preflight import api_path
 from composeplat.engine.scaling import remembered_replicas
 from composeplat.names import is_env_name
 from composeplat.plan.desired import ServicePlan
+from composeplat.plan.templates import pod_template
 from composeplat.registry.image_config import READ_ERRORS, TIMEOUT_S, ImageConfig, login_finder
 from composeplat.registry.image_reference import DOCKER_HUB, ImageReference
 from composeplat.system.deadline import Deadline
@@ -51,10 +53,13 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         if not no_deps:
             _check_dependencies(api, planned, found)
         pods.delete_ended()
+        if found.workload_kind == "CronJob" and options.is_as_scheduled:
+            run_of_schedule = RunJob(api=api, plan=plan, service=found)
+            return run_job(run_of_schedule, workload, detached=options.detached, timeout=choice.timeout)
         args = _args(workload, options, planned, pods.service)
         if options.detached:
             return _detach(pods, workload, options, args)
-        with _ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
+        with ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
             return _run_in(pod, found, args, planned, no_terminal=no_terminal)
 
 
@@ -82,21 +87,6 @@ def _run_in(pod: str, service: ServicePlan, args: list[str], planned: Planned, *
         signal.signal(signal.SIGINT, before)
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Delete the pod on SIGTERM and SIGHUP too."""
-
-    def end(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> None:
     """Refuse to run beside dependencies that sleep or were never deployed: the command would wait for nobody."""
     plan = planned.plan
@@ -111,7 +101,7 @@ def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> Non
 
 
 def _args(workload: Object, options: RunOptions, planned: Planned, service: ServicePlan) -> list[str]:
-    container = container_of(workload["spec"]["template"]["spec"], service.cluster_name)
+    container = container_of(pod_template(workload)["spec"], service.cluster_name)
     image: _Process = ((), ())
     if needs_image(container, options):
         read = _image_process(container["image"], planned)

@@ -19,6 +19,7 @@ from composeplat.cli.environment_view import EnvironmentView, fit_table, termina
 from composeplat.cli.help_text import Guide
 from composeplat.cli.omitted_volumes import left_out_line, left_out_rows
 from composeplat.cli.operations import document
+from composeplat.cli.schedules import schedule_fields, schedule_line
 from composeplat.cli.selection import Choice, with_choice
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.failure_causes import Cause
@@ -31,7 +32,12 @@ app = App()
 _POLL_INTERVAL_S = 1.0
 #: Of a failing container, this many last lines are shown; 'platform logs' shows all.
 _MAX_LOG_LINES = 5
-_COLORS = {"ready": "32", "completed": "32", "failing": "31", "starting": "33", "started": "33", "in-development": "36"}
+_COLORS = {
+    **dict.fromkeys(("ready", "scheduled", "completed"), "32"),
+    **dict.fromkeys(("starting", "started"), "33"),
+    "failing": "31",
+    "in-development": "36",
+}
 #: The columns that a narrow terminal leaves out, in this order.
 _SPARE = ("IMAGE", "KIND", "AGE", "RESTARTS")
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -136,6 +142,7 @@ def status_document(environment: str, namespace: str, rows: Iterable[StatusRow])
             "pods": list(row.pods),
             "log_lines": list(row.lines),
             "omitted_volumes": list(row.left_out),
+            **({"schedule": schedule_fields(row.schedule)} if row.schedule else {}),
         }
         for row in rows
     ]
@@ -172,6 +179,8 @@ def status_screen(
     problems = [line for row in rows if row.problem for line in _problem(row)]
     parts = [f"{environment} in namespace {namespace}", "", *lines]
     parts += ["", "Problems", *problems] if problems else []
+    schedules = [schedule_line(row.service, row.schedule, now) for row in rows if row.schedule]
+    parts += ["", "Schedules", *schedules] if schedules else []
     parts += ["", "Addresses", *(f"  {url}" for url in urls)] if urls else []
     return "\n".join(parts) + "\n"
 

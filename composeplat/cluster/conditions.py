@@ -73,6 +73,8 @@ def workload_status(kind: str, name: str, snapshot: Snapshot) -> ServiceStatus:
     workload = snapshot.workloads.get((kind, name))
     if workload is None:
         return ServiceStatus(state=WorkloadState.ABSENT, message="does not exist yet")
+    if kind == "CronJob":
+        return _scheduled(workload, snapshot)
     status = workload.get("status", {})
     if status.get("observedGeneration", 0) < workload["metadata"].get("generation", 0) and kind != "Job":
         return ServiceStatus(state=WorkloadState.WAITING, message="is being updated")
@@ -93,6 +95,14 @@ def service_status(kind: str, name: str, container: str, snapshot: Snapshot) -> 
         return found
     message = cause.sentence(f"is in one pod with '{cause.container}', which")
     return replace(found, message=message, cause=replace(cause, message=message, has_subject=False))
+
+
+def _scheduled(cron_job: Object, snapshot: Snapshot) -> ServiceStatus:
+    """A CronJob is ready at once: nobody waits for its runs."""
+    uid = cron_job["metadata"]["uid"]
+    jobs = {item["metadata"]["uid"] for item in snapshot.workloads.values() if owner_uid(item) == uid}
+    names = pod_names([pod for pod in snapshot.pods if owner_uid(pod) in jobs])
+    return ServiceStatus(state=WorkloadState.READY, message="is scheduled", pods=names)
 
 
 def _job(job: Object, snapshot: Snapshot) -> ServiceStatus:

@@ -14,11 +14,14 @@ from composeplat.cluster.snapshot import Object, event_time
 from composeplat.cluster.status import ServiceQuery
 
 _HASH, _END = "[a-z0-9]{4,10}", "[a-z0-9]{5}"
+#: A run of a CronJob: the minute that it was due, or one that `platform run` started.
+_RUN = "(?:[0-9]+|run-[0-9a-f]{6})"
 #: Kind of a workload -> kinds of what it owns -> what follows its name there.
 _OWNED: Mapping[str, Mapping[str, str]] = {
     "Deployment": {"Deployment": "", "ReplicaSet": f"-{_HASH}", "Pod": f"-{_HASH}-{_END}"},
     "StatefulSet": {"StatefulSet": "", "Pod": "-[0-9]+"},
     "DaemonSet": {"DaemonSet": "", "Pod": f"-{_END}"},
+    "CronJob": {"CronJob": "", "Job": f"-{_RUN}", "Pod": f"-{_RUN}-{_END}"},
     "Job": {"Job": "", "Pod": f"-{_END}"},
 }
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from composeplat.cluster.conditions import WorkloadState, describe_outdated_pods, service_status
 from composeplat.cluster.failure_causes import Cause
+from composeplat.cluster.schedules import ScheduleStatus, schedule_status
 from composeplat.cluster.snapshot import Object, Snapshot, container_statuses, is_on_no_node, statuses_of
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -28,7 +29,7 @@ STATE_NAMES = {
     WorkloadState.COMPLETED: "completed",
     WorkloadState.FAILED: "failing",
 }
-ASLEEP, IN_DEVELOPMENT = "asleep", "in-development"
+ASLEEP, IN_DEVELOPMENT, SCHEDULED = "asleep", "in-development", "scheduled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class StatusRow:
     """The last log lines that show why, if they were requested."""
     left_out: tuple[Mapping[str, object], ...] = ()
     """What its container lacks of the definition, each with its place."""
+    schedule: ScheduleStatus | None = None
 
 
 def status_rows(services: Iterable[ServiceQuery], snapshot: Snapshot, now: datetime) -> list[StatusRow]:
@@ -104,9 +106,15 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state = IN_DEVELOPMENT
     elif _sleeps(workload) and found.state not in (WorkloadState.COMPLETED, WorkloadState.FAILED):
         state = ASLEEP
-    cause = found.cause or found.retry
+    schedule = schedule_status(workload, snapshot, now) if _has_schedule(kind, workload) else None
+    last = schedule.last_ended if schedule else None
+    if schedule and state == STATE_NAMES[WorkloadState.READY]:
+        state = SCHEDULED
+    cause = found.cause or found.retry or (last.cause if last else None)
     waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP
     problem = found.message if waits else _last_end(statuses, now)
+    if schedule:
+        problem = f"its last run {cause.message}" if cause else ""
     if found.outdated and not waits:
         problem = describe_outdated_pods(found.outdated)
     return StatusRow(
@@ -123,7 +131,12 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         hint=cause.hint if cause else "",
         pods=found.pods,
         cause=cause,
+        schedule=schedule,
     )
+
+
+def _has_schedule(kind: str, workload: Object) -> bool:
+    return kind == "CronJob" and bool(workload["spec"])
 
 
 def _sleeps(workload: Object) -> bool:

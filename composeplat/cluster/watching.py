@@ -21,7 +21,7 @@ from composeplat.system.threads import start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 #: Few environments have these, and not everyone may list them.
-_FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"),)
+_FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
 _MIN_POLL_INTERVAL_S = 0.4
 #: A slow cluster is polled less often.
 _MAX_POLL_INTERVAL_S = 3.0
@@ -228,7 +228,7 @@ def find_autoscaler(api: Api) -> bool | None:
 
 
 def _lacks_pods(workloads: Mapping[tuple[str, str], Any]) -> bool:
-    return any(_lacks_pod(kind, item) for (kind, _), item in workloads.items() if kind != "Job")
+    return any(_lacks_pod(kind, item) for (kind, _), item in workloads.items() if kind not in ("Job", "CronJob"))
 
 
 def _lacks_pod(kind: str, workload: Any) -> bool:

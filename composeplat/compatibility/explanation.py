@@ -84,6 +84,8 @@ class _Explainer:
 
     def _kind_of_mode(self) -> Statement | None:
         mode = self.service.scheduling.mode
+        if schedule := self.service.scheduling.schedule:
+            return Statement("kind", f"CronJob, as x-schedule is '{schedule.cron}'", self._at("x-schedule"))
         if mode is Mode.REPLICATED:
             return None
         return Statement(

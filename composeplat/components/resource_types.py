@@ -18,6 +18,7 @@ _CLASSES = {
     ("apps/v1", "Deployment"): "pulumi_kubernetes.apps.v1",
     ("apps/v1", "StatefulSet"): "pulumi_kubernetes.apps.v1",
     ("autoscaling/v2", "HorizontalPodAutoscaler"): "pulumi_kubernetes.autoscaling.v2",
+    ("batch/v1", "CronJob"): "pulumi_kubernetes.batch.v1",
     ("batch/v1", "Job"): "pulumi_kubernetes.batch.v1",
     ("networking.k8s.io/v1", "Ingress"): "pulumi_kubernetes.networking.v1",
     ("networking.k8s.io/v1", "NetworkPolicy"): "pulumi_kubernetes.networking.v1",

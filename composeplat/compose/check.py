@@ -11,15 +11,15 @@ from itertools import combinations, islice
 
 from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
-from composeplat.compose.check_modes import check_mode
+from composeplat.compose.check_modes import check_mode, why_never_complete
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.check_watch import check_watch
-from composeplat.compose.model import ALWAYS, DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
+from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report
 from composeplat.names import (
     MAX_LABEL_LENGTH,
-    MAX_STATEFUL_SET_NAME_LENGTH,
+    MAX_NAME_LENGTHS,
     UPDATE_LABEL,
     clean,
     is_dns_label,
@@ -32,6 +32,7 @@ _POLICIES = {
     "StatefulSet": ("rolling", "on-delete"),
     "DaemonSet": ("rolling", "on-delete"),
     "Job": (),
+    "CronJob": (),
 }
 
 
@@ -96,13 +97,16 @@ def _check_names(checker: Checker, kind: str, names: Mapping[str, object]) -> No
 
 def _check_length(checker: Checker, service: Service) -> None:
     cleaned = clean(service.name)
-    if service.workload_kind == "StatefulSet" and MAX_STATEFUL_SET_NAME_LENGTH < len(cleaned) <= MAX_LABEL_LENGTH:
-        shorter = shorten(cleaned, MAX_STATEFUL_SET_NAME_LENGTH)
-        hint = f"use at most {MAX_STATEFUL_SET_NAME_LENGTH} characters, such as '{shorter}'"
+    kind = service.workload_kind
+    longest = MAX_NAME_LENGTHS.get(kind, MAX_LABEL_LENGTH)
+    if longest < len(cleaned) <= MAX_LABEL_LENGTH:
+        shorter = shorten(cleaned, longest)
+        hint = f"use at most {longest} characters, such as '{shorter}'"
+        does = "runs on a schedule" if kind == "CronJob" else "keeps data"
         checker.add(
             "invalid-name",
             ("services", service.name),
-            "is too long a name for a service that keeps data",
+            f"is too long a name for a service that {does}",
             hint,
             at_key=True,
         )
@@ -147,15 +151,12 @@ def _check_condition(
             checker.add("no-effect", path, message, f"give {shown} a health check")
     elif (
         condition is DependencyCondition.COMPLETED
-        and dependency.restart == ALWAYS
+        and (reason := why_never_complete(dependency))
         and not _is_unread(checker, dependency, "restart", "deploy")
     ):
-        is_global = dependency.is_global
+        state, fix = reason
         checker.add(
-            "not-a-job",
-            path,
-            f"waits for {shown} to complete, but that service is always restarted",
-            f"give {shown} mode: replicated-job" if is_global else f"give {shown} restart: 'no' or on-failure",
+            "not-a-job", path, f"waits for {shown} to complete, but that service {state}", f"give {shown} {fix}"
         )
 
 
@@ -268,7 +269,7 @@ def _check_update_policy(checker: Checker, service: Service) -> None:
         message = f"must be '{allowed[0]}' or '{allowed[1]}' on a {kind}, not {shown}"
         checker.add("unsupported-update-policy", path, message, _why_kind(service))
     else:
-        message = f"is {shown}, which a Job does not support: it is replaced as a whole"
+        message = f"is {shown}, which a {kind} does not support: it is replaced as a whole"
         checker.add("unsupported-update-policy", path, message, "remove the label, or set restart: always")
 
 

@@ -1,4 +1,4 @@
-"""Rules for ``deploy.mode``: what a controller that makes a pod for each node can't have.
+"""Rules for ``deploy.mode`` and ``x-schedule``: what a pod on each node can't have, and runs that nobody waits for.
 
 Owns these rules, which only full mode has something for.
 Must not read nodes, as :mod:`composeplat.compose.check`, from which it is apart for its size.
@@ -6,7 +6,7 @@ Must not read nodes, as :mod:`composeplat.compose.check`, from which it is apart
 
 from __future__ import annotations
 
-from composeplat.compose.model import ANONYMOUS, NAMED, Service
+from composeplat.compose.model import ALWAYS, ANONYMOUS, NAMED, Service
 from composeplat.compose.origins import Checker, mount_path
 from composeplat.compose.rollout_model import Mode
 
@@ -14,8 +14,22 @@ _COUNTS = (("scale",), ("deploy", "replicas"))
 _SPREADING = (("deploy", "placement", "preferences"), ("deploy", "placement", "max_replicas_per_node"))
 
 
+def why_never_complete(service: Service) -> tuple[str, str] | None:
+    """Return why a deploy can't wait for the end of a service, and what it needs for that; None if it can."""
+    if service.scheduling.schedule:
+        return "runs on a schedule", "no x-schedule"
+    if service.is_global:
+        return "runs always, on each node", "mode: replicated-job"
+    return ("is always restarted", "restart: 'no' or on-failure") if service.restart == ALWAYS else None
+
+
 def check_mode(checker: Checker, service: Service) -> None:
     mode = service.scheduling.mode
+    if service.scheduling.schedule and mode.is_global:
+        path = ("services", service.name, "x-schedule")
+        message = f"can't be there beside deploy.mode: {mode}"
+        checker.add("conflicting-keys", path, message, "use mode: replicated-job", at_key=True)
+        return
     if mode is Mode.GLOBAL:
         _check_volumes(checker, service)
         _report_without_effect(checker, service, (*_COUNTS, *_SPREADING), "a pod runs on each node")

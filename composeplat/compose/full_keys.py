@@ -21,9 +21,10 @@ FULL_KEYS: Mapping[str, str] = {
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
     " configs secrets develop"
-    " x-autoscale x-expose",
+    " x-autoscale x-expose x-schedule",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
+    "services.*.x-schedule": "cron timezone concurrency",
     "services.*.develop": "watch",
     "services.*.develop.watch.*": "action path target ignore include initial_sync exec",
     "services.*.develop.watch.*.exec": "command user privileged working_dir environment",

@@ -102,6 +102,8 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         " labels mem_limit mem_reservation cpu_count cpus ports expose restart stop_grace_period user volumes"
         " working_dir scale",
     ),
+    *_rows(SERVICE, _WARNED, _RULING, "x-schedule"),
+    *_rows("services.*.x-schedule", _UNREAD, _RULING, "cron timezone concurrency"),
     *_rows(SERVICE, _EXTENSION, _SPEC, "public x-node-selector resources"),
     *_rows(SERVICE, _EXTENSION, _RULING, "x-service-account", "without one, pods get no token of the cluster"),
     *_rows(

@@ -269,9 +269,12 @@ class Service:
 
     @property
     def workload_kind(self) -> str:
-        """Job for a service that ends, StatefulSet for one with data, else Deployment; a host volume is no data."""
+        """CronJob with a schedule, Job if it ends, DaemonSet on each node, StatefulSet with data, else Deployment.
+
+        A host volume is no data.
+        """
         if self.is_job:
-            return "Job"
+            return "CronJob" if self.scheduling.schedule else "Job"
         if self.is_global:
             return "DaemonSet"
         return "StatefulSet" if self.pod_keeps_data else "Deployment"

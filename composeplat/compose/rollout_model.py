@@ -1,7 +1,7 @@
 """The part of the model that full mode alone reads about where pods run, and how they are replaced.
 
-Owns the dataclasses of ``deploy.mode``, ``deploy.placement``, ``deploy.update_config`` and devices; their defaults are
-what a service without the key has.
+Owns the dataclasses of schedules, ``deploy.mode``, ``deploy.placement``, ``deploy.update_config`` and devices; their
+defaults are what a service without the key has.
 Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has them as fields of a service.
 """
 
@@ -59,10 +59,36 @@ class UpdateConfig:
     """How long a pod must be ready before the next one is replaced."""
 
 
+UTC_ZONE = "Etc/UTC"
+
+
+class Concurrency(StrEnum):
+    """What happens when a run is due while the one before lasts."""
+
+    ALLOW = "allow"
+    FORBID = "forbid"
+    REPLACE = "replace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When the runs of a service start."""
+
+    cron: str
+    timezone: str = UTC_ZONE
+    concurrency: Concurrency = Concurrency.ALLOW
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
     mode: Mode = Mode.REPLICATED
+    schedule: Schedule | None = None
     placement: Placement = field(default_factory=Placement)
     update: UpdateConfig = field(default_factory=UpdateConfig)
     devices: Mapping[str, int] = field(default_factory=dict)
     """The number of each extended resource, such as ``nvidia.com/gpu``."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether the pods end by themselves, whatever the policy of restarts says."""
+        return self.schedule is not None or self.mode.is_job

@@ -22,6 +22,7 @@ from composeplat.names import ENVIRONMENT_LABEL, LABEL_PREFIX, shorten, slug
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.shared_pods import volume_in_pod_of_another
 from composeplat.plan.storage import FILES_VOLUME
+from composeplat.plan.templates import pod_template
 
 ROOT = "/.platform"
 AGENT = f"{ROOT}/bin/platform-agent"
@@ -76,7 +77,7 @@ def fingerprint(workload: Object) -> str:
 
 def _own_template(workload: Object) -> Object:
     """Return the pod template without what keeps a DaemonSet from all nodes while the dev workload replaces it."""
-    template: Object = workload["spec"]["template"]
+    template = pod_template(workload)
     return {**template, "spec": without_no_node(template["spec"])}
 
 

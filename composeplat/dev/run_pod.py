@@ -11,12 +11,13 @@ import base64
 import copy
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from composeplat.cluster.snapshot import Object, container_of, has_ended, without_no_node
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION, shorten
 from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.templates import pod_template
 
 #: Marks a one-off pod that stays when its command has ended.
 KEPT_ANNOTATION = f"{LABEL_PREFIX}/keep"
@@ -42,6 +43,11 @@ class RunOptions:
     gid: int | None = None
     detached: bool = False
     kept: bool = False
+
+    @property
+    def is_as_scheduled(self) -> bool:
+        """Whether nothing differs, so that a run of a schedule can be started."""
+        return replace(self, detached=False, kept=False) == RunOptions()
 
 
 def choose_args(container: Object, options: RunOptions, image: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
@@ -70,19 +76,14 @@ def make_pod(
 ) -> Manifest:
     """Make the pod; without a terminal of its own it only waits, and the command runs in it by ``exec``."""
     service = str(owner["metadata"]["name"])
-    template = copy.deepcopy(workload["spec"]["template"])
+    template = copy.deepcopy(pod_template(workload))
     head = template.get("metadata") or {}
-    labels = {
-        key: value
-        for key, value in (head.get("labels") or {}).items()
-        if key != SERVICE_LABEL and "job-name" not in key and "-uid" not in key
-    }
     metadata: Manifest = {
         "name": name,
         "namespace": workload["metadata"]["namespace"],
-        "labels": {**labels, RUN_LABEL: service},
+        "labels": run_labels(head, service),
         "annotations": {**_annotations(head), **({KEPT_ANNOTATION: "true"} if options.kept else {})},
-        "ownerReferences": [_reference(owner)],
+        "ownerReferences": [reference(owner)],
     }
     template["spec"]["containers"] = [container_of(template["spec"], service)]
     spec = _pod_spec(template["spec"], workload, options, name, list(args))
@@ -94,6 +95,16 @@ def make_pod(
 def _annotations(head: Object) -> Object:
     """The annotations of a pod that has one service alone."""
     return {key: value for key, value in (head.get("annotations") or {}).items() if key != SERVICES_ANNOTATION}
+
+
+def run_labels(head: Object, service: str) -> dict[str, str]:
+    """Return the labels of a pod beside its service: none that a Service or a controller selects."""
+    labels = {
+        key: str(value)
+        for key, value in (head.get("labels") or {}).items()
+        if key != SERVICE_LABEL and "job-name" not in key and "-uid" not in key
+    }
+    return {**labels, RUN_LABEL: service}
 
 
 def _pod_spec(spec: Object, workload: Object, options: RunOptions, name: str, args: list[str]) -> Object:
@@ -142,7 +153,7 @@ def _bind(spec: Object, node: str) -> None:
     affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
 
 
-def _reference(owner: Object) -> Object:
+def reference(owner: Object) -> Object:
     head = owner["metadata"]
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": head["name"], "uid": head["uid"]}
 
@@ -153,7 +164,7 @@ def make_holder_object(pod: Object, architecture: str) -> Manifest:
         "name": pod["metadata"]["name"],
         "namespace": pod["metadata"]["namespace"],
         "labels": {RUN_LABEL: pod["metadata"]["labels"][RUN_LABEL]},
-        "ownerReferences": [_reference({**pod, "apiVersion": "v1", "kind": "Pod"})],
+        "ownerReferences": [reference({**pod, "apiVersion": "v1", "kind": "Pod"})],
     }
     content = base64.b64encode(make_holder(architecture)).decode("ascii")
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": {_HOLDER: content}}
@@ -165,7 +176,7 @@ def pod_name(service: str, suffix: str) -> str:
 
 def claims_of(workload: Object) -> set[str]:
     """The claims that a workload's pods mount."""
-    return _claims(workload["spec"]["template"]["spec"])
+    return _claims(pod_template(workload)["spec"])
 
 
 def _claims(spec: Object) -> set[str]:

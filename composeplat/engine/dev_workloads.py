@@ -19,7 +19,8 @@ from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 #: Marks the dev workload of a service; its value is the service.
 DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
 ORIGINAL_ANNOTATION = f"{LABEL_PREFIX}/up-original"
-WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job")
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
+_SUSPENDED = ("Job", "CronJob")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +50,11 @@ def dev_workloads_by_service(objects: Mapping[tuple[str, str], Object], environm
 
 
 def read_replicas(workload: Mapping[str, Any]) -> int:
-    """The desired number of pods of a workload; a Job or DaemonSet that may have pods counts as one."""
+    """The desired number of pods of a workload; one of a kind without such a number counts as one."""
     spec = workload["spec"]
     if workload["kind"] == "DaemonSet":
         return 0 if is_on_no_node(dict(workload)) else 1
-    if workload["kind"] == "Job":
+    if workload["kind"] in _SUSPENDED:
         return 0 if spec.get("suspend") else 1
     return int(spec.get("replicas", 1))
 
@@ -63,7 +64,7 @@ def replicas_patch(kind: str, replicas: int) -> Object:
     if kind == "DaemonSet":
         selector = {NO_NODE_LABEL: None if replicas else "true"}
         return {"spec": {"template": {"spec": {"nodeSelector": selector}}}}
-    return {"spec": {"suspend": replicas == 0}} if kind == "Job" else {"spec": {"replicas": replicas}}
+    return {"spec": {"suspend": replicas == 0}} if kind in _SUSPENDED else {"spec": {"replicas": replicas}}
 
 
 def without_pods(plan: Plan, services: Collection[str]) -> Plan:

@@ -149,7 +149,7 @@ class Monitor:
     def _only_runs(self, service: ServicePlan) -> bool:
         """Return whether a changed service counts as ready while it runs."""
         return (
-            service.workload_kind != "Job"
+            service.workload_kind not in ("Job", "CronJob")
             and not service.has_health_check
             and self.applied.get(service.name) != _BEFORE_ALL_SNAPSHOTS
         )

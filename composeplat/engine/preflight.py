@@ -28,6 +28,7 @@ KINDS = {
     "StatefulSet": "apps/v1",
     "DaemonSet": "apps/v1",
     "Job": "batch/v1",
+    "CronJob": "batch/v1",
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "Ingress": "networking.k8s.io/v1",
     "HTTPRoute": "gateway.networking.k8s.io/v1",

@@ -84,7 +84,7 @@ def _listed(api: Api, kind: str, path: str) -> list[Object]:
     try:
         return api.items(path)
     except ApiError as error:
-        if kind == "DaemonSet" and error.status == http.client.FORBIDDEN:
+        if kind in ("DaemonSet", "CronJob") and error.status == http.client.FORBIDDEN:
             return []
         raise
 

@@ -20,6 +20,7 @@ from composeplat.diagnostics import ComposeplatError, PathKey, near
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.templates import pod_template
 
 Manifest = dict[str, Any]
 _SELECTED_BY_CHARTS = ("app.kubernetes.io/name", "app.kubernetes.io/instance")
@@ -116,7 +117,7 @@ class ServicePlan:
     @property
     def fingerprints(self) -> tuple[Fingerprint, ...]:
         """The annotations of its pods that change with the variables and files of each service in them."""
-        templates = (d.manifest["spec"]["template"] for d in self.objects if d.key.kind is ResourceKind.WORKLOAD)
+        templates = (pod_template(d.manifest) for d in self.objects if d.key.kind is ResourceKind.WORKLOAD)
         annotations = (template["metadata"].get("annotations", {}) for template in templates)
         return tuple(value for found in annotations for value in found.values() if isinstance(value, Fingerprint))
 

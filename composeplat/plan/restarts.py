@@ -12,11 +12,11 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import DesiredObject, Edge, Manifest, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
+from composeplat.plan.templates import pod_template, with_pod_template
 
 RESTARTS_ANNOTATION = f"{LABEL_PREFIX}/dependencies-hash"
 _HASH_CHARS = 32
@@ -55,7 +55,7 @@ def add_restarts(services: Iterable[ServicePlan], edges: Iterable[Edge]) -> tupl
 
 def _templates(service: ServicePlan) -> list[Manifest]:
     """Return the pod template of a service; none if it runs in the pods of another."""
-    return [d.manifest["spec"]["template"] for d in service.objects if d.key.kind is ResourceKind.WORKLOAD]
+    return [pod_template(d.manifest) for d in service.objects if d.key.kind is ResourceKind.WORKLOAD]
 
 
 def _annotated(service: ServicePlan, value: TemplatesHash) -> ServicePlan:
@@ -65,9 +65,7 @@ def _annotated(service: ServicePlan, value: TemplatesHash) -> ServicePlan:
 def _with_value(desired: DesiredObject, value: TemplatesHash) -> DesiredObject:
     if desired.key.kind is not ResourceKind.WORKLOAD:
         return desired
-    spec: dict[str, Any] = desired.manifest["spec"]
-    template = spec["template"]
+    template = pod_template(desired.manifest)
     annotations = {**template["metadata"].get("annotations", {}), RESTARTS_ANNOTATION: value}
     metadata = {**template["metadata"], "annotations": dict(sorted(annotations.items()))}
-    manifest = {**desired.manifest, "spec": {**spec, "template": {**template, "metadata": metadata}}}
-    return replace(desired, manifest=manifest)
+    return replace(desired, manifest=with_pod_template(desired.manifest, {**template, "metadata": metadata}))

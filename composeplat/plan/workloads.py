@@ -1,14 +1,18 @@
-"""The Deployment, StatefulSet, DaemonSet or Job of a service, with its pod template."""
+"""The Deployment, StatefulSet, DaemonSet, Job or CronJob of a service, with its pod template."""
 
 from __future__ import annotations
 
 from composeplat.compose.model import NEVER, Service
-from composeplat.names import clean
+from composeplat.compose.rollout_model import Schedule
+from composeplat.names import ENVIRONMENT_LABEL, SERVICE_LABEL, clean
 from composeplat.plan.autoscale import replicas
 from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.scheduling import ready_seconds, rolling_update
 
 _DEFAULT_ATTEMPTS = 6
+#: A run that could not start in time is left out: after hours of sleep, nobody expects the one of last night.
+_MAX_DELAY_S = 600
+_HISTORY = 3
 
 
 def plan_workload(
@@ -23,6 +27,13 @@ def plan_workload(
                 "kind": "Job",
                 "metadata": metadata,
                 "spec": _job(service, template),
+            }
+        case "CronJob":
+            return {
+                "apiVersion": "batch/v1",
+                "kind": "CronJob",
+                "metadata": metadata,
+                "spec": _cron_job(service, identity, template),
             }
         case "StatefulSet":
             spec = _stateful_set(service, identity, template, claim_templates)
@@ -85,3 +96,19 @@ def _job(service: Service, template: Manifest) -> Manifest:
         spec.update(completions=service.replicas, parallelism=service.replicas)
     spec["template"] = template
     return spec
+
+
+def _cron_job(service: Service, identity: Identity, template: Manifest) -> Manifest:
+    schedule = service.scheduling.schedule or Schedule(cron="")
+    # Without the label of who manages them: its Jobs are the CronJob's, and no deploy removes them.
+    labels = {ENVIRONMENT_LABEL: identity.environment, SERVICE_LABEL: clean(service.name)}
+    return {
+        "schedule": schedule.cron,
+        "timeZone": schedule.timezone,
+        "concurrencyPolicy": schedule.concurrency.capitalize(),
+        "startingDeadlineSeconds": _MAX_DELAY_S,
+        "successfulJobsHistoryLimit": _HISTORY,
+        "failedJobsHistoryLimit": _HISTORY,
+        "suspend": False,
+        "jobTemplate": {"metadata": {"labels": labels}, "spec": _job(service, template)},
+    }

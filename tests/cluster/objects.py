@@ -121,6 +121,11 @@ def job(name: str = "migrate", *, condition: str = "", reason: str = "") -> Obje
     }
 
 
+def cron_job(schedule: str, name: str = "backup", *, suspended: bool = False) -> Object:
+    spec = {"schedule": schedule, "suspend": suspended, "jobTemplate": {"spec": {}}}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": _metadata("CronJob", name), "spec": spec}
+
+
 def running() -> Object:
     return {"running": {"startedAt": MOMENT}}
 
@@ -208,7 +213,7 @@ def snapshot(*held: Object, age: Mapping[str, float] | None = None) -> Snapshot:
         workloads={
             (manifest["kind"], manifest["metadata"]["name"]): manifest
             for manifest in held
-            if manifest["kind"] in {"Deployment", "StatefulSet", "DaemonSet", "Job"}
+            if manifest["kind"] in {"Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"}
         },
         replica_sets=_of_kind(held, "ReplicaSet"),
         pods=_of_kind(held, "Pod"),

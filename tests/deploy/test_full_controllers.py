@@ -1,10 +1,12 @@
-"""Controllers of other kinds in full mode: DaemonSets, by what they do in a real cluster."""
+"""Controllers of other kinds in full mode: DaemonSets, Jobs and CronJobs, by what they do in a real cluster."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 from typing import Any
+
+import pytest
 
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 
@@ -86,3 +88,69 @@ def test_a_deploy_wakes_and_removes_a_global_service(environment: Environment) -
     environment.deploy(GLOBAL.replace("mode: global, ", "")).expect()
     assert environment.objects("apps/v1", "DaemonSet") == []
     until(lambda: len(environment.pods("agent")) == 1)
+
+
+JOBS = """
+x-platform: {full: true}
+services:
+  backup:
+    image: busybox
+    command: sh -c 'echo "begin $$A"; sleep 1; echo end; exit 3'
+    environment: {A: one}
+    x-schedule: "0 0 29 2 *"
+  web:
+    image: busybox
+    command: "true"
+    depends_on: [backup]
+    deploy: {mode: replicated-job, replicas: 2}
+"""
+
+
+def status_of(environment: Environment, service: str) -> dict[str, Any]:
+    rows = environment.platform("status", "--json").expect().json["services"]
+    return next(row for row in rows if row["service"] == service)
+
+
+def test_a_schedule_is_run_by_hand(environment: Environment) -> None:
+    """A deploy does not wait for runs; `platform run` starts one, prints its log, and exits with its status."""
+    environment.deploy(JOBS).expect()
+    before = status_of(environment, "backup")
+    assert (before["kind"], before["state"], before["problem"]) == ("CronJob", "scheduled", "")
+    assert before["schedule"]["runs"] == []
+    assert before["schedule"]["next_runs"][0].endswith("-02-29T00:00:00Z")
+    web = environment.get("batch/v1", "Job", "web")
+    assert web is not None
+    assert web["status"]["succeeded"] == 2
+
+    assert run_in(environment, "run", "backup") == (3, "begin one\nend\n")
+
+    after = status_of(environment, "backup")
+    (run,) = after["schedule"]["runs"]
+    assert (run["result"], run["exit_status"], run["manual"]) == ("failed", 3, True)
+    assert (after["problem"], after["log_lines"]) == ("its last run failed with exit status 3", ["begin one", "end"])
+    assert "backup: 0 0 29 2 * (Etc/UTC), last run failed" in environment.platform("status").expect().stdout
+    job = environment.get("batch/v1", "Job", run["job"])
+    assert job is not None
+    assert [owner["kind"] for owner in job["metadata"]["ownerReferences"]] == ["CronJob"]
+    assert environment.pods("backup") == []
+    assert run_in(environment, "run", "backup", "sh", "-c", "echo $A two") == (0, "one two\n")
+    environment.deploy().expect()
+    assert environment.get("batch/v1", "Job", run["job"]) is not None
+    environment.platform("destroy", "--yes").expect()
+    until(lambda: environment.objects("batch/v1", "Job") == [])
+
+
+@pytest.mark.endurance
+def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
+    """A sleeping schedule starts nothing; awake, its runs start when they are due, and are in the history."""
+    text = JOBS.replace("0 0 29 2 *", "* * * * *").replace("exit 3", "exit 0")
+    environment.deploy(text).expect()
+    environment.platform("sleep").expect()
+    assert status_of(environment, "backup")["state"] == "asleep"
+    assert status_of(environment, "backup")["schedule"]["next_runs"] == []
+
+    environment.deploy(text).expect()
+
+    assert status_of(environment, "backup")["state"] == "scheduled"
+    runs = until(lambda: status_of(environment, "backup")["schedule"]["runs"], seconds=90)
+    assert runs[0]["manual"] is False

@@ -53,6 +53,7 @@ DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 DAEMON_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+CRON_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 
@@ -133,17 +134,18 @@ def test_sleepers() -> None:
 
 
 def test_workloads_of_an_environment(server: Server) -> None:
-    """They are listed by label; development containers are none of them, and not everyone may list DaemonSets."""
+    """They are listed by label; development containers are none of them, and not everyone may list all kinds."""
     server.answers = {
         DEPLOYMENTS: given({**deployment(), **head()}, {**deployment(), **head(**{"dev.platform.com/up": "web"})}),
         SETS: given(),
         DAEMON_SETS: refusal(403, "not for you"),
         JOBS: given({**job(), **head("blog")}),
+        CRON_JOBS: refusal(403, "not for you"),
     }
     with Api(server.access) as api:
         assert list(read_workloads(api, NAMESPACE, "shop")) == [("Deployment", "web")]
     selector = "?labelSelector=dev.platform.com/environment%3Dshop"
-    assert server.paths == [DEPLOYMENTS + selector, SETS + selector, DAEMON_SETS + selector, JOBS + selector]
+    assert server.paths == [path + selector for path in (DEPLOYMENTS, SETS, DAEMON_SETS, JOBS, CRON_JOBS)]
 
 
 def test_pods_that_are_left(server: Server) -> None:

@@ -41,6 +41,7 @@ from typing import Any
 import yaml
 
 from composeplat.compose.keys import ROWS, Row
+from composeplat.plan.templates import pod_template
 from tests.conftest import Folder, Reading
 
 HERE = Path(__file__).parent
@@ -49,6 +50,7 @@ COMPOSE = "compose.yaml"
 #: The folder of each section of the table of keys; the others begin with the section's own words.
 _FOLDERS = {"": "top-level", "endpoints": "endpoints", "endpoints.*": "endpoints.route"}
 
+_TEMPLATES = {"template", "jobTemplate"}
 EXPECTATIONS = ("names", "objects", "pod", "container", "environment", "images", "edges", "urls", "watch")
 _FIELDS = {"says", "deviates", "definition", "files", "use", "shell", "settings", "messages", "notes", *EXPECTATIONS}
 _OF_FILE = {"says", "handling", "no_effect", "table", "row", "cases"}
@@ -155,7 +157,7 @@ def found_in(reading: Reading, folder: Path) -> dict[str, Any]:
     plan = reading.plan
     assert plan is not None, reading.messages
     objects = {f"{o.kind}/{o.name}": o.manifest for o in plan.objects}
-    pods = {name: m["spec"]["template"]["spec"] for name, m in objects.items() if "template" in m.get("spec", {})}
+    pods = {name: pod_template(m)["spec"] for name, m in objects.items() if m.get("spec", {}).keys() & _TEMPLATES}
     return {
         "names": reading.names,
         "objects": objects,

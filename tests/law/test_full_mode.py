@@ -93,6 +93,7 @@ OWN_SECTIONS = {
     "services.*.devices.*",
     "services.*.volumes.*",
     "services.*.volumes.*.image",
+    "services.*.x-schedule",
     "services.*.deploy.placement",
     "services.*.deploy.placement.preferences.*",
     "services.*.deploy.update_config",

@@ -42,7 +42,7 @@ def parse_deploy(service: Section) -> Deploy:
     compose = deploy.section("resources", "services.*.deploy.resources") if deploy else None
     reservations = compose.section("reservations", "services.*.deploy.resources.reservations") if compose else None
     scheduling = parse_scheduling(service, deploy, reservations)
-    restart, attempts = _restart(service, deploy, scheduling.mode)
+    restart, attempts = _restart(service, deploy, scheduling)
     replicas = _replicas(service, deploy)
     return Deploy(
         replicas=1 if scheduling.mode.is_global else replicas,
@@ -67,7 +67,7 @@ def _replicas(service: Section, deploy: Section | None) -> int:
     return replicated if replicated is not None else scaled if scaled is not None else 1
 
 
-def _restart(service: Section, deploy: Section | None, mode: Mode) -> tuple[str, int | None]:
+def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -> tuple[str, int | None]:
     policy = deploy.section("restart_policy", "services.*.deploy.restart_policy") if deploy else None
     condition = policy.get("condition") if policy else None
     restart = service.get("restart")
@@ -77,14 +77,14 @@ def _restart(service: Section, deploy: Section | None, mode: Mode) -> tuple[str,
         restart.report("overridden-key", "differs from deploy.restart_policy.condition, which wins", "keep one of them")
     written, attempts = policy_restart or own or ("", None)
     place = condition or restart
-    kind = _restart_of_mode(mode, written, place)
+    kind = _restart_of_mode(scheduling, written, place)
     attempts_field = policy.get("max_attempts") if policy else None
     max_attempts = attempts_field.value(parse_int) if attempts_field else None
     if attempts_field and kind == ALWAYS:
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
-    if kind == ON_FAILURE and place and not mode.is_job:
+    if kind == ON_FAILURE and place and not scheduling.ends:
         place.report(
             "on-failure-job",
             "makes the service a Job, which runs to completion and is not restarted after that",
@@ -93,19 +93,21 @@ def _restart(service: Section, deploy: Section | None, mode: Mode) -> tuple[str,
     return kind, attempts if max_attempts is None else max_attempts
 
 
-def _restart_of_mode(mode: Mode, written: str, place: Field | None) -> str:
-    """Return the policy of a mode that has no choice, and report another one; a job is tried again by default."""
-    kind = written or (ON_FAILURE if mode.is_job else ALWAYS)
-    if mode is Mode.GLOBAL and kind != ALWAYS:
+def _restart_of_mode(scheduling: Scheduling, written: str, place: Field | None) -> str:
+    """Return the policy of a mode or schedule that has no choice, and report another one."""
+    mode = scheduling.mode
+    if scheduling.ends:
+        default, reason = (NEVER, "x-schedule") if scheduling.schedule else (ON_FAILURE, f"mode: {mode}")
+        if written == ALWAYS:
+            _report_no_effect(
+                place, f"has no effect with {reason}, which is not restarted after its end", "set on-failure"
+            )
+        return default if written in ("", ALWAYS) else written
+    if mode is Mode.GLOBAL and written not in ("", ALWAYS):
         fix = "leave it out, or use mode: global-job"
         _report_no_effect(place, "has no effect with mode: global, whose pods are always restarted", fix)
         return ALWAYS
-    if mode.is_job and kind == ALWAYS:
-        _report_no_effect(
-            place, f"has no effect with mode: {mode}, which is not restarted after its end", "set on-failure"
-        )
-        return ON_FAILURE
-    return kind
+    return written or ALWAYS
 
 
 def _report_no_effect(place: Field | None, message: str, fix: str) -> None:

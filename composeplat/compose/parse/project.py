@@ -108,7 +108,7 @@ def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, 
                 waiting.setdefault(dependency.service, service.name)
     jobs: dict[str, Service] = {}
     for name, place in whole.members():
-        if name in waiting and not _sets_restart(place.node) and services[name].scheduling.mode is Mode.REPLICATED:
+        if name in waiting and not _sets_restart(place.node) and _is_plain(services[name]):
             jobs[name] = replace(services[name], restart=NEVER)
             message = f"becomes a Job: '{waiting[name]}' waits for it to complete, and it sets no 'restart'"
             key = whole.ctx.origins.key_at(*place.path)
@@ -116,6 +116,10 @@ def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, 
                 "inferred-job", key, place.path, f"{dotted(place.path)} {message}", "set restart: 'no'"
             )
     return {**services, **jobs}
+
+
+def _is_plain(service: Service) -> bool:
+    return service.scheduling.mode is Mode.REPLICATED and not service.scheduling.ends
 
 
 def _sets_restart(service: Node) -> bool:

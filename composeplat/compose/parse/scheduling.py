@@ -10,6 +10,7 @@ from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.devices import parse_devices
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
+from composeplat.compose.parse.schedule import parse_schedule
 from composeplat.compose.rollout_model import Constraint, Mode, Placement, Scheduling, UpdateConfig
 from composeplat.compose.values import parse_duration, parse_int
 from composeplat.names import is_key, is_label_key, is_label_value
@@ -30,6 +31,7 @@ def parse_scheduling(service: Section, deploy: Section | None, reserved: Section
     update = deploy.section("update_config", "services.*.deploy.update_config") if deploy else None
     return Scheduling(
         mode=parse_mode(deploy),
+        schedule=parse_schedule(service),
         placement=_placement(placement) if placement else Placement(),
         update=_update_config(update) if update else UpdateConfig(),
         devices=_devices(service, reserved),

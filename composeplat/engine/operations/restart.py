@@ -78,6 +78,8 @@ def _restartable(
             reason = "is not deployed"
         elif service.workload_kind == "Job":
             reason = "is a job: platform deploy --rerun-jobs runs it again"
+        elif service.workload_kind == "CronJob":
+            reason = "runs on a schedule: platform run starts it now"
         elif not read_replicas(live):
             reason = "has no pods"
         else:

@@ -46,7 +46,9 @@ def sleep(stack: Stack, plan: Plan, *, wait: bool, timeout: float) -> Outcome:
             stack.stop_if_interrupted()
             scale_down(api, stack.namespace, key, read_replicas(workloads[key]))
         if wait:
-            _until_asleep(stack, api, dev_workloads, timeout)
+            # A run that has begun ends by itself.
+            scheduled = {name for kind, name in workloads if kind == "CronJob"}
+            _until_asleep(stack, api, scheduled | set(dev_workloads), timeout)
     return _outcome(plan, going, dev_workloads, started)
 
 

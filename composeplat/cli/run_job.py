@@ -1,0 +1,45 @@
+"""``platform run`` of a service with a schedule: a run now, with its log and its exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+import typer
+
+from composeplat import progress
+from composeplat.cli.console import write_output
+from composeplat.cluster.snapshot import Object
+from composeplat.dev.run_job import RunJob
+from composeplat.diagnostics import Exit
+from composeplat.system.deadline import Deadline
+
+
+def run_job(job: RunJob, cron_job: Object, *, detached: bool, timeout: float) -> int:
+    name = job.create(cron_job)
+    if detached:
+        typer.echo(name)
+        progress.conclude(f"its log: platform logs --follow {job.service.name}")
+        return int(Exit.DONE)
+    with ended_by_signals(), job.deleted_unless_ended(name):
+        pod = job.wait_until_started(name, Deadline(timeout))
+        for line in job.lines(pod):
+            # Where nobody reads, the run continues, and its status counts.
+            write_output(f"{line}\n")
+        return job.exit_status(pod)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """End the block on SIGTERM and SIGHUP too, so that what it created is deleted."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,142 @@
+"""A run of a service with a schedule that a person starts: a Job from the template of its CronJob.
+
+Owns the manifest of the Job, the wait for its pod, its log and its exit status.
+The Job belongs to the CronJob, which keeps it in its history, and removes it with the older ones.
+Its pod has the labels of a one-off pod: no Service selects it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import http.client
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from composeplat.cluster.api import Api, ApiError, kind_path
+from composeplat.cluster.conditions import WorkloadState, workload_status
+from composeplat.cluster.logs import Cursor
+from composeplat.cluster.schedules import MANUAL, MANUAL_ANNOTATION
+from composeplat.cluster.snapshot import Object, container_statuses, has_ended, last_termination
+from composeplat.cluster.watching import Watcher
+from composeplat.dev.run_pod import KEPT_ANNOTATION, pod_name, reference, run_labels
+from composeplat.diagnostics import ComposeplatError
+from composeplat.engine.preflight import api_path
+from composeplat.plan.desired import Manifest, Plan, ServicePlan
+from composeplat.system.deadline import Deadline, poll
+
+_POLL_INTERVAL_S = 0.3
+#: The kubelet reports the end of a container a moment after its log ends.
+_END_TIMEOUT_S = 60.0
+
+
+def make_run(cron_job: Object, name: str) -> Manifest:
+    """Make a Job with one try of one pod, as its exit status is the command's."""
+    made = copy.deepcopy(cron_job["spec"]["jobTemplate"])
+    head, service = made.get("metadata") or {}, str(cron_job["metadata"]["name"])
+    template = made["spec"]["template"]
+    # Its own name as an address of this pod: here it is the name of others.
+    template["spec"].pop("hostAliases", None)
+    pod_head = template.get("metadata") or {}
+    annotations = {**(pod_head.get("annotations") or {}), KEPT_ANNOTATION: "true"}
+    template["metadata"] = {"labels": run_labels(pod_head, service), "annotations": annotations}
+    rest = {key: value for key, value in made["spec"].items() if key not in ("completions", "parallelism")}
+    owner = {**cron_job, "apiVersion": "batch/v1", "kind": "CronJob"}
+    metadata = {
+        "name": name,
+        "namespace": cron_job["metadata"]["namespace"],
+        "labels": head.get("labels") or {},
+        "annotations": {**(head.get("annotations") or {}), MANUAL_ANNOTATION: MANUAL},
+        "ownerReferences": [{**reference(owner), "controller": True}],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**rest, "backoffLimit": 0, "template": template},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """The runs of one service that are started by hand."""
+
+    api: Api
+    plan: Plan
+    service: ServicePlan
+
+    def create(self, cron_job: Object) -> str:
+        """Start a run, and return the name of its Job."""
+        name = pod_name(self.service.cluster_name, secrets.token_hex(3))
+        self.api.create(make_run(cron_job, name))
+        return name
+
+    @contextlib.contextmanager
+    def deleted_unless_ended(self, name: str) -> Iterator[None]:
+        """Delete a run whose end was not awaited."""
+        has_returned = False
+        try:
+            yield
+            has_returned = True
+        finally:
+            if not has_returned:
+                self.api.delete(api_path("Job", self.plan.namespace, name))
+
+    def wait_until_started(self, name: str, deadline: Deadline) -> str:
+        """Wait until the pod of a run has started, and return its name; raises if it can't."""
+        watcher = Watcher(self.api.access, self.plan.namespace, self.plan.environment)
+
+        def started() -> str:
+            snapshot = watcher.take_snapshot(self.api)
+            status = workload_status("Job", name, snapshot)
+            pods = [pod for pod in snapshot.pods if pod["metadata"]["name"] in status.pods and _has_started(pod)]
+            if not pods and status.state is WorkloadState.FAILED and status.cause:
+                raise ComposeplatError(status.cause.sentence(self.service.name), status.cause.hint)
+            return str(pods[0]["metadata"]["name"]) if pods else ""
+
+        found = poll(started, deadline, interval_s=_POLL_INTERVAL_S)
+        if not found:
+            message = (
+                f"the run '{name}' of service '{self.service.name}' has not started after {deadline.seconds:.0f} s"
+            )
+            raise ComposeplatError(message, "give it more time with --timeout")
+        return found
+
+    def lines(self, pod: str) -> Iterator[str]:
+        """Yield the lines of a pod's log until its container ends, through broken connections."""
+        cursor = Cursor()
+        is_over = False
+        while not is_over:
+            # Once it has ended, one more read has the last lines.
+            is_over = has_ended(self._pod(pod))
+            try:
+                for line in self.api.lines(self._log_path(pod, cursor)):
+                    taken = cursor.take(line)
+                    if taken is not None:
+                        yield taken[1]
+            except ApiError as error:
+                if error.status not in (0, http.client.SERVICE_UNAVAILABLE):
+                    raise
+            cursor.begin()
+            if not is_over:
+                time.sleep(_POLL_INTERVAL_S)
+
+    def _log_path(self, pod: str, cursor: Cursor) -> str:
+        since = f"&sinceTime={cursor.since}" if cursor.since else ""
+        query = f"container={self.service.cluster_name}&follow=true&timestamps=true{since}"
+        return f"{kind_path('v1', 'Pod', self.plan.namespace)}/{pod}/log?{query}"
+
+    def _pod(self, name: str) -> Object:
+        return self.api.get(f"{kind_path('v1', 'Pod', self.plan.namespace)}/{name}")
+
+    def exit_status(self, pod: str) -> int:
+        end = poll(lambda: last_termination(self._pod(pod)), Deadline(_END_TIMEOUT_S), interval_s=_POLL_INTERVAL_S)
+        if not end:
+            raise ComposeplatError(f"the end of pod '{pod}' is not reported", "platform status shows its run")
+        return int(end.get("exitCode", 1))
+
+
+def _has_started(pod: Object) -> bool:
+    return any(set(status.get("state") or {}) & {"running", "terminated"} for status in container_statuses(pod))
