@@ -7,7 +7,7 @@ Owns the tree of components, and the order in which objects are registered.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pulumi
@@ -332,15 +332,17 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
         pulumi.log.warn(_with_hint(diagnostic), resource=resource)
     for line in loaded.report.summaries():
         pulumi.log.info(line, resource=resource)
-    for required in plan.required:
-        text = (
-            f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
-        )
-        pulumi.log.info(text, resource=resource)
     context = read_kubeconfig(os.environ).current or "of the provider"
-    for publication in publications(loaded, plan, context=context):
-        pulumi.log.info(publication.text, resource=resource)
+    published = (publication.text for publication in publications(loaded, plan, context=context))
+    for text in (*_unchecked(plan), *published):
+        pulumi.log.info(text, resource=resource)
     return plan.with_confidential(loaded.confidential)
+
+
+def _unchecked(plan: Plan) -> Iterator[str]:
+    """Name the objects of others that a plan requires: ``platform`` checks that they exist, Pulumi does not."""
+    for required in plan.required:
+        yield f"{dotted(required.path)} needs a {required.kind} that is not checked here: without it, pods do not start"
 
 
 def _logins(registries: Sequence[Mapping[str, str]]) -> dict[str, Login]:

@@ -724,8 +724,8 @@ def test_objects_of_others(folder: Folder, caplog: pytest.LogCaptureFixture) -> 
 
     run(lambda: stack(folder))
 
-    said = "secrets.s needs a Secret that is not checked here: without it, pods do not start"
-    assert said in [record.getMessage() for record in caplog.records]
+    text = "secrets.s needs a Secret that is not checked here: without it, pods do not start"
+    assert text in [record.getMessage() for record in caplog.records]
 
 
 # where it is read from ------------------------------------------------------------------------------------------------
