@@ -10,6 +10,7 @@ import contextlib
 import json
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +65,18 @@ def watching_folders(
         ) as process:
             if process.stdin is None or process.stdout is None:
                 raise ComposeplatError("can't watch files: the program has no streams")
-            reader = process.stdout
-            thread = start_thread("watch", lambda: _read(reader, on_found), on_found)
+            reader, is_ending = process.stdout, threading.Event()
+
+            def read() -> None:
+                _read(reader, on_found)
+                if not is_ending.is_set():
+                    on_found(ComposeplatError("the program that watches files has ended", "platform bug-report"))
+
+            thread = start_thread("watch", read, on_found)
             try:
                 yield
             finally:
+                is_ending.set()
                 process.stdin.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_END_TIMEOUT_S)

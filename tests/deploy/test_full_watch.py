@@ -37,6 +37,7 @@ services:
     develop:
       watch:
         - {{path: ./api.conf, action: sync+restart, target: /etc/api.conf}}
+        - {{path: ./again, action: restart}}
         - path: ./api
           action: sync+exec
           target: /api
@@ -88,7 +89,7 @@ class Watch:
 def shop(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     with an_environment(cluster, tmp_path_factory.mktemp("shop"), tmp_path_factory.mktemp("private")) as made:
         made.write(DOCKERFILE, "web/Dockerfile")
-        for name in ("web/src/a.py", "web/src/b.py", "web/image.txt", "api.conf", "api/one.txt", "api/other"):
+        for name in ("web/src/a.py", "web/src/b.py", "web/image.txt", "api.conf", "api/one.txt", "api/other", "again"):
             made.write("1\n", name)
         made.deploy(TEXT, "--domain", "localhost").expect()
         yield made
@@ -180,3 +181,9 @@ def test_a_restarted_program_reads_what_was_synced(shop: Environment, start: Cal
     until(lambda: in_all(shop, "api", "cat", "/started") == {"listen 81\n"})
     watch.until("executed", status=0)
     assert in_all(shop, "api", "cat", "/etc/log") == {"1\n2\n"}
+
+    (before,) = shop.pods("api")
+    shop.write("2\n", "again")
+    watch.until("replaced-pods", action="restart", done=True)
+    assert in_all(shop, "api", "cat", "/started") == {"listen 81\n"}
+    assert [pod["metadata"]["uid"] for pod in shop.pods("api")] != [before["metadata"]["uid"]]
