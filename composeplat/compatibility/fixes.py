@@ -15,7 +15,7 @@ from collections.abc import Callable
 from composeplat.compatibility.entries import Entry, yaml_text
 from composeplat.compatibility.host_rules import renamed_services, replace_host, written_variable
 from composeplat.compatibility.image_rules import ImageAnswers, unmounted_volumes
-from composeplat.compatibility.key_fixes import find_node, mend_key
+from composeplat.compatibility.key_fixes import find_node, mend_key, process_entries
 from composeplat.compatibility.port_rules import exposed_ports, unreachable_ports
 from composeplat.compose.data_paths import find_program, looks_like_file
 from composeplat.compose.load import Loaded
@@ -70,6 +70,7 @@ class Fixes:
             "unreachable-port": self._expose,
             "unresolvable-host": self._rename_host,
             "unsupported-key": lambda diagnostic: mend_key(loaded, diagnostic.path),
+            "no-effect": self._write_process,
         }
 
     def entries_for(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
@@ -129,6 +130,14 @@ class Fixes:
         missing = unreachable_ports(service, self._loaded.project, exposed_ports(service, self._images))
         parent = ("services", service.name, "expose")
         return tuple(Entry(parent, f'- "{port}"', f"For {user}.") for port, user in missing.items())
+
+    def _write_process(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
+        """Write the program of an image, which the limits of ``ulimits`` are set for."""
+        if diagnostic.path[2:] != ("ulimits",):
+            return ()
+        service = self._loaded.project.services[str(diagnostic.path[1])]
+        image = self._images.get(service.image) if service.build is None else None
+        return process_entries(service, image) if isinstance(image, ImageFacts) else ()
 
     def _rename_host(self, diagnostic: Diagnostic) -> tuple[Entry, ...]:
         """Set variables again with the name that resolves: of an env file only those that are no more than a name."""

@@ -5,6 +5,7 @@ Owns which keys another one can replace. An entry resets the key, so that the wa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,6 +16,7 @@ from composeplat.compose.model import Service
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, to_plain
 from composeplat.compose.values import BadValue, parse_size
 from composeplat.diagnostics import PathKey
+from composeplat.registry.image_config import ImageFacts
 
 _SECRETS_FOLDER = "/run/secrets"
 _SHARED_MEMORY = str(PurePosixPath("/dev", "shm"))
@@ -65,6 +67,22 @@ def mend_key(loaded: Loaded, path: PathKey) -> tuple[Entry, ...]:
         case ("services", str(name), "shm_size" as key):
             return _enlarge_shared_memory(name, find_node(loaded.document, "services", name, key))
     return ()
+
+
+def process_entries(service: Service, image: ImageFacts) -> tuple[Entry, ...]:
+    """Set the entrypoint of the image again, and its command, which an entrypoint in the definition takes away."""
+    if service.entrypoint is not None or not (image.entrypoint or image.command or service.command):
+        return ()
+    parent = ("services", service.name)
+    entries = [Entry(parent, f"entrypoint: {_listed(image.entrypoint)}", "That of the image: 'ulimits' is set for it.")]
+    if service.command is None and image.command:
+        entries.append(Entry(parent, f"command: {_listed(image.command)}", "That of the image."))
+    return tuple(entries)
+
+
+def _listed(args: tuple[str, ...]) -> str:
+    """Write arguments as a list; what Compose would take for a variable stays a text."""
+    return json.dumps([arg.replace("$", "$$") for arg in args], ensure_ascii=False)
 
 
 def _replacement(service: str, key: str, items: list[str], reason: str) -> tuple[Entry, ...]:

@@ -70,6 +70,8 @@ class ImageFacts:
     volumes: tuple[str, ...] = ()
     ports: Ports = ()
     architectures: frozenset[str] = frozenset()
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
 
 
 def read_images(
@@ -155,6 +157,8 @@ class ImageConfig:
             volumes=tuple(sorted(map(str, config.get("Volumes") or {}))),
             ports=_parse_ports(config.get("ExposedPorts") or {}),
             architectures=frozenset(names),
+            entrypoint=tuple(map(str, config.get("Entrypoint") or ())),
+            command=tuple(map(str, config.get("Cmd") or ())),
         )
 
     def process(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -332,7 +332,7 @@ def test_flow_style(shop: Folder) -> None:
 
 def test_findings_without_an_entry(project: Project) -> None:
     """Findings without an entry are counted, with their services."""
-    text = "services: {web: {image: x, pids_limit: 9, devices: [/dev/x], logging: {}}}"
+    text = "services: {web: {image: x, pids_limit: 9, credential_spec: {file: x}, logging: {}}}"
     outcome = platform(project(text), "init", "--yes")
 
     assert outcome == Outcome(0, "", f"{NAME} needs no change\n1 finding is left (web): 'platform check' lists them\n")

@@ -49,6 +49,31 @@ def test_named_volume(project: Project, volume: str, item: str, name: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("keys", "entries"),
+    [
+        pytest.param("", ['    entrypoint: ["/e", "$$a"]', '    command: ["c"]'], id="both"),
+        pytest.param("command: own", ['    entrypoint: ["/e", "$$a"]'], id="own-command"),
+        pytest.param("entrypoint: []", [], id="reset-entrypoint"),
+        pytest.param("build: .", [], id="built"),
+    ],
+)
+def test_process_of_an_image(project: Project, keys: str, entries: list[str]) -> None:
+    """The program that limits are set for is that of the image; with the entries the limits have an effect."""
+    folder = project(
+        {"compose.yaml": f"services:\n  web: {{image: x, ulimits: {{nofile: 9}}, {keys}}}\n", "Dockerfile": ""}
+    )
+    folder.write({"compose.override.yaml": "x-platform: {full: true}\n"})
+    images: ImageAnswers = {"x": ImageFacts(user="", volumes=(), ports=(), entrypoint=("/e", "$a"), command=("c",))}
+    lines = fix(folder, images)
+
+    assert lines == (["services:", "  web:", *entries] if entries else [])
+    if entries:
+        folder.write({"compose.platform.yaml": "\n".join(lines)})
+        assert check(folder, images).all_findings == ()
+        assert folder.read().loaded.project.services["web"].entrypoint == ("/e", "$a")
+
+
+@pytest.mark.parametrize(
     "volume",
     [
         pytest.param("./gone:/srv/x:ro", id="read-only"),
@@ -243,3 +268,11 @@ def test_memory(project: Project, keys: str, lines: list[str]) -> None:
 def test_memory_that_is_not_mounted(project: Project, keys: str) -> None:
     """The value of a variable is not written, and no mount that means something else."""
     assert fix(project(f"services: {{a: {{image: x, {keys}}}}}", FOLDER="/secret")) == []
+
+
+def test_an_image_without_an_entrypoint(project: Project) -> None:
+    """Its command is the program."""
+    folder = project("x-platform: {full: true}\nservices: {web: {image: x, ulimits: {nofile: 9}}}")
+
+    assert fix(folder, {"x": ImageFacts(command=("c",))})[2:] == ["    entrypoint: []", '    command: ["c"]']
+    assert fix(folder, {"x": ImageFacts()}) == []
