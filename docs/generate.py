@@ -157,6 +157,9 @@ EXAMPLES: dict[str, Example] = {
     "name-normalized": _compose("services:\n  my_app:\n    image: nginx\n"),
     "invalid-name": _compose("services:\n  9lives:\n    image: nginx\n"),
     "name-conflict": _compose("services:\n  my-app:\n    image: nginx\n  my_app:\n    image: nginx\n"),
+    "invalid-patch": _compose(
+        f"{_FULL}    x-kubernetes:\n      patch:\n        Deployment:\n          metadata: {{name: site}}\n"
+    ),
     "exposed-never-public": _compose(f"{_FULL}    x-expose: {{type: NodePort, ports: [5432]}}\n"),
     "undefined-service": _compose(f"{_WEB}    depends_on: [database]\n"),
     "inactive-service": _compose(

@@ -192,6 +192,11 @@ CASES = {
         service("depends_on: [db]}, db: {image: y, profiles: [a, b]"),
         {"full": True},
     ),
+    "invalid-patch": Case(
+        "compose.yaml:2:51: error: services.web.x-kubernetes.patch.StatefulSet patches an object that is not there"
+        " [invalid-patch]",
+        f"x-platform: {{full: true}}\n{service('x-kubernetes: {patch: {StatefulSet: {}}}')}",
+    ),
     "exposed-never-public": Case(
         "compose.yaml:2:63: error: services.web.x-expose.ports[0] exposes a port on the list of ports of databases and"
         " debuggers, which are never public [exposed-never-public]",

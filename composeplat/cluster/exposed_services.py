@@ -38,7 +38,7 @@ def exposed_addresses(service: Object, node: str) -> Iterator[Address]:
                 endpoint=str(service["metadata"]["name"]),
                 url=f"{protocol}://{f'[{host}]' if ':' in host else host}:{number}",
                 service=service_of(service),
-                port=int(port["targetPort"]),
+                port=port["targetPort"] if isinstance(port["targetPort"], int) else port["port"],
             )
 
 

@@ -133,6 +133,12 @@ CODES: dict[str, Code] = {
         "Leave it out, or allow it by number with allow_never_public.",
         many=True,
     ),
+    "invalid-patch": Code(
+        _E,
+        "A patch does not fit its object, or changes what identifies the object.",
+        "See what was expected, or leave that part out.",
+        many=True,
+    ),
     "dependency-cycle": Code(_E, "Services wait for each other in a cycle.", "Remove one of the dependencies."),
     "extends-cycle": Code(_E, "Services extend each other in a cycle.", "Remove one of the 'extends'."),
     "include-cycle": Code(_E, "Files include each other in a cycle.", "Remove one of the includes."),

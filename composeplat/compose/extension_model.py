@@ -1,15 +1,22 @@
 """The part of the model that full mode reads from keys of its own, which Compose does not have.
 
-Owns the dataclasses of ``x-autoscale`` and ``x-expose``; their defaults are what a service without the key has.
+Owns the dataclasses of ``x-autoscale``, ``x-expose`` and ``x-kubernetes``; their defaults are what a service without
+the key has.
 Must not know YAML or Kubernetes, as :mod:`composeplat.compose.model`, which has them as a field of a service.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from composeplat.diagnostics import PathKey
+
+#: What a patch says about its own part, and its values.
+DIRECTIVE, DELETE, REPLACE = "$patch", "delete", "replace"
+DIRECTIVES = (DELETE, REPLACE, "merge")
 
 
 class Resource(StrEnum):
@@ -57,7 +64,19 @@ class Expose:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """A strategic merge patch of an object, as plain data; None deletes."""
+
+    kind: str
+    name: str = ""
+    """Empty for the object with the name of its owner."""
+    value: Mapping[str, Any]
+    origin: PathKey = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
     autoscale: Autoscale | None = None
     """None for a number of pods that never changes by itself."""
     expose: Expose | None = None
+    patches: tuple[Patch, ...] = ()

@@ -11,6 +11,9 @@ SERVICE = "services.*"
 #: The blocks whose objects can be someone else's.
 EXTERNAL_BLOCKS = ("networks", "volumes", "configs", "secrets")
 
+#: What has objects that ``x-kubernetes`` can patch.
+PATCHED = (SERVICE, "volumes.*", "endpoints")
+
 #: The keys that full mode honors, by section; of a service, a line for each subject.
 FULL_KEYS: Mapping[str, str] = {
     "": "networks configs secrets",
@@ -21,7 +24,7 @@ FULL_KEYS: Mapping[str, str] = {
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
     " configs secrets develop"
-    " x-autoscale x-expose x-schedule",
+    " x-autoscale x-expose x-kubernetes x-schedule",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
     "services.*.x-schedule": "cron timezone concurrency",
@@ -46,7 +49,9 @@ FULL_KEYS: Mapping[str, str] = {
     "services.*.volumes.*.tmpfs": "mode",
     "services.*.configs.*": "source target uid gid mode",
     "services.*.secrets.*": "source target uid gid mode",
-    "volumes.*": "external name",
+    "volumes.*": "external name x-kubernetes",
+    "endpoints": "x-kubernetes",
+    **dict.fromkeys((f"{owner}.x-kubernetes" for owner in PATCHED), "patch"),
     "networks.*": "external internal name",
     **dict.fromkeys((f"{block}.*.external" for block in EXTERNAL_BLOCKS), "name"),
     "configs.*": "file content environment external name labels x-key",

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from composeplat.codes import Effect
-from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, SERVICE
+from composeplat.compose.full_keys import EXTERNAL_BLOCKS, FULL_KEYS, PATCHED, SERVICE
 from composeplat.diagnostics import PathKey
 
 
@@ -288,10 +288,13 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
         "kind value",
     ),
     # our own, of full mode
-    *_rows(SERVICE, _WARNED, _RULING, "x-autoscale x-expose"),
+    *_rows(SERVICE, _WARNED, _RULING, "x-autoscale x-expose x-kubernetes"),
     *_rows(SERVICE, _WARNED, _RULING, "x-devices", "the resource of each device, which a device plugin names"),
     *_rows("services.*.devices.*", _UNREAD, _COMPOSE, "source"),
     *_rows("services.*.devices.*", _UNREAD, _COMPOSE, "target permissions", "the device plugin decides them"),
+    *_rows("volumes.*", _WARNED, _RULING, "x-kubernetes"),
+    *_rows("endpoints", _WARNED, _RULING, "x-kubernetes"),
+    *(row for owner in PATCHED for row in _rows(f"{owner}.x-kubernetes", _UNREAD, _RULING, "patch")),
     *_rows("services.*.x-autoscale", _UNREAD, _RULING, "min max cpu memory"),
     *_rows("services.*.x-expose", _UNREAD, _RULING, "type ports allow_never_public"),
     # develop

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from composeplat.compose.extension_model import Extensions
+from composeplat.compose.extension_model import Extensions, Patch
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
@@ -290,6 +290,7 @@ class Volume:
     """The claim is someone else's, and must exist."""
     object_name: str = ""
     """The name that the definition gives to the claim; empty for that of the volume."""
+    patches: tuple[Patch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -305,6 +306,7 @@ class Endpoint:
     name: str
     """Empty for the endpoint with the environment's name."""
     routes: tuple[Route, ...]
+    patches: tuple[Patch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -13,6 +13,7 @@ from composeplat.compose.load.build_inputs import check_builds
 from composeplat.diagnostics import ComposeplatError, MissingPiece, Report
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import DeployOptions, Refused
+from composeplat.engine.patches import check_patches
 from composeplat.engine.preflight import LiveState, built_images, check_live_state, object_keys
 from composeplat.engine.provenance import check_project, record_key, recorded_project
 from composeplat.engine.pulumi_args import image_urn
@@ -27,7 +28,9 @@ def check(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> LiveSta
     if stack.origins is not None:
         report = Report()
         check_live_state(plan, live_state, stack.origins, report, replaced_volumes=options.replaced_volumes)
-        check_required(api, plan.limited_to(options.services), stack.origins, report)
+        part = plan.limited_to(options.services)
+        check_required(api, part, stack.origins, report)
+        check_patches(api, part, stack.origins, report, has_namespace=live_state.namespace)
         if report.errors:
             raise Refused(report)
     images = plan.limited_to(options.services).images

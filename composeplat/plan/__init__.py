@@ -42,6 +42,7 @@ from composeplat.plan.networks import (
     plan_service_policy,
 )
 from composeplat.plan.order import plan_edges, sort_services
+from composeplat.plan.patches import patch_endpoints, patch_services, patch_volumes
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.restarts import add_restarts
@@ -111,16 +112,17 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         early=_early_names(project, routed),
         routed=routed if is_isolated else None,
     )
-    services = _plan_services(ordered, common)
+    services = patch_services(checker, _plan_services(ordered, common))
     edges = plan_edges(project)
+    volumes = tuple(
+        plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted and not v.external
+    )
     return Plan(
         environment=settings.environment,
         namespace=settings.namespace,
-        volumes=tuple(
-            plan_volume(v, identity) for name, v in project.volumes.items() if name in mounted and not v.external
-        ),
+        volumes=patch_volumes(checker, volumes),
         services=add_restarts(services, edges),
-        endpoints=endpoints,
+        endpoints=patch_endpoints(checker, endpoints, settings.environment),
         images=plan_images(checker, ordered, settings),
         edges=edges,
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},

@@ -48,6 +48,10 @@ class DesiredObject:
     """The keys of objects that must be created before."""
     ports_of: BuiltImage | str = ""
     """The image whose exposed ports a cluster service lists; empty if the service has ports of its own."""
+    patched_at: PathKey = ()
+    """The place of its patch in the definition; empty without one."""
+    unpatched: Manifest | None = None
+    """The manifest before its patch."""
 
     @property
     def kind(self) -> str:
@@ -132,8 +136,8 @@ class ServicePlan:
         for desired in self.objects:
             if desired.kind == "Service":
                 for port in desired.manifest["spec"].get("ports") or []:
-                    if port["port"] == number:
-                        return int(port["targetPort"])
+                    if port["port"] == number and isinstance(port["targetPort"], int):
+                        return port["targetPort"]
         return number
 
 

@@ -88,6 +88,9 @@ def test_every_section_of_the_table_is_in_the_schema_or_ours() -> None:
         "services.*.resources.requests",
         "volumes.*.driver_opts",
         "services.*.x-autoscale",
+        "services.*.x-kubernetes",
+        "volumes.*.x-kubernetes",
+        "endpoints.x-kubernetes",
         "services.*.x-expose",
     }
 

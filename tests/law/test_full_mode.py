@@ -33,7 +33,7 @@ HONORED: set[Key] = {
     *_keys("services.*.depends_on.*", "restart"),
     *_keys("services.*.volumes.*.tmpfs", "mode"),
     *_keys("services.*.volumes.*.volume", "labels"),
-    *_keys("volumes.*", "external name"),
+    *_keys("volumes.*", "external name x-kubernetes"),
 }
 
 #: Keys of the page that have no meaning on Kubernetes, or that the default mode honors.
@@ -85,6 +85,10 @@ def test_keys_without_a_meaning_stay_warned() -> None:
 
 #: Sections of keys within those of the page.
 OWN_SECTIONS = {
+    "services.*.x-kubernetes",
+    "volumes.*.x-kubernetes",
+    "endpoints.x-kubernetes",
+    "endpoints",
     "services.*.x-expose",
     "services.*.develop",
     "services.*.develop.watch.*",

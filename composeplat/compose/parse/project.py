@@ -15,6 +15,7 @@ from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
 from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
+from composeplat.compose.parse.patches import parse_patches
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.parse.volume_names import with_joined_volumes
 from composeplat.compose.rollout_model import Mode
@@ -194,6 +195,7 @@ def _read_volume(name: str, section: Section) -> Volume:
         external=external,
         object_name=object_name,
         labels=parse_annotations(section, "labels"),
+        patches=parse_patches(section, "volumes.*.x-kubernetes"),
     )
 
 
@@ -228,7 +230,12 @@ def _extended(name: str, whole: Field) -> Endpoint | None:
     if section is None or rules is None:
         whole.report("missing-key", "must have 'rules', a list of routes")
         return None
-    return Endpoint(name=name, routes=_routes(name, rules), labels=section.mapping("labels"))
+    return Endpoint(
+        name=name,
+        routes=_routes(name, rules),
+        labels=section.mapping("labels"),
+        patches=parse_patches(section, "endpoints.x-kubernetes"),
+    )
 
 
 def _routes(name: str, whole: Field) -> tuple[Route, ...]:
