@@ -24,6 +24,12 @@ import redis
 
 CONFIG = json.loads(Path("/etc/standin.json").read_text())
 ENVIRONMENT = {**CONFIG["defaults"], **os.environ}
+#: As with official images, NAME_FILE is the file that has NAME.
+ENVIRONMENT |= {
+    name.removesuffix("_FILE"): Path(path).read_text().strip()
+    for name, path in ENVIRONMENT.items()
+    if name.endswith("_FILE") and name.removesuffix("_FILE") not in ENVIRONMENT and Path(path).is_file()
+}
 POSTGRES, MYSQL, REDIS = ("postgres", "postgresql", "pg"), ("mysql", "mariadb"), ("redis", "rediss", "valkey")
 PORTS = {
     **dict.fromkeys(POSTGRES, 5432), **dict.fromkeys(MYSQL, 3306), **dict.fromkeys(REDIS, 6379),
