@@ -14,7 +14,7 @@ _PSQL = (
     'PGHOST= psql -qtA -p "${PGPORT:-5432}" -U "${POSTGRES_USER:-postgres}" '
     '-d "${POSTGRES_DB:-${POSTGRES_USER:-postgres}}"'
 )
-_REDIS = 'redis-cli ${REDIS_PASSWORD:+-a "$REDIS_PASSWORD"} --no-auth-warning'
+_REDIS = 'REDISCLI_AUTH="${REDIS_PASSWORD-$(cat "${REDIS_PASSWORD_FILE-/dev/null}")}" redis-cli'
 _MARIADB = (
     'mariadb -N -h127.0.0.1 -u"${MARIADB_USER:-${MYSQL_USER:-root}}" '
     '-p"${MARIADB_PASSWORD:-${MYSQL_PASSWORD:-${MARIADB_ROOT_PASSWORD:-$MYSQL_ROOT_PASSWORD}}}" '
