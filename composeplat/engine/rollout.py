@@ -130,7 +130,7 @@ class Rollout:
         return status.pods[0] if status.pods and not status.waits_for_outdated else ""
 
     def _endpoint_ports(self) -> Iterable[tuple[ServicePlan, dict[int, str]]]:
-        """List the services to ask, each with its ports and the endpoint that leads there."""
+        """List the services to ask, each with the ports that endpoints route to."""
         plan = self.monitor.plan
         services = {service.name: service for service in plan.services}
         found: dict[str, dict[int, str]] = {}
