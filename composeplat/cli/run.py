@@ -54,6 +54,7 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
             _check_dependencies(api, planned, found)
         pods.delete_ended()
         if found.workload_kind == "CronJob" and options.is_as_scheduled:
+            _check_trigger(planned, service)
             run_of_schedule = RunJob(api=api, plan=plan, service=found)
             return run_job(run_of_schedule, workload, detached=options.detached, timeout=choice.timeout)
         args = _args(workload, options, planned, pods.service)
@@ -85,6 +86,12 @@ def _run_in(pod: str, service: ServicePlan, args: list[str], planned: Planned, *
         return container_commands.run_command(command, planned.target, os.environ)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _check_trigger(planned: Planned, service: str) -> None:
+    schedule = planned.loaded.project.services[service].scheduling.schedule
+    if schedule is not None and not schedule.is_manual:
+        raise ComposeplatError(f"job '{service}' starts on its schedule alone", "its triggers have manual: false")
 
 
 def _check_dependencies(api: Api, planned: Planned, service: ServicePlan) -> None:

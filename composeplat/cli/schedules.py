@@ -11,7 +11,8 @@ from composeplat.diagnostics import printable
 
 def schedule_line(service: str, schedule: ScheduleStatus, now: datetime) -> str:
     """Describe a schedule in a line: its expression, the last run and the next one."""
-    parts = [f"{schedule.cron} ({schedule.timezone})", _last(schedule, now)]
+    when = f"{schedule.cron} ({schedule.timezone})" if schedule.cron else "started by platform run"
+    parts = [when, _last(schedule, now)]
     if schedule.next_runs:
         # How long until then is how old now is then.
         parts.append(f"next in {age(now.isoformat(), datetime.fromisoformat(schedule.next_runs[0]))}")

@@ -12,7 +12,7 @@ from datetime import datetime
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, last_termination, owner_uid
-from composeplat.compose.cron import next_moments
+from composeplat.compose.cron import NEVER, next_moments
 
 #: The annotation of a Job that a person started from a CronJob, as kubectl sets it too.
 MANUAL_ANNOTATION, MANUAL = "cronjob.kubernetes.io/instantiate", "manual"
@@ -42,6 +42,7 @@ class ScheduledRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleStatus:
     cron: str
+    """Empty if only a person starts a run."""
     timezone: str
     runs: tuple[ScheduledRun, ...]
     """Latest first."""
@@ -56,6 +57,7 @@ class ScheduleStatus:
 def schedule_status(cron_job: Object, snapshot: Snapshot, now: datetime) -> ScheduleStatus:
     spec = cron_job["spec"]
     cron, timezone = str(spec.get("schedule", "")), str(spec.get("timeZone") or "Etc/UTC")
+    cron = "" if cron == NEVER else cron
     moments = [] if spec.get("suspend") else next_moments(cron, timezone, now, _MAX_NEXT)
     return ScheduleStatus(
         cron=cron,

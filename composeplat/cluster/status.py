@@ -29,7 +29,7 @@ STATE_NAMES = {
     WorkloadState.COMPLETED: "completed",
     WorkloadState.FAILED: "failing",
 }
-ASLEEP, IN_DEVELOPMENT, SCHEDULED = "asleep", "in-development", "scheduled"
+ASLEEP, IN_DEVELOPMENT, SCHEDULED, MANUAL = "asleep", "in-development", "scheduled", "manual"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,9 @@ def _row(service: ServiceQuery, snapshot: Snapshot, now: datetime) -> StatusRow:
         state = ASLEEP
     schedule = schedule_status(workload, snapshot, now) if _has_schedule(kind, workload) else None
     last = schedule.last_ended if schedule else None
-    if schedule and state == STATE_NAMES[WorkloadState.READY]:
+    if schedule and not schedule.cron:
+        state = MANUAL
+    elif schedule and state == STATE_NAMES[WorkloadState.READY]:
         state = SCHEDULED
     cause = found.cause or found.retry or (last.cause if last else None)
     waits = found.state in (WorkloadState.FAILED, WorkloadState.WAITING, WorkloadState.STARTED) and state != ASLEEP

@@ -104,7 +104,7 @@ def effect_on_service(diagnostic: Diagnostic) -> Effect:
 
 def _service_of(path: PathKey) -> str:
     """Return the service that a path is in; empty for the rest of the file."""
-    return str(path[1]) if len(path) > 1 and path[0] == "services" else ""
+    return str(path[1]) if len(path) > 1 and path[0] in ("services", "jobs") else ""
 
 
 def _relevant(diagnostics: list[Diagnostic], not_started: frozenset[str]) -> Iterable[Diagnostic]:

@@ -85,7 +85,8 @@ class _Explainer:
     def _kind_of_mode(self) -> Statement | None:
         mode = self.service.scheduling.mode
         if schedule := self.service.scheduling.schedule:
-            return Statement("kind", f"CronJob, as x-schedule is '{schedule.cron}'", self._at("x-schedule"))
+            reason = f"its schedule is '{schedule.cron}'" if schedule.cron else "a person starts it"
+            return Statement("kind", f"CronJob, as {reason}", self._at("x-schedule") or self._at("triggers"))
         if mode is Mode.REPLICATED:
             return None
         return Statement(

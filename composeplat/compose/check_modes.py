@@ -17,13 +17,29 @@ _SPREADING = (("deploy", "placement", "preferences"), ("deploy", "placement", "m
 def why_never_complete(service: Service) -> tuple[str, str] | None:
     """Return why a deploy can't wait for the end of a service, and what it needs for that; None if it can."""
     if service.scheduling.schedule:
-        return "runs on a schedule", "no x-schedule"
+        return (
+            ("runs on a schedule", "no schedule") if service.scheduling.schedule.cron else ("is a job", "no triggers")
+        )
     if service.is_global:
         return "runs always, on each node", "mode: replicated-job"
     return ("is always restarted", "restart: 'no' or on-failure") if service.restart == ALWAYS else None
 
 
+def _is_of_jobs(checker: Checker, name: str) -> bool:
+    return checker.origins.written_at(("services", name))[0] == "jobs"
+
+
+def _check_dependencies(checker: Checker, service: Service) -> None:
+    """Report a service that waits for a job; a job may wait for services."""
+    for dependency in service.depends_on:
+        if _is_of_jobs(checker, dependency.service) and not _is_of_jobs(checker, service.name):
+            path = ("services", service.name, "depends_on", dependency.service)
+            message = f"names a job, '{dependency.service}', which starts by its triggers alone"
+            checker.add("conflicting-keys", path, message, "make it a service with restart: 'no', or leave it out")
+
+
 def check_mode(checker: Checker, service: Service) -> None:
+    _check_dependencies(checker, service)
     mode = service.scheduling.mode
     if service.scheduling.schedule and mode.is_global:
         path = ("services", service.name, "x-schedule")

@@ -23,10 +23,13 @@ _NAMES = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_DAYS = 7
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 #: A leap day comes after eight years at most.
 _MAX_DAYS = 8 * 366 + 1
+#: A moment that never comes.
+NEVER = "0 0 31 2 *"
 _ANY = ("*", "?")
 _MAX_CHARS = 200
 
@@ -37,6 +40,8 @@ class _Unit:
     lowest: int
     highest: int
     names: tuple[str, ...] = ()
+    last: int = -1
+    """The highest value of ``*``, if another one is accepted too."""
 
     def number(self, text: str) -> int:
         if text.lower() in self.names:
@@ -47,7 +52,7 @@ class _Unit:
 
     @property
     def error(self) -> BadValue:
-        hint = ", where 0 is Sunday" if self.names == _WEEKDAYS else ""
+        hint = ", where 0 and 7 are Sunday" if self.names == _WEEKDAYS else ""
         return BadValue(f"must be a cron expression whose {self.name} is from {self.lowest} to {self.highest}{hint}")
 
 
@@ -56,7 +61,7 @@ _UNITS = (
     _Unit("hour", 0, 23),
     _Unit("day of the month", 1, 31),
     _Unit("month", 1, 12, _MONTHS),
-    _Unit("day of the week", 0, 6, _WEEKDAYS),
+    _Unit("day of the week", 0, 7, _WEEKDAYS, last=6),
 )
 
 
@@ -99,10 +104,20 @@ def parse_cron(text: str) -> Cron:
         raise BadValue(f"must be a cron expression with five fields ({names}), or a name such as @daily")
     minutes, hours, days, months, weekdays = (_values(part, unit) for part, unit in zip(fields, _UNITS, strict=True))
     is_any = [any(part in _ANY or part in ("*/1", "?/1") for part in field.split(",")) for field in fields]
-    cron = Cron(minutes, hours, days, months, weekdays, needs_both=is_any[2] or is_any[4])
+    cron = Cron(
+        minutes, hours, days, months, sorted({day % _DAYS for day in weekdays}), needs_both=is_any[2] or is_any[4]
+    )
     if next(cron.moments(datetime(2024, 1, 1, tzinfo=UTC), UTC), None) is None:
         raise BadValue("must be a cron expression whose day is in one of its months")
     return cron
+
+
+def kubernetes_text(text: str) -> str:
+    """Check an expression, and write it as Kubernetes accepts it: Sunday is 0 there, not 7."""
+    cron, fields = parse_cron(text), text.split()
+    if str(_DAYS) in fields[-1] and len(fields) == len(_UNITS):
+        fields[-1] = ",".join(map(str, cron.weekdays))
+    return " ".join(fields)
 
 
 def next_moments(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
@@ -124,7 +139,8 @@ def _part(part: str, unit: _Unit) -> range:
         raise BadValue(f"must be a cron expression whose {unit.name} has a step above 0")
     first, dash, last = whole.partition("-")
     lowest = unit.lowest if whole in _ANY else unit.number(first)
-    highest = unit.number(last) if dash else unit.highest if slash or whole in _ANY else lowest
+    end = unit.highest if unit.last < 0 else unit.last
+    highest = unit.number(last) if dash else end if slash or whole in _ANY else lowest
     if highest < lowest:
         raise BadValue(f"must be a cron expression whose {unit.name} has a range from low to high")
     return range(lowest, highest + 1, int(step) if slash else 1)

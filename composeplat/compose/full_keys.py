@@ -16,7 +16,7 @@ PATCHED = (SERVICE, "volumes.*", "endpoints")
 
 #: The keys that full mode honors, by section; of a service, a line for each subject.
 FULL_KEYS: Mapping[str, str] = {
-    "": "networks configs secrets",
+    "": "jobs networks configs secrets",
     SERVICE: "profiles extends label_file"
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
@@ -27,6 +27,9 @@ FULL_KEYS: Mapping[str, str] = {
     " x-autoscale x-expose x-kubernetes x-schedule",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
+    "jobs.*": "triggers",
+    "jobs.*.triggers": "manual schedule",
+    "jobs.*.triggers.schedule.*": "cron timezone concurrency missed_fires",
     "services.*.x-schedule": "cron timezone concurrency",
     "services.*.develop": "watch",
     "services.*.develop.watch.*": "action path target ignore include initial_sync exec",

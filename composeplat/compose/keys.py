@@ -92,6 +92,10 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("", _DEEP, _SPEC, "networks", effect=_CHANGED),
     *_rows("", _DEEP, _SPEC, "configs secrets"),
     *_rows("", _IGNORED, _SPEC, "profiles"),
+    *_rows("", _WARNED, _COMPOSE, "jobs"),
+    *_rows("jobs.*", _UNREAD, _COMPOSE, "triggers", "its other keys are those of services"),
+    *_rows("jobs.*.triggers", _UNREAD, _COMPOSE, "manual schedule"),
+    *_rows("jobs.*.triggers.schedule.*", _UNREAD, _COMPOSE, "cron timezone concurrency missed_fires"),
     *_rows("", _WARNED, _COMPOSE, "models"),
     # services
     *_rows(
@@ -316,6 +320,9 @@ def _with_full_mode(row: Row) -> Row:
 ROWS = tuple(_with_full_mode(row) for row in _DEFAULT_ROWS)
 
 
+_TRIGGERS_AT = 2
+
+
 def _by_section() -> dict[str, dict[str, Row]]:
     sections: dict[str, dict[str, Row]] = {}
     for row in ROWS:
@@ -345,6 +352,8 @@ def is_honored_in_full_mode(path: PathKey) -> bool:
 
 
 def row_at(path: PathKey) -> Row | None:
+    if path[:1] == ("jobs",) and len(path) > _TRIGGERS_AT and path[_TRIGGERS_AT] != "triggers":
+        path = ("services", *path[1:])
     for section, rows in SECTIONS.items():
         steps = section.split(".") if section else []
         if len(steps) == len(path) - 1 and all(step in ("*", name) for step, name in zip(steps, path, strict=False)):

@@ -126,6 +126,9 @@ def _merge_mappings(base: Mapping, over: Mapping, path: PathKey, report: Report)
 def _pattern(path: PathKey) -> Pattern:
     """Write a path with ``*`` for user-defined names."""
     steps = [str(step) if isinstance(step, str) else "*" for step in path]
+    if steps[:1] == ["jobs"] and steps[2:3] != ["triggers"]:
+        # A job has the keys of a service.
+        steps[:1] = ["services"] * (len(steps) > 1) or ["jobs"]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
     if steps[2:3] in (["networks"], ["ulimits"]):

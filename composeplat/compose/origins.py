@@ -30,6 +30,15 @@ class Placed(Protocol):
     def is_substituted(self) -> bool: ...
 
 
+#: The section whose entries are services of the model.
+_JOBS = "jobs"
+
+
+def _of_model(path: PathKey) -> PathKey:
+    """Return the path of a part in the model, where a job is a service."""
+    return ("services", *path[1:]) if len(path) > 1 and path[0] == _JOBS else path
+
+
 @dataclass(slots=True)
 class Origins:
     """The node and the key of each part of the model, by path."""
@@ -39,52 +48,56 @@ class Origins:
     _written_at: dict[PathKey, PathKey] = field(default_factory=dict)
 
     def put(self, path: PathKey, node: Placed, key: Placed | None = None) -> None:
-        self._values[path] = node
+        of_model = _of_model(path)
+        if of_model != path:
+            self._written_at[of_model] = path
+        self._values[of_model] = node
         if key is not None:
-            self._keys[path] = key
+            self._keys[of_model] = key
 
     def put_alias(self, path: PathKey, node: Placed, written_at: PathKey) -> None:
         """Record a path of the model for a part that the definition can write in several forms."""
-        self._values[path] = node
-        self._written_at[path] = written_at
+        self._values[_of_model(path)] = node
+        self._written_at[_of_model(path)] = written_at
 
     def copy(self, path: PathKey, source: PathKey) -> None:
         """Record a path of the model for the part that another path has."""
-        self.put_alias(path, self._values[source], self.written_at(source))
+        self.put_alias(path, self._values[_of_model(source)], self.written_at(source))
 
     def written_at(self, path: PathKey) -> PathKey:
         """The path as the definition writes it."""
-        return self._written_at.get(path, path)
+        return self._written_at.get(_of_model(path), path)
 
     def has(self, *path: str | int) -> bool:
         """Whether the definition writes a value at exactly this path."""
-        return path in self._values
+        return _of_model(path) in self._values
 
     def at(self, *path: str | int) -> Span:
         """The place of the value at a path, or of its nearest parent."""
-        for length in range(len(path), -1, -1):
-            node = self._values.get(path[:length])
+        place = _of_model(path)
+        for length in range(len(place), -1, -1):
+            node = self._values.get(place[:length])
             if node is not None:
                 return node.span
         raise LookupError(path)
 
     def key_at(self, *path: str | int) -> Span:
         """The place of the key at a path: what a message about the whole entry names."""
-        key = self._keys.get(path)
+        key = self._keys.get(_of_model(path))
         return key.span if key is not None else self.at(*path)
 
     def shown(self, *path: str | int) -> str:
         """Quote the text of the file at a path, before substitution."""
-        node = self._values.get(path)
+        node = self._values.get(_of_model(path))
         return node.shown if node is not None else quoted(dotted(self.written_at(path)))
 
     def written(self, *path: str | int) -> str:
         """Return the text of the file at a path, before substitution; empty where the file has no text there."""
-        node = self._values.get(path)
+        node = self._values.get(_of_model(path))
         return node.written if node is not None else ""
 
     def is_substituted(self, *path: str | int) -> bool:
-        node = self._values.get(path)
+        node = self._values.get(_of_model(path))
         return node is not None and node.is_substituted
 
 
@@ -154,7 +167,7 @@ class Checker:
 
     def is_unread(self, service: str, *keys: str) -> bool:
         """Whether one of a service's keys could not be read; errors that follow from it are then not reported."""
-        return any(self.report.has_error("services", service, key) for key in keys)
+        return any(self.report.has_error(section, service, key) for key in keys for section in ("services", _JOBS))
 
     def shown(self, text: str, *paths: PathKey) -> str:
         """Quote a text, as the file has it if it came from a variable at one of these paths."""

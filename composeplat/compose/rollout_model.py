@@ -60,6 +60,8 @@ class UpdateConfig:
 
 
 UTC_ZONE = "Etc/UTC"
+#: After hours of sleep, nobody expects the run of last night.
+MAX_DELAY_S = 600
 
 
 class Concurrency(StrEnum):
@@ -75,8 +77,13 @@ class Schedule:
     """When the runs of a service start."""
 
     cron: str
+    """Empty if only a person starts a run."""
     timezone: str = UTC_ZONE
     concurrency: Concurrency = Concurrency.ALLOW
+    max_delay_s: int | None = MAX_DELAY_S
+    """A run that could not start by then is left out; None is never."""
+    is_manual: bool = True
+    """Whether a person may start a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from composeplat.compose.cron import NEVER as NEVER_DUE
 from composeplat.compose.model import NEVER, Service
 from composeplat.compose.rollout_model import Schedule
 from composeplat.names import ENVIRONMENT_LABEL, SERVICE_LABEL, clean
@@ -10,8 +11,6 @@ from composeplat.plan.desired import Identity, Manifest
 from composeplat.plan.scheduling import ready_seconds, rolling_update
 
 _DEFAULT_ATTEMPTS = 6
-#: A run that could not start in time is left out: after hours of sleep, nobody expects the one of last night.
-_MAX_DELAY_S = 600
 _HISTORY = 3
 
 
@@ -103,12 +102,12 @@ def _cron_job(service: Service, identity: Identity, template: Manifest) -> Manif
     # Without the label of who manages them: its Jobs are the CronJob's, and no deploy removes them.
     labels = {ENVIRONMENT_LABEL: identity.environment, SERVICE_LABEL: clean(service.name)}
     return {
-        "schedule": schedule.cron,
+        "schedule": schedule.cron or NEVER_DUE,
         "timeZone": schedule.timezone,
         "concurrencyPolicy": schedule.concurrency.capitalize(),
-        "startingDeadlineSeconds": _MAX_DELAY_S,
+        **({"startingDeadlineSeconds": schedule.max_delay_s} if schedule.max_delay_s else {}),
         "successfulJobsHistoryLimit": _HISTORY,
         "failedJobsHistoryLimit": _HISTORY,
-        "suspend": False,
+        "suspend": not schedule.cron,
         "jobTemplate": {"metadata": {"labels": labels}, "spec": _job(service, template)},
     }

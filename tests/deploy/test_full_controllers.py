@@ -154,3 +154,37 @@ def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
     assert status_of(environment, "backup")["state"] == "scheduled"
     runs = until(lambda: status_of(environment, "backup")["schedule"]["runs"], seconds=90)
     assert runs[0]["manual"] is False
+
+
+MANUAL = """
+x-platform: {full: true}
+services:
+  web:
+    image: busybox
+    command: "true"
+    restart: "no"
+jobs:
+  migrate:
+    image: busybox
+    command: echo migrated
+    depends_on: [web]
+    triggers: {manual: true}
+  nightly:
+    image: busybox
+    triggers: {manual: false, schedule: ["0 3 * * 7"]}
+"""
+
+
+def test_a_job_that_only_a_person_starts(environment: Environment) -> None:
+    """A deploy starts no job; `platform run` does, unless the schedule alone may."""
+    environment.deploy(MANUAL).expect()
+    assert status_of(environment, "migrate")["state"] == "manual"
+    assert status_of(environment, "nightly")["schedule"]["cron"] == "0 3 * * 0"
+
+    assert run_in(environment, "run", "migrate") == (0, "migrated\n")
+
+    (run,) = status_of(environment, "migrate")["schedule"]["runs"]
+    assert (run["result"], run["exit_status"], run["manual"]) == ("completed", 0, True)
+    refused = run_in(environment, "run", "nightly")
+    assert refused[0] == 1
+    assert "job 'nightly' starts on its schedule alone" in refused[1]

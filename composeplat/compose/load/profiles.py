@@ -20,6 +20,9 @@ _ALL = "*"
 #: The top-level keys whose entries services use by name.
 _RESOURCES = ("volumes", "networks", "configs", "secrets")
 
+#: The sections whose entries have profiles.
+_SECTIONS = ("services", "jobs")
+
 Profiles = Mapping[str, tuple[str, ...]]
 
 
@@ -33,12 +36,18 @@ class Selection:
 
 def read_profiles(document: Node, report: Report) -> Profiles:
     """Return the profiles of each service; report those that are no list of texts."""
-    services = document.get("services") if isinstance(document, MappingNode) else None
     ctx = Context(report)
     return {
-        key.text: tuple(place.text() or "" for place in _profiles(Field(ctx, service, ("services", key.text))))
-        for key, service in (services if isinstance(services, MappingNode) else ())
+        key.text: tuple(place.text() or "" for place in _profiles(Field(ctx, service, (section, key.text))))
+        for section in _SECTIONS
+        for key, service in _entries(document, section)
     }
+
+
+def _entries(document: Node, section: str) -> MappingNode | tuple[()]:
+    """Return the entries of a section, which profiles choose from."""
+    found = document.get(section) if isinstance(document, MappingNode) else None
+    return found if isinstance(found, MappingNode) else ()
 
 
 def _profiles(service: Field) -> Iterator[Field]:
@@ -60,10 +69,9 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
     active = active_services(profiles, chosen, named)
     if len(active) == len(profiles) or not isinstance(document, MappingNode):
         return Selection(document)
-    services = document.entries["services"][1]
-    inactive = {name: _shown_profiles(name, services) for name in profiles if name not in active}
-    dropped = {kind: _names_of_inactive(services, kind, active) for kind in _RESOURCES}
-    dropped["services"] = frozenset(inactive)
+    inactive = {name: _shown_profiles(name, document) for name in profiles if name not in active}
+    dropped = {kind: _names_of_inactive(document, kind, active) for kind in _RESOURCES}
+    dropped |= dict.fromkeys(_SECTIONS, frozenset(inactive))
     entries = {
         name: (key, _without(value, dropped.get(name, frozenset()))) for name, (key, value) in document.entries.items()
     }
@@ -72,10 +80,10 @@ def select(document: Node, chosen: Collection[str], named: Collection[str], repo
     return Selection(MappingNode(document.span, kept, document.tag, document.size), inactive)
 
 
-def _shown_profiles(name: str, services: Node) -> tuple[str, ...]:
+def _shown_profiles(name: str, document: Node) -> tuple[str, ...]:
     """Return the profiles of a service for messages: one from a variable as the file has it."""
-    node = services.get(name) if isinstance(services, MappingNode) else None
-    places = _profiles(Field(Context(Report()), node, ("services", name))) if node is not None else ()
+    nodes = [node for section in _SECTIONS for key, node in _entries(document, section) if key.text == name]
+    places = _profiles(Field(Context(Report()), nodes[0], ("services", name)))
     return tuple(place.node.written if place.node.is_substituted else place.text() or "" for place in places)
 
 
@@ -83,11 +91,12 @@ def _has_entries(entry: tuple[Scalar, Node] | None) -> bool:
     return entry is not None and isinstance(entry[1], MappingNode) and bool(entry[1].entries)
 
 
-def _names_of_inactive(services: Node, kind: str, active: frozenset[str]) -> frozenset[str]:
+def _names_of_inactive(document: Node, kind: str, active: frozenset[str]) -> frozenset[str]:
     """Return the names that inactive services alone use."""
     used: dict[bool, set[str]] = {True: set(), False: set()}
-    for key, service in services if isinstance(services, MappingNode) else ():
-        used[key.text in active].update(_names_used(service, kind))
+    for section in _SECTIONS:
+        for key, service in _entries(document, section):
+            used[key.text in active].update(_names_used(service, kind))
     return frozenset(used[False] - used[True])
 
 

@@ -14,6 +14,7 @@ from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
 from composeplat.compose.parse.file_objects import parse_file_objects
+from composeplat.compose.parse.jobs import parse_jobs
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.patches import parse_patches
 from composeplat.compose.parse.service import parse_service
@@ -38,8 +39,9 @@ def parse_project(node: Node, ctx: Context) -> Project:
     others = _without_build_secrets(node, ctx)
     section = open_section(whole, node if ctx.full else others, "")
     _check_platform_settings(section)
+    services = _services(section)
     project = Project(
-        services=_services(section),
+        services={**services, **parse_jobs(section, services)},
         volumes=_volumes(section),
         endpoints=_endpoints(section),
         inactive=ctx.inactive,
@@ -88,6 +90,9 @@ def _services(section: Section) -> dict[str, Service]:
         # A service that can't be read is kept as an empty one, so that references to it are not reported as well.
         services[name] = parse_service(name, place) or Service(name=name)
     found = section.fields.get("services")
+    has_jobs = section.get("jobs") is not None
+    if has_jobs and found is None:
+        return {}
     if found is None or found.is_null or (isinstance(found.node, Mapping) and not found.node.entries):
         span, hint = _stray_services(section.whole) if found is None else (found.span, "")
         hint = hint or "add a service such as  web: {image: nginx}"

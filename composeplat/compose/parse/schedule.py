@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from composeplat.compose.cron import parse_cron
+from composeplat.compose.cron import kubernetes_text
 from composeplat.compose.nodes import Mapping
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.rollout_model import UTC_ZONE, Concurrency, Schedule
@@ -38,9 +38,8 @@ def _long_form(whole: Field, section: Section) -> Schedule | None:
 
 
 def parse_expression(text: str) -> str:
-    """Check a cron expression, and write it with single spaces."""
-    parse_cron(text)
-    return " ".join(text.split())
+    """Check a cron expression, and write it in one form."""
+    return kubernetes_text(text)
 
 
 def parse_timezone(text: str) -> str:

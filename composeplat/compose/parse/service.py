@@ -28,6 +28,7 @@ from composeplat.compose.values import (
     parse_image,
     whole_seconds,
 )
+from composeplat.diagnostics import dotted
 from composeplat.names import UPDATE_LABEL, is_dns_name, is_label_key, is_label_value
 
 
@@ -39,7 +40,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
     is_inherited = whole.ctx.report.has_error(*whole.path, "extends")
     if image is None and section.get("build") is None and not is_inherited:
         key = whole.ctx.origins.key_at(*whole.path)
-        message = f"services.{name} has neither 'image' nor 'build'"
+        message = f"{dotted(whole.path)} has neither 'image' nor 'build'"
         whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
     deploy, container = parse_deploy(section), parse_container_options(section)
     own_labels = parse_annotations(section, "labels")
