@@ -61,7 +61,12 @@ def run(choice: Choice, service: str, options: RunOptions, *, no_deps: bool, no_
         if options.detached:
             return _detach(pods, workload, options, args)
         with ended_by_signals(), pods.running(workload, options, args, Deadline(choice.timeout)) as pod:
-            return _run_in(pod, found, args, planned, no_terminal=no_terminal)
+            command = _command(pod, found, args, planned, no_terminal=no_terminal)
+            if command.terminal or options.kept:
+                return _run_in(command, planned)
+            return container_commands.run_interruptible(
+                command, planned.target, os.environ, lambda: pods.interrupt(pod)
+            )
 
 
 def _detach(pods: RunPods, workload: Object, options: RunOptions, args: list[str]) -> int:
@@ -71,16 +76,19 @@ def _detach(pods: RunPods, workload: Object, options: RunOptions, args: list[str
     return int(Exit.DONE)
 
 
-def _run_in(pod: str, service: ServicePlan, args: list[str], planned: Planned, *, no_terminal: bool) -> int:
+def _command(pod: str, service: ServicePlan, args: list[str], planned: Planned, *, no_terminal: bool) -> Command:
     terminal = not no_terminal and sys.stdin.isatty() and sys.stdout.isatty()
-    command = Command(
+    return Command(
         namespace=planned.plan.namespace,
         pod=pod,
         container=service.cluster_name,
         args=tuple(args),
         terminal=terminal,
     )
-    # Ctrl-C is the command's, or ends the link to it; either way the pod is deleted.
+
+
+def _run_in(command: Command, planned: Planned) -> int:
+    # Ctrl-C is the command's, or ends the link to it.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return container_commands.run_command(command, planned.target, os.environ)

@@ -164,9 +164,11 @@ class Api:
     def patch(self, path: str, change: dict[str, Any]) -> dict[str, Any]:
         return self._call("PATCH", path, change, "application/merge-patch+json")
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, grace_s: int | None = None) -> None:
+        """Delete an object; a pod may get another grace period than its own."""
+        grace = {} if grace_s is None else {"gracePeriodSeconds": grace_s}
         try:
-            self._call("DELETE", path, {"propagationPolicy": "Background"})
+            self._call("DELETE", path, {"propagationPolicy": "Background", **grace})
         except ApiError as error:
             if error.status != http.client.NOT_FOUND:
                 raise

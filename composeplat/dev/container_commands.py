@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -18,10 +19,12 @@ from composeplat.cluster.snapshot import Object, is_ready, service_of
 from composeplat.engine.dev_workloads import is_dev_workload
 from composeplat.engine.target import Target
 from composeplat.system.atomic import write_private
+from composeplat.system.threads import start_thread
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import LINK
 
 _CHUNK_BYTES = 1024 * 1024
+_INTERRUPTED = 130
 _MAX_ERROR_BYTES = 64 * 1024
 
 
@@ -117,8 +120,37 @@ def open_command(command: Command, target: Target, environment: Mapping[str, str
             yield Piped(process, process.stdin, process.stdout, errors)
 
 
+def run_interruptible(
+    command: Command, target: Target, environment: Mapping[str, str], interrupt: Callable[[], None]
+) -> int:
+    """Run a command without a terminal, which gets a Ctrl-C by ``interrupt``; a second one ends the link to it."""
+    # The program of the link ignores it too: it must last until the command has ended.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    presses = 0
+    try:
+        with _started(command, target, environment) as process:
+
+            def press(*_: object) -> None:
+                nonlocal presses
+                presses += 1
+                if presses == 1:
+                    start_thread("interrupt", interrupt, lambda _: process.kill())
+                else:
+                    process.kill()
+
+            signal.signal(signal.SIGINT, press)
+            status = process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return _INTERRUPTED if status < 0 and presses else _shell_status(status)
+
+
+def _shell_status(status: int) -> int:
+    return 128 - status if status < 0 else status
+
+
 def run_command(command: Command, target: Target, environment: Mapping[str, str]) -> int:
     """Run a command with the streams of this process, and return its status."""
     with _started(command, target, environment) as process:
         status = process.wait()
-    return 128 - status if status < 0 else status
+    return _shell_status(status)

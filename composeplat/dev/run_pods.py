@@ -34,6 +34,7 @@ from composeplat.plan.desired import ServicePlan
 from composeplat.system.deadline import Deadline, poll
 
 _POLL_INTERVAL_S = 0.2
+_INTERRUPT_GRACE_S = 10
 _READ_WRITE_ONCE = ["ReadWriteOnce"]
 _WRONG_ARCHITECTURE = "exec format error"
 
@@ -69,7 +70,8 @@ class RunPods:
                     return
             finally:
                 if not options.kept or not self._is_there(name):
-                    self.delete(name)
+                    # It may be interrupted, and then has more time: the command has ended.
+                    self.api.delete(self._path(name), grace_s=1)
 
     def create(self, workload: Object, options: RunOptions, args: list[str]) -> Object:
         name = pod_name(self.service.cluster_name, secrets.token_hex(3))
@@ -100,6 +102,11 @@ class RunPods:
 
     def delete(self, name: str) -> None:
         self.api.delete(self._path(name))
+
+    def interrupt(self, name: str) -> None:
+        """Send SIGINT to the command in a pod, which ends with the pod if it does not end by itself."""
+        with Api(self.api.access) as api:
+            api.delete(self._path(name), grace_s=_INTERRUPT_GRACE_S)
 
     def delete_ended(self) -> None:
         """Delete what earlier runs left: pods whose command line was killed, and whose time is over."""

@@ -301,7 +301,7 @@ def test_run(deployed: Seam) -> None:
     found = json.dumps({**WEB, "metadata": ours, "spec": spec}).encode()
     deployed.server.answers[f"{WORKLOADS}/deployments/web"] = Answer(found)
     deployed.patch.setattr("composeplat.dev.run_pods.RunPods.running", running)
-    deployed.patch.setattr("composeplat.dev.container_commands.run_command", run)
+    deployed.patch.setattr("composeplat.dev.container_commands.run_interruptible", run)
     outcome = deployed.platform(
         "run", "-e", "A=1", "-e", "B", "-e", "PASSWORD", "-u", "5:root", "web", "--", "ls", "-l"
     )

@@ -98,6 +98,29 @@ def test_ctrl_c_at_a_terminal(web: Environment) -> None:
         until(lambda: run_pods_of(web) == [])
 
 
+def test_ctrl_c_without_a_terminal(web: Environment) -> None:
+    """With plain streams the program gets SIGINT too, and its last output and status arrive; a second one kills it."""
+    script = "trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.1; done"
+    terminal = Terminal(command(web, "-T", "web", "sh", "-c", script), folder=web.folder, env=web.variables)
+    terminal.until("ready")
+    terminal.interrupt()
+    terminal.until("interrupted")
+    assert terminal.status() == 5
+    until(lambda: run_pods_of(web) == [])
+
+    terminal = Terminal(
+        command(web, "-T", "web", "sh", "-c", "trap 'echo no' INT; echo ready; while :; do sleep 0.1; done"),
+        folder=web.folder,
+        env=web.variables,
+    )
+    terminal.until("ready")
+    terminal.interrupt()
+    terminal.until("no")
+    terminal.interrupt()
+    assert terminal.status() == 130
+    until(lambda: run_pods_of(web) == [])
+
+
 def test_ctrl_c_before_the_pod_runs(web: Environment) -> None:
     """The pod is deleted, and the status is 130."""
     terminal = Terminal(command(web, "web", "sleep", "600"), folder=web.folder, env=web.variables)
