@@ -42,7 +42,9 @@ def _not_started(loaded: Loaded, plan: Plan) -> frozenset[str]:
     if loaded.settings.full:
         return frozenset()
     chosen = split_names(loaded.variables.lookup("COMPOSE_PROFILES"))
-    profiles = read_profiles(loaded.document, Report())
+    # Jobs have profiles too, and are in full mode alone.
+    known = loaded.project.services
+    profiles = {name: own for name, own in read_profiles(loaded.document, Report()).items() if name in known}
     started = active_services(profiles, chosen)
     return frozenset(profiles) - (plan.select_services(started) if started else frozenset())
 

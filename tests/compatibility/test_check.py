@@ -115,6 +115,21 @@ services:
     }  # fmt: skip
 
 
+def test_jobs(project: Project) -> None:
+    """Jobs have no effect by default, and are CronJobs in full mode."""
+    text = "services:\n  web: {image: nginx}\njobs:\n  backup: {image: busybox, triggers: {manual: true}}\n"
+
+    found = check(project({"compose.yaml": text}))
+
+    assert verdicts(found) == {"web": "as-written"}
+    assert [finding.diagnostic.path for finding in found.findings] == [("jobs",)]
+    full = check(project({"compose.yaml": f"x-platform: {{full: true}}\n{text}"}))
+    assert [(service.service, service.kind) for service in full.services] == [
+        ("web", "Deployment"),
+        ("backup", "CronJob"),
+    ]
+
+
 def test_shared_anchor(project: Project) -> None:
     """Each service that has a key from an anchor has the finding."""
     text = "x-base: &base {privileged: true}\nservices:\n  a: {<<: *base, image: x}\n  b: {<<: *base, image: x}\n"

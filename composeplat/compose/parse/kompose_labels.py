@@ -10,7 +10,7 @@ from __future__ import annotations
 PREFIX = "kompose."
 
 _CLASS = "use the option --ingress-class"
-_CRON = "there is no CronJob: write one of your own, or run a service with restart: 'no' by deploy --rerun-jobs"
+_CRON = "use x-schedule in full mode (--full), which makes the service a CronJob"
 _HEALTH_CHECK = "use healthcheck: it is the readiness probe"
 _HPA = "write a HorizontalPodAutoscaler of your own: deploys keep its number of pods; or use deploy.replicas"
 _INIT = (
@@ -25,7 +25,7 @@ _TCP = "use healthcheck.test with a command that connects, such as nc -z localho
 LABELS: dict[str, str] = {
     "kompose.controller.port.expose": "there is no port of a node: 'ports' gives a URL over HTTPS",
     "kompose.controller.type": "leave it out: a named or anonymous volume makes a StatefulSet, restart: 'no' a Job,"
-    " anything else a Deployment; write a DaemonSet of your own",
+    " anything else a Deployment; in full mode (--full) deploy.mode: global makes a DaemonSet",
     "kompose.cronjob.backoff_limit": _CRON,
     "kompose.cronjob.concurrency_policy": _CRON,
     "kompose.cronjob.schedule": _CRON,
