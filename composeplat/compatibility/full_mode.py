@@ -41,7 +41,8 @@ def is_chosen(loaded: Loaded) -> bool:
 def turn_on(check: Check) -> Entry:
     """Return the entry that turns full mode on; its comment has the keys that are honored then."""
     listed = honored_keys(check)
-    reason = f"Honors keys that have no effect otherwise: {listed}." if listed else "Full mode, as asked for."
+    end = "" if listed.endswith("…") else "."
+    reason = f"Honors keys that have no effect otherwise: {listed}{end}" if listed else "Full mode, as asked for."
     return Entry(("x-platform",), "full: true", reason)
 
 

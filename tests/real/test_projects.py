@@ -23,6 +23,8 @@ from tests.real.conftest import HERE
 
 #: The one that every run of the tests deploys.
 QUICK = "notes"
+#: The one with keys that only full mode honors, which `init` turns on.
+FULL = "ledger"
 _REAL = [pytest.mark.cluster, pytest.mark.real]
 
 
@@ -140,11 +142,24 @@ def shown_on_failure(environment: Environment) -> Iterator[None]:
         raise
 
 
+def check_isolation(environment: Environment) -> None:
+    """The proxy reaches the program by its alias, and never the database, whose port is open to the program."""
+    pods = {service: environment.pods(service)[0]["metadata"]["name"] for service in ("proxy", "app")}
+    assert environment.pods("console") == []
+    reach = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3); print('reached')"
+    assert environment.exec(pods["app"], "python", "-c", reach, "db", "5432") == "reached\n"
+    connect = "timeout 3 bash -c '</dev/tcp/$0/$1' $0 $1 && echo reached || echo refused"
+    assert environment.exec(pods["proxy"], "sh", "-c", connect, "ledger-app", "8000") == "reached\n"
+    assert environment.exec(pods["proxy"], "sh", "-c", connect, "db", "5432") == "refused\n"
+
+
 def live(environment: Environment) -> None:
     environment.platform("init", "--yes").expect()
     user = user_of(environment, environment.platform("deploy", "--timeout", "240").expect().stdout)
     user.write("first")
     user.check()
+    if environment.name == FULL:
+        check_isolation(environment)
 
     kill_all_pods(environment)
     user.check()
