@@ -176,6 +176,7 @@ EXAMPLES: dict[str, Example] = {
     "extends-cycle": _compose(
         "x-platform: {full: true}\nservices:\n  a:\n    extends: b\n    image: nginx\n  b:\n    extends: a\n"
     ),
+    "undefined-model": _compose(f"x-platform: {{full: true}}\n{_WEB}    models: [llm]\n"),
     "pod-conflict": _compose(
         "x-platform: {full: true}\nservices:\n  a:\n    image: nginx\n    network_mode: service:b\n"
         "  b:\n    image: nginx\n    network_mode: service:a\n"

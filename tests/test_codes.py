@@ -238,6 +238,12 @@ CASES = {
         service("extends: web"),
         {"full": True},
     ),
+    "undefined-model": Case(
+        "compose.yaml:1:37: error: services.web.models[0] names a model that the top-level 'models' does not declare:"
+        " 'llm' [undefined-model]",
+        service("models: [llm]"),
+        {"full": True},
+    ),
     "pod-conflict": Case(
         "compose.yaml:1:42: error: services.web.network_mode closes a cycle: web -> web [pod-conflict]",
         service("network_mode: service:web"),

@@ -123,6 +123,7 @@ CODES: dict[str, Code] = {
         _E, "A service mounts a volume that 'volumes' does not declare.", "Declare it.", many=True
     ),
     "undefined-config": Code(_E, "A service uses a config that 'configs' does not declare.", "Declare it.", many=True),
+    "undefined-model": Code(_E, "A service uses a model that 'models' does not declare.", "Declare it.", many=True),
     "undefined-secret": Code(_E, "A service uses a secret that 'secrets' does not declare.", "Declare it.", many=True),
     "undefined-port": Code(
         _E, "A route names a port that its service does not have.", "Add it to the service's ports.", many=True

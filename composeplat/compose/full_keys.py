@@ -16,14 +16,14 @@ PATCHED = (SERVICE, "volumes.*", "endpoints")
 
 #: The keys that full mode honors, by section; of a service, a line for each subject.
 FULL_KEYS: Mapping[str, str] = {
-    "": "jobs networks configs secrets",
+    "": "jobs models networks configs secrets",
     SERVICE: "profiles extends label_file"
     " privileged read_only stdin_open tty group_add sysctls security_opt userns_mode runtime platform"
     " tmpfs shm_size dns dns_search dns_opt extra_hosts hostname domainname"
     " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus devices x-devices"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
-    " configs secrets develop"
+    " configs secrets develop models"
     " x-autoscale x-expose x-kubernetes x-schedule",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
@@ -35,6 +35,8 @@ FULL_KEYS: Mapping[str, str] = {
     "services.*.develop.watch.*": "action path target ignore include initial_sync exec",
     "services.*.develop.watch.*.exec": "command user privileged working_dir environment",
     "services.*.depends_on.*": "restart",
+    "services.*.models.*": "endpoint_var model_var",
+    "models.*": "model x-endpoint",
     "services.*.deploy": "mode placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
     "services.*.deploy.placement.preferences.*": "spread",

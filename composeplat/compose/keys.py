@@ -305,6 +305,11 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("services.*.develop", _UNREAD, _COMPOSE, "watch"),
     *_rows("services.*.develop.watch.*", _UNREAD, _COMPOSE, "action path target ignore include initial_sync exec"),
     *_rows("services.*.develop.watch.*.exec", _UNREAD, _COMPOSE, "command user privileged working_dir environment"),
+    # models
+    *_rows("services.*.models.*", _UNREAD, _COMPOSE, "endpoint_var model_var"),
+    *_rows("models.*", _UNREAD, _COMPOSE, "model"),
+    *_rows("models.*", _UNREAD, _COMPOSE, "context_size runtime_flags name", "what serves the model decides them"),
+    *_rows("models.*", _UNREAD, _RULING, "x-endpoint", "the URL of what serves the model"),
     # include, long form
     *_rows("include.*", _SUPPORTED, _RULING, "path project_directory env_file"),
 )

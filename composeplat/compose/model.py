@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from composeplat.compose.ai_model import AiModel, ModelUse
 from composeplat.compose.extension_model import Extensions, Patch
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import Network, Networking
@@ -230,6 +231,7 @@ class Service:
     watch: tuple[WatchRule, ...] = ()
     synced_files: tuple[HostFile, ...] = ()
     """Files that ``platform watch`` puts into new pods, by their path in the container."""
+    models: tuple[ModelUse, ...] = ()
 
     @property
     def is_job(self) -> bool:
@@ -321,6 +323,7 @@ class Project:
     """The declared networks and the default one; empty if networks have no effect."""
     configs: Mapping[str, FileObject] = field(default_factory=dict)
     secrets: Mapping[str, FileObject] = field(default_factory=dict)
+    models: Mapping[str, AiModel] = field(default_factory=dict)
 
     def file_objects(self, kind: FileKind) -> Mapping[str, FileObject]:
         return self.configs if kind is FileKind.CONFIG else self.secrets

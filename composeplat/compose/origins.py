@@ -153,6 +153,11 @@ def request_path(service: str, resource: str) -> PathKey:
     return ("services", service, f"request_{resource}")
 
 
+def model_path(service: str, name: str) -> PathKey:
+    """The path of a model that a service uses."""
+    return ("services", service, "model_uses", name)
+
+
 def route_path(endpoint: str, index: int) -> PathKey:
     return ("routes", endpoint, index)
 

@@ -95,6 +95,8 @@ OWN_SECTIONS = {
     "services.*.develop.watch.*.exec",
     "services.*.x-autoscale",
     "services.*.devices.*",
+    "services.*.models.*",
+    "models.*",
     "services.*.volumes.*",
     "services.*.volumes.*.image",
     "services.*.x-schedule",

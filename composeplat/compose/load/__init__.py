@@ -78,6 +78,7 @@ def load(request: Request) -> Loaded:
     from composeplat.compose.load.label_files import with_label_files
     from composeplat.compose.load.outside_paths import check_builds_inside
     from composeplat.compose.model import Project
+    from composeplat.compose.model_variables import with_model_variables
     from composeplat.compose.parse import Context, parse_project
     from composeplat.compose.shared_pods import with_shared_pods
 
@@ -98,6 +99,7 @@ def load(request: Request) -> Loaded:
         )
         project = parse_project(reading.document, ctx)
         project = with_shared_pods(Checker(project, origins, reading.report))
+        project = with_model_variables(Checker(project, origins, reading.report))
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
         project = with_file_contents(project, origins, reading)

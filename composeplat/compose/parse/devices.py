@@ -27,11 +27,13 @@ def parse_devices(section: Section) -> dict[str, int]:
             name = resources[source][1]
             counts[name] = counts.get(name, 0) + (1 if name else 0)
         else:
-            message = f"has no effect: a pod gets devices of a node by the resource of a device plugin, not as {source}"
-            item.report("no-effect", message, f"name the resource: x-devices: {{{source}: example.com/device}}")
+            message = (
+                "has no effect: a pod gets devices of a node by the resource of a device plugin, not by their path"
+            )
+            item.report("no-effect", message, "name the resource: x-devices: {/dev/…: example.com/device}")
     for source, (place, _) in resources.items():
         if source not in used:
-            place.report("no-effect", "has no effect: 'devices' does not name it", f"add {source} to 'devices'")
+            place.report("no-effect", "has no effect: 'devices' does not name it", "add the device to 'devices'")
     return {name: count for name, count in counts.items() if name}
 
 
@@ -60,5 +62,5 @@ def _source(item: Field) -> str:
     source, _, rest = (item.text() or "").partition(":")
     target = rest.partition(":")[0]
     if source and target not in ("", source):
-        item.report("no-effect", f"has another path in the container, {target}: the device plugin decides it")
+        item.report("no-effect", "has another path in the container: the device plugin decides it")
     return source

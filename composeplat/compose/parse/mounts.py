@@ -123,8 +123,8 @@ def _labels(section: Section, volume: str) -> dict[str, str]:
     if inner is None or found is None:
         return {}
     if volume:
-        message = f"has no effect on '{volume}', whose labels are those of the top level"
-        found.report("no-effect", message, f"write volumes: {{{volume}: {{labels: …}}}}")
+        message = "has no effect on a named volume, whose labels are those of the top level"
+        found.report("no-effect", message, "write volumes: {NAME: {labels: …}}")
         return {}
     return parse_annotations(inner, "labels")
 

@@ -15,6 +15,7 @@ from composeplat.compose.parse.external import parse_external
 from composeplat.compose.parse.fields import Context, Field, Section, open_section
 from composeplat.compose.parse.file_objects import parse_file_objects
 from composeplat.compose.parse.jobs import parse_jobs
+from composeplat.compose.parse.models import parse_models
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.patches import parse_patches
 from composeplat.compose.parse.service import parse_service
@@ -48,6 +49,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         networks=parse_networks(section) if ctx.full else {},
         configs=parse_file_objects(section, FileKind.CONFIG),
         secrets=parse_file_objects(section, FileKind.SECRET),
+        models=parse_models(section),
     )
     return with_joined_volumes(project, ctx)
 

@@ -16,6 +16,7 @@ from composeplat.compose.parse.file_objects import parse_file_mounts
 from composeplat.compose.parse.healthcheck import parse_healthcheck
 from composeplat.compose.parse.label_files import parse_label_files
 from composeplat.compose.parse.memory_mounts import parse_memory_mounts
+from composeplat.compose.parse.models import parse_model_uses
 from composeplat.compose.parse.mounts import parse_mounts
 from composeplat.compose.parse.networks import parse_network_names, parse_networking
 from composeplat.compose.parse.ports import parse_ports
@@ -82,6 +83,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         extensions=parse_extensions(section),
         pod=parse_shared_pod(section),
         watch=parse_watch(section),
+        models=parse_model_uses(section),
     )
 
 
