@@ -106,7 +106,7 @@ def _are_deployed(planned: Planned, services: Sequence[Service]) -> bool:
     names = {service.name for service in services}
     with Api(planned.target.access) as api:
         return all(
-            api.find(api_path(found.workload_kind, planned.plan.namespace, found.cluster_name))
+            api.find(api_path(found.workload_kind, planned.plan.namespace, found.workload_name))
             for found in planned.plan.services
             if found.name in names
         )

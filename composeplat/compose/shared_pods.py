@@ -27,6 +27,7 @@ _OF_THE_POD = (
     ("deploy", "update_config"),
     ("deploy", "mode"),
     ("x-autoscale",),
+    ("x-schedule",),
     ("networks",),
 )
 
@@ -118,7 +119,7 @@ def _pod(checker: Checker, owner: Service, joining: list[Service]) -> Iterator[t
                 restart=owner.restart,
                 max_attempts=owner.max_attempts,
                 networks=None,
-                scheduling=replace(service.scheduling, mode=owner.scheduling.mode),
+                scheduling=replace(service.scheduling, mode=owner.scheduling.mode, schedule=None),
                 extensions=replace(service.extensions, autoscale=None),
                 depends_on=(),
             ),
@@ -140,6 +141,7 @@ def _report_own(checker: Checker, service: Service, owner: Service) -> None:
         "replicas": service.replicas == owner.replicas,
         "update_config": service.scheduling.update == owner.scheduling.update,
         "mode": service.scheduling.mode is owner.scheduling.mode,
+        "x-schedule": service.scheduling.schedule is None,
         "x-autoscale": service.extensions.autoscale is None,
         "networks": service.networks == owner.networks,
     }

@@ -6,6 +6,7 @@ import subprocess
 
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 from tests.deploy.test_run import run
+from tests.deploy.test_up import plainly
 
 PROJECT = f"""
 x-platform: {{full: true}}
@@ -77,6 +78,19 @@ def test_services_of_one_pod(environment: Environment) -> None:
     environment.platform("restart", "side").expect()
     (restarted,) = environment.pods("web")
     assert restarted["metadata"]["uid"] != pod["metadata"]["uid"]
+
+
+def test_a_service_of_a_pod_is_developed(environment: Environment) -> None:
+    """Its container has the synced files, and the others of the pod run beside it; then all is as it was."""
+    environment.write("synced", "src/page")
+    environment.deploy(PROJECT.replace("volumes: [/kept]", "volumes: [/kept, './src:/src']")).expect()
+
+    script = "cat /src/page; wget -qO- http://127.0.0.1:8000/; echo $NAME"
+    assert plainly(environment, "side", "--", "sh", "-c", script).expect().stdout == "syncedpage\nside\n"
+
+    environment.platform("down", "side").expect()
+    (pod,) = until(lambda: environment.pods("web"))
+    assert [found["name"] for found in pod["spec"]["containers"]] == ["web", "side", "last"]
 
 
 def test_a_container_that_fails_is_named(environment: Environment) -> None:

@@ -11,6 +11,7 @@ from composeplat.compose.parse.annotations import parse_annotations
 from composeplat.compose.parse.cpu_quota import quota_parser, shares_parser
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.scheduling import parse_scheduling
+from composeplat.compose.parse.shared_pods import joins_another
 from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.values import BadValue, parse_cpus, parse_int, parse_size
 
@@ -84,7 +85,7 @@ def _restart(service: Section, deploy: Section | None, scheduling: Scheduling) -
         attempts_field.report(
             "no-effect", "has no effect on a service that is always restarted", "set restart: on-failure"
         )
-    if kind == ON_FAILURE and place and not scheduling.ends:
+    if kind == ON_FAILURE and place and not scheduling.ends and not joins_another(service):
         place.report(
             "on-failure-job",
             "makes the service a Job, which runs to completion and is not restarted after that",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from composeplat.compose.nodes import Scalar
 from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.pod_model import SharedPod
 
@@ -14,6 +15,12 @@ _KEYS = ("network_mode", *_OF_A_POD)
 def parse_shared_pod(section: Section) -> SharedPod:
     joined = {key: target for key in _KEYS if (target := _target(section.get(key)))}
     return SharedPod(joined=joined)
+
+
+def joins_another(section: Section) -> bool:
+    """Whether the keys of a service say that it runs in the pod of another one."""
+    nodes = [section.fields[key].node for key in _KEYS if key in section.fields]
+    return any(isinstance(node, Scalar) and node.text.startswith("service:") for node in nodes)
 
 
 def _target(found: Field | None) -> str:
