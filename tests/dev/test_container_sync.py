@@ -91,6 +91,8 @@ def test_containers_of_a_service() -> None:
             pod("e", phase="Pending")]  # fmt: skip
 
     assert running_containers(pods, "web") == [Container("a", "c1")]  # type: ignore[arg-type]
+    # A service that joined the pod of another has its container there; a one-off pod is of no service.
+    assert running_containers([pod("a"), pod("run", labels={})], "other") == [Container("a", "")]  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
