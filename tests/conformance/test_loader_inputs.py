@@ -141,11 +141,10 @@ REFUSED_HERE = (
 )
 
 #: Vectors that the original refuses and we take: the mistake is below a key that is warned or ignored as a whole.
-TAKEN_HERE = {
-    "TestDevelopMissingAction-0": "develop is ignored",
-}
+TAKEN_HERE: dict[str, str] = {}
 #: In the default mode alone.
 TAKEN_BY_DEFAULT = {
+    "TestDevelopMissingAction-0": "develop is ignored",
     "TestServiceDeviceRequestCapabilitiesMandatory-0": "reservations.devices is warned",
     "TestServiceDeviceRequestCountAndDeviceIdsExclusive-0": "reservations.devices is warned",
     "TestServiceDeviceRequestCountInvalidStringType-0": "reservations.devices is warned",
