@@ -16,6 +16,7 @@ from composeplat.plan.desired import BuiltImage, Manifest
 from composeplat.plan.fingerprint import SALT_ANNOTATION, Fingerprint
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.restarts import TemplatesHash, hash_text
+from composeplat.plan.revealed import Revealed
 
 FIELD_MANAGER = "composeplat"
 SALT_PATH = f'metadata.annotations["{SALT_ANNOTATION}"]'
@@ -69,6 +70,8 @@ def _bind(value: Any, late: LateValues) -> Any:
     match value:
         case BuiltImage():
             return late.images[value.service]
+        case Revealed():
+            return pulumi.Output.secret(value.value)
         case Fingerprint():
             return late.salts[value.secret].apply(value.keyed)
         case TemplatesHash():

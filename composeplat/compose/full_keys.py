@@ -40,7 +40,7 @@ FULL_KEYS: Mapping[str, str] = {
     "services.*.deploy": "mode placement update_config",
     "services.*.deploy.placement": "constraints preferences max_replicas_per_node",
     "services.*.deploy.placement.preferences.*": "spread",
-    "services.*.deploy.update_config": "parallelism order delay monitor",
+    "services.*.deploy.update_config": "parallelism order delay monitor failure_action",
     "services.*.deploy.resources.reservations": "devices generic_resources",
     "services.*.deploy.resources.reservations.devices.*": "count device_ids driver",
     "services.*.deploy.resources.reservations.generic_resources.*": "discrete_resource_spec",

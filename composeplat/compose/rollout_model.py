@@ -57,6 +57,8 @@ class UpdateConfig:
     start_first: bool | None = None
     ready_seconds: int = 0
     """How long a pod must be ready before the next one is replaced."""
+    rolls_back: bool = False
+    """Whether what ran before runs again if a deploy fails."""
 
 
 UTC_ZONE = "Etc/UTC"

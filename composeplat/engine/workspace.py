@@ -245,6 +245,14 @@ class Workspace:
         found: dict[str, Any] = json.loads(exported.output)["deployment"]
         return found
 
+    def reveal_state(self) -> dict[str, Any]:
+        """The deployment in the state with its secrets in plain text, which must not leave this process."""
+        exported = self.runner.query("stack", "export", "--show-secrets", "--stack", self.namespace)
+        if exported.status:
+            raise explain(exported.output)
+        found: dict[str, Any] = json.loads(exported.output)["deployment"]
+        return found
+
     def make_stack(self) -> None:
         """Create the stack, and write the salt of its secrets where Pulumi looks for it."""
         settings = self.folder / f"Pulumi.{self.namespace}.yaml"

@@ -207,6 +207,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         ports=tuple(port for port, protocol in inputs.container_ports if protocol == "tcp"),
         has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
+        rolls_back=service.scheduling.update.rolls_back,
         pod_of=clean(service.pod.owner) if service.runs_elsewhere else "",
     )
 

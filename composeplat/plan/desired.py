@@ -102,6 +102,8 @@ class ServicePlan:
     has_health_check: bool = False
     start_period: int = 0
     """The seconds before its first health check."""
+    rolls_back: bool = False
+    """Whether what ran before runs again if a deploy fails."""
     pod_of: str = ""
     """The service in whose pods it runs, by its cluster name; empty if it has its own."""
 

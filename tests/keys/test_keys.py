@@ -12,6 +12,7 @@ import pytest
 
 from composeplat.compose.keys import Handling
 from composeplat.diagnostics import Severity
+from composeplat.plan import Plan
 from composeplat.render import render_json, render_yaml
 from tests.conftest import Folder, Project, Reading
 from tests.keys.cases import (
@@ -114,8 +115,19 @@ def _outcome(reading: Reading) -> object:
     return (
         None
         if reading.plan is None
-        else (render_json(reading.plan), reading.plan.images, reading.plan.edges, _rules_of(reading))
+        else (
+            render_json(reading.plan),
+            reading.plan.images,
+            reading.plan.edges,
+            _rules_of(reading),
+            _rolling(reading.plan),
+        )
     )
+
+
+def _rolling(plan: Plan) -> set[str]:
+    """Return the services that go back if a deploy fails, which no object shows."""
+    return {service.name for service in plan.services if service.rolls_back}
 
 
 def _rules_of(reading: Reading) -> object:

@@ -103,7 +103,14 @@ def _update_config(section: Section) -> UpdateConfig:
     order = section.get("order")
     chosen = order.choice("start-first", "stop-first") if order else None
     seconds = [section.value(key, _parse_seconds, 0) for key in ("delay", "monitor")]
+    action = section.get("failure_action")
+    on_failure = action.choice("pause", "continue", "rollback") if action else None
+    if action is not None and on_failure == "continue":
+        action.report(
+            "no-effect", "is 'continue', and a deploy fails with a service that does not get ready", "remove it"
+        )
     return UpdateConfig(
+        rolls_back=on_failure == "rollback",
         parallelism=section.optional("parallelism", _parse_count),
         start_first=None if chosen is None else chosen == "start-first",
         ready_seconds=max(seconds),

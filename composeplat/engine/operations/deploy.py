@@ -36,6 +36,7 @@ from composeplat.engine.provenance import describe_siblings, note_project
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.required_objects import release_claims
+from composeplat.engine.rollback import RollBack
 from composeplat.engine.rollout import Rollout, open_rollout
 from composeplat.engine.scaling import remove_sleep_mark, service_names, sleeping_workloads, sleeping_workloads_of
 from composeplat.engine.stack import Stack
@@ -72,10 +73,13 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     is_state_behind = missing_from_cluster(state, live_state) or differs_from_state(state, counts)
     if options.refresh or asleep or any(volumes.values()) or is_state_behind:
         args.append("--refresh")
+    before = RollBack.remember(stack, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep)
         failures = failures_of(rollout.monitor, api)
     stack.stop_if_interrupted(_hint(stack, events))
+    if failures:
+        before.run(stack, api, plan, events, options, live_state)
     for note in notes_after(api, plan):
         stack.note(note)
     removed = [] if options.services or failures else delete_leftovers(stack, api, plan)

@@ -1,0 +1,109 @@
+"""Roll services back to what ran before a deploy that failed.
+
+Owns what is applied again: the objects of a service as the state had them before the deploy, built images by digest.
+Pulumi applies them, so that the state agrees with the cluster, and the next preview shows the change again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from composeplat.cluster.api import Api
+from composeplat.components.resource_names import ResourceName, Urns
+from composeplat.engine import pulumi_runs
+from composeplat.engine.events import Events
+from composeplat.engine.failure_logs import failures_of
+from composeplat.engine.outcomes import DeployOptions
+from composeplat.engine.preflight import LiveState
+from composeplat.engine.pulumi_args import deploy_args
+from composeplat.engine.rollout import open_rollout
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.resource_keys import ResourceKind
+from composeplat.plan.revealed import Revealed
+
+#: Pulumi's mark of a secret in an exported state.
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+Objects = tuple[DesiredObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RollBack:
+    """The objects that ran before a deploy, by the name of the service in the cluster."""
+
+    objects: Mapping[str, Objects]
+
+    @classmethod
+    def remember(cls, stack: Stack, plan: Plan, chosen: Collection[str]) -> RollBack:
+        """Read what runs of the services that go back if the deploy fails; a Job does not go back."""
+        rolling = [s for s in plan.services if s.rolls_back and s.name in chosen and s.workload_kind != "Job"]
+        if not rolling or not stack.state.get("resources"):
+            return cls({})
+        state = stack.workspace.reveal_state()
+        return cls({s.cluster_name: found for s in rolling if (found := _objects_of(s, plan, state))})
+
+    def run(
+        self, stack: Stack, api: Api, plan: Plan, events: Events, options: DeployOptions, live_state: LiveState
+    ) -> None:
+        """Apply the objects again of those services that the deploy has changed, and wait until they are ready."""
+        changed = {change.key.name for change in events.effective_changes if change.key}
+        going = {s.name: s for s in plan.services if s.cluster_name in self.objects and s.cluster_name in changed}
+        if not going or events.has_failed_build:
+            return
+        stack.note(f"rolling back, as the deploy failed: {', '.join(going)}")
+        back = _with_objects(plan, {name: self.objects[s.cluster_name] for name, s in going.items()})
+        again = replace(options, rerun_jobs=False, build=False if options.build is False else None)
+        args = ["up", *pulumi_runs.UNATTENDED_ARGS, *deploy_args(back, stack.state, live_state, again)]
+        with open_rollout(stack, api, back, going, options.timeout) as rollout:
+            handlers = pulumi_runs.RunHandlers(rollout.handle, rollout.tick)
+            pulumi_runs.run_program(stack, back, args, going, handlers=handlers)
+            stack.stop_if_interrupted()
+            rollout.wait()
+            failed = {failure.service: failure.cause for failure in failures_of(rollout.monitor, api)}
+        for name in going:
+            images = ", ".join(_images(self.objects[going[name].cluster_name]))
+            cause = f", and it fails too: {failed[name].message}" if name in failed else ""
+            stack.note(f"{name}: rolled back to {images}{cause}")
+
+
+def _objects_of(service: ServicePlan, plan: Plan, state: Mapping[str, Any]) -> Objects:
+    component = Urns(plan.namespace, plan.environment).component(ResourceKind.SERVICE, service.cluster_name)
+    planned = {desired.key: desired for desired in service.objects}
+    found: list[DesiredObject] = []
+    for resource in state.get("resources") or []:
+        name = ResourceName.from_urn(str(resource["urn"]))
+        is_object = str(resource.get("type", "")).startswith("kubernetes:") and not resource.get("delete")
+        if is_object and name is not None and resource.get("parent") == component:
+            needs = planned[name.key].needs if name.key in planned else ()
+            found.append(DesiredObject(key=name.key, manifest=reveal(resource["inputs"]), needs=needs))
+    return tuple(found)
+
+
+def reveal(value: Any) -> Any:
+    """Return inputs of a state as a plan has them; each secret stays marked as one."""
+    match value:
+        case {"plaintext": str(text), **more} if _SIGNATURE in more:
+            return Revealed(json.loads(text))
+        case dict():
+            return {key: reveal(inner) for key, inner in value.items()}
+        case list():
+            return [reveal(inner) for inner in value]
+        case _:
+            return value
+
+
+def _with_objects(plan: Plan, objects: Mapping[str, Objects]) -> Plan:
+    """Return the plan with other objects of some services, which wait for no dependency."""
+    services = tuple(
+        replace(service, objects=objects[service.name]) if service.name in objects else service
+        for service in plan.services
+    )
+    return replace(plan, services=services, edges=())
+
+
+def _images(objects: Objects) -> list[str]:
+    workloads = (found.manifest["spec"] for found in objects if found.key.kind is ResourceKind.WORKLOAD)
+    return [str(container["image"]) for spec in workloads for container in spec["template"]["spec"]["containers"]]

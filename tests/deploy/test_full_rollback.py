@@ -1,0 +1,55 @@
+"""Rolling back in full mode: what ran before a deploy that failed runs again."""
+
+from __future__ import annotations
+
+from tests.deploy.conftest import SLEEP, Environment
+
+
+def project(image: str, command: str, secret: str) -> str:
+    return f"""
+x-platform: {{full: true}}
+services:
+  web:
+    image: {image}
+    command: {command}
+    stop_grace_period: 0
+    environment: {{TOKEN: "{secret}"}}
+    deploy: {{update_config: {{failure_action: rollback}}}}
+  other:
+    image: busybox
+    command: {SLEEP}
+    stop_grace_period: 0
+    environment: {{TOKEN: "{secret}"}}
+"""
+
+
+def images(environment: Environment) -> list[str]:
+    workload = environment.get("apps/v1", "Deployment", "web")
+    assert workload
+    return [container["image"] for container in workload["spec"]["template"]["spec"]["containers"]]
+
+
+def test_what_ran_before_runs_again(environment: Environment) -> None:
+    """With its image, command and variables; the deploy fails with the reason, and its change is pending again."""
+    good = project("busybox:1.37", SLEEP, "first-token")
+    environment.deploy(good).expect()
+
+    failed = environment.deploy(project("busybox", "no-such-program", "second-token")).expect(1)
+
+    assert "no-such-program" in failed.stderr
+    assert "rolling back, as the deploy failed: web\n" in failed.stderr
+    assert "web: rolled back to busybox:1.37\n" in failed.stderr
+    assert images(environment) == ["busybox:1.37"]
+    token = ["sh", "-c", "echo $TOKEN"]
+    (pod,) = [pod for pod in environment.pods("web") if pod["status"]["phase"] == "Running"]
+    assert environment.exec(pod["metadata"]["name"], *token) == "first-token\n"
+    (other,) = environment.pods("other")
+    assert environment.exec(other["metadata"]["name"], *token) == "second-token\n"
+
+    pending = environment.platform("preview", "--json").expect().json["changes"]
+    assert {change["kind"] for change in pending} == {"Deployment", "Secret"}
+    assert {change["name"] for change in pending} == {"web", "web-env"}
+    assert "first-token" not in str(environment.state())
+    other_kept = good.rpartition("first-token")
+    environment.write("second-token".join((other_kept[0], other_kept[2])))
+    environment.platform("preview", "--expect-no-changes").expect()
