@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from composeplat.compose.full_keys import FULL_KEYS, SERVICE
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.hooks import parse_hooks, parse_signal
 from composeplat.compose.parse.name_options import parse_name_options
@@ -20,8 +21,14 @@ _SYSTEMS = ("linux", "windows")
 #: What Docker calls the runtime that clusters have without a name.
 _DEFAULT_RUNTIMES = ("runc", "io.containerd.runc.v2")
 
+_KEYS = frozenset(FULL_KEYS[SERVICE].split())
+_WITHOUT_KEYS = ContainerOptions()
+
 
 def parse_container_options(section: Section) -> ContainerOptions:
+    if _KEYS.isdisjoint(section.fields):
+        # As most services, of which a file may have a thousand.
+        return _WITHOUT_KEYS
     hooks = parse_hooks(section)
     return ContainerOptions(
         privileged=section.boolean("privileged", default=False),
