@@ -105,8 +105,11 @@ def _command(service: Section, section: Section, action: WatchAction) -> WatchEx
 
 
 def _read_command(service: Section, hook: Section) -> WatchExec | None:
-    command = parse_command(hook, "command")
-    if _required(hook, "command") is None or not command:
+    written, command = _required(hook, "command"), parse_command(hook, "command")
+    if written is None or command is None:
+        return None
+    if not command:
+        written.report("invalid-value", "must be a command, and is empty", "write the program and its arguments")
         return None
     user = hook.get("user")
     if user and parse_service_user(hook) != parse_service_user(service):
