@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import ssl
@@ -153,8 +154,16 @@ def check_isolation(environment: Environment) -> None:
     assert environment.exec(pods["proxy"], "sh", "-c", connect, "db", "5432") == "refused\n"
 
 
-def live(environment: Environment) -> None:
+def left_after_init(environment: Environment) -> list[str]:
+    """Check a project, move it in, and return what a second check finds that can't run or is lost."""
+    environment.platform("check")
     environment.platform("init", "--yes").expect()
+    found = json.loads(environment.platform("check", "--json").stdout)
+    return [service["service"] for service in found["services"] if service["verdict"] not in ("as-written", "changed")]
+
+
+def live(environment: Environment) -> None:
+    assert left_after_init(environment) == []
     user = user_of(environment, environment.platform("deploy", "--timeout", "240").expect().stdout)
     user.write("first")
     user.check()
@@ -162,6 +171,9 @@ def live(environment: Environment) -> None:
         check_isolation(environment)
 
     kill_all_pods(environment)
+    user.check()
+
+    environment.platform("deploy", "--timeout", "240").expect()
     user.check()
 
     environment.platform("restart").expect()
