@@ -26,7 +26,7 @@ from composeplat.cli.selection import Choice, with_choice
 from composeplat.codes import Effect, Severity
 from composeplat.compatibility.entries import Entry
 from composeplat.compatibility.findings import Check, Finding
-from composeplat.compatibility.full_mode import honored_keys, is_chosen, obstacles, turn_on
+from composeplat.compatibility.full_mode import honored_in, honored_keys, is_chosen, obstacles, turn_on
 from composeplat.compatibility.platform_file import add_entries
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
 from composeplat.diagnostics import ComposeplatError, Exit, printable
@@ -86,16 +86,21 @@ def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathere
     loaded, check = gathered.loaded, gathered.check
     if is_chosen(loaded) or loaded.settings.full:
         is_missing = choice.full and not is_chosen(loaded)
-        return choice, gathered, (turn_on(_again(replace(choice, full=False), gathered).check),) if is_missing else ()
-    if not check.honored:
-        return choice, gathered, ()
+        return (
+            choice,
+            gathered,
+            (turn_on(_again(replace(choice, full=False), gathered).check.honored),) if is_missing else (),
+        )
     full = replace(choice, full=True)
-    read = _again(full, gathered)
+    read = _again(full, gathered) if check.honored else gathered
+    honored = honored_in(read.check, check)
+    if not honored:
+        return choice, gathered, ()
     against = obstacles(check, read.check, read.plan)
     if not against:
-        return full, read, (turn_on(check),)
-    keys = f"{len(check.honored)} key{'' if len(check.honored) == 1 else 's'}"
-    progress.conclude(f"full mode stays off, which honors {keys} ({honored_keys(check)}):")
+        return full, read, (turn_on(honored),)
+    keys = f"{len(honored)} key{'' if len(honored) == 1 else 's'}"
+    progress.conclude(f"full mode stays off, which honors {keys} ({honored_keys(honored)}):")
     for reason in against[:_MAX_LISTED]:
         progress.conclude(f"  {reason}")
     if len(against) > _MAX_LISTED:

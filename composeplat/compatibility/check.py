@@ -21,7 +21,7 @@ from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
-from composeplat.compose.keys import effect_of
+from composeplat.compose.keys import effect_of, is_honored_in_full_mode
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, with_full_mode
@@ -99,7 +99,10 @@ def _users(images: ImageAnswers, wanted: Iterable[str]) -> Mapping[str, str]:
 def effect_on_service(diagnostic: Diagnostic) -> Effect:
     if diagnostic.severity is Severity.ERROR:
         return Effect.CANNOT_RUN
-    return effect_of(diagnostic.path) if diagnostic.code in BY_KEY else CODES[diagnostic.code].effect
+    is_of_key = diagnostic.code in BY_KEY or (
+        diagnostic.code == "no-effect" and is_honored_in_full_mode(diagnostic.path)
+    )
+    return effect_of(diagnostic.path) if is_of_key else CODES[diagnostic.code].effect
 
 
 def _service_of(path: PathKey) -> str:

@@ -38,17 +38,28 @@ def is_chosen(loaded: Loaded) -> bool:
     return written is not None or bool(loaded.variables.lookup("PLATFORM_FULL"))
 
 
-def turn_on(check: Check) -> Entry:
+def honored_in(full: Check, default: Check) -> tuple[Diagnostic, ...]:
+    """Return the keys that full mode honors here: a key may have no effect for a service of another kind."""
+    without_effect = {found.diagnostic.path for found in full.all_findings if found.diagnostic.code == "no-effect"}
+    return tuple(
+        diagnostic
+        for diagnostic in default.honored
+        # Of what chooses nodes, such a finding is about a part: one device instead of all.
+        if diagnostic.path not in without_effect or diagnostic.path[-1] in _CHOOSES_NODES
+    )
+
+
+def turn_on(honored: Iterable[Diagnostic]) -> Entry:
     """Return the entry that turns full mode on; its comment has the keys that are honored then."""
-    listed = honored_keys(check)
+    listed = honored_keys(honored)
     end = "" if listed.endswith("…") else "."
     reason = f"Honors keys that have no effect otherwise: {listed}{end}" if listed else "Full mode, as asked for."
     return Entry(("x-platform",), "full: true", reason)
 
 
-def honored_keys(check: Check) -> str:
+def honored_keys(honored: Iterable[Diagnostic]) -> str:
     """List the keys that full mode would honor, by name."""
-    names = dict.fromkeys(str(diagnostic.path[-1]) for diagnostic in check.honored)
+    names = dict.fromkeys(str(diagnostic.path[-1]) for diagnostic in honored)
     return ", ".join(list(names)[:_MAX_KEYS]) + (" …" if len(names) > _MAX_KEYS else "")
 
 

@@ -460,6 +460,16 @@ def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str
     assert "\n  full: true\n" in (folder.path / NAME).read_text()
 
 
+def test_full_mode_has_no_effect(project: Project) -> None:
+    """A key that full mode does not honor for this service is no reason to turn it on, and is lost by neither mode."""
+    folder = project("services: {queue: {image: x, hostname: queue, volumes: ['data:/data']}}\nvolumes: {data: }\n")
+
+    assert platform(folder, "init", "--yes") == Outcome(0, "", f"{NAME} needs no change\n")
+    for arguments in ((), ("--full",)):
+        found = json.loads(platform(folder, "check", "--json", *arguments).stdout)
+        assert [service["verdict"] for service in found["services"]] == ["changed"]
+
+
 def test_invalid_yaml(project: Project) -> None:
     """A file that can't be read is an error, and nothing is written."""
     folder = project("services: [\n")
