@@ -164,7 +164,7 @@ def _timeout(service: ServicePlan, status: ServiceStatus, seconds: float) -> Cau
         pod=status.pods[-1] if status.pods else "",
         container=service.cluster_name,
     )
-    message = f"{lacks} after {seconds:.0f} s: {status.message}"
+    message = f"{lacks} after {seconds:.0f} s: {status.retry.message if status.retry else status.message}"
     return replace(
         shown, code=CauseCode.TIMEOUT, message=message, hint=shown.hint or "give it more time with --timeout"
     )

@@ -111,6 +111,17 @@ def status_of(environment: Environment, service: str) -> dict[str, Any]:
     return next(row for row in rows if row["service"] == service)
 
 
+def ended_run(environment: Environment, service: str) -> dict[str, Any]:
+    """Return the only run of a schedule once the cluster has seen its end, which is after that of the pod."""
+
+    def ended() -> dict[str, Any] | None:
+        (run,) = status_of(environment, service)["schedule"]["runs"]
+        found: dict[str, Any] = run
+        return found if found["result"] in ("completed", "failed") else None
+
+    return until(ended)  # type: ignore[no-any-return]
+
+
 def test_a_schedule_is_run_by_hand(environment: Environment) -> None:
     """A deploy does not wait for runs; `platform run` starts one, prints its log, and exits with its status."""
     environment.deploy(JOBS).expect()
@@ -124,9 +135,9 @@ def test_a_schedule_is_run_by_hand(environment: Environment) -> None:
 
     assert run_in(environment, "run", "backup") == (3, "begin one\nend\n")
 
-    after = status_of(environment, "backup")
-    (run,) = after["schedule"]["runs"]
+    run = ended_run(environment, "backup")
     assert (run["result"], run["exit_status"], run["manual"]) == ("failed", 3, True)
+    after = status_of(environment, "backup")
     assert (after["problem"], after["log_lines"]) == ("its last run failed with exit status 3", ["begin one", "end"])
     assert "backup: 0 0 29 2 * (Etc/UTC), last run failed" in environment.platform("status").expect().stdout
     job = environment.get("batch/v1", "Job", run["job"])
@@ -183,7 +194,7 @@ def test_a_job_that_only_a_person_starts(environment: Environment) -> None:
 
     assert run_in(environment, "run", "migrate") == (0, "migrated\n")
 
-    (run,) = status_of(environment, "migrate")["schedule"]["runs"]
+    run = ended_run(environment, "migrate")
     assert (run["result"], run["exit_status"], run["manual"]) == ("completed", 0, True)
     refused = run_in(environment, "run", "nightly")
     assert refused[0] == 1
