@@ -245,9 +245,11 @@ func TestOutputThatIsNotKeptIsLeftOut(t *testing.T) {
 // A viewer that does not read holds the command up: otherwise its output would be lost, or fill the memory.
 func TestASlowViewerHoldsTheCommandUp(t *testing.T) {
 	const size = 2_000_000
-	wanted := shellSession(fmt.Sprintf("printf %%%dd 1", size))
+	// It writes once the viewer is there: nobody else would hold it up.
+	wanted := shellSession(fmt.Sprintf("read line; printf %%%dd 1", size))
 	running := started(t, wanted)
 	v := attached(t, running, wanted, true)
+	must(t, v.frames.Send(wire.FrameInput, []byte("go\n")))
 	eventually(t, "output is kept", func() bool {
 		running.lock.Lock()
 		defer running.lock.Unlock()
