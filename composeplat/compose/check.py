@@ -14,7 +14,7 @@ from composeplat.compose.check_files import check_files
 from composeplat.compose.check_modes import check_mode, why_never_complete
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.check_watch import check_watch
-from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
+from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service, pods_before
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report
 from composeplat.names import (
@@ -185,7 +185,7 @@ def _check_cycles(checker: Checker) -> None:
         if start not in state:
             state[start] = 1
             trail.append(start)
-            pending.append((start, _required(services[start], services)))
+            pending.append((start, iter(pods_before(services[start], services))))
         while pending:
             name, dependencies = pending[-1]
             following = next(dependencies, None)
@@ -196,15 +196,11 @@ def _check_cycles(checker: Checker) -> None:
             elif following not in state:
                 state[following] = 1
                 trail.append(following)
-                pending.append((following, _required(services[following], services)))
+                pending.append((following, iter(pods_before(services[following], services))))
             elif state[following] == 1:
                 cycle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
                 path = ("services", name, "depends_on", following)
                 checker.add("dependency-cycle", path, f"closes a cycle: {cycle}", "remove one of these dependencies")
-
-
-def _required(service: Service, services: Mapping[str, Service]) -> Iterator[str]:
-    return iter([services[d.service].pod.owner or d.service for d in service.depends_on if d.service in services])
 
 
 def _check_isolation(checker: Checker) -> None:

@@ -247,9 +247,14 @@ class Service:
         return self.keeps_data or self.pod.keeps_data
 
     @property
+    def pod_owner(self) -> str:
+        """The service whose pods it runs in: itself, or another one."""
+        return self.pod.owner or self.name
+
+    @property
     def runs_elsewhere(self) -> bool:
         """Whether it runs in the pods of another service."""
-        return bool(self.pod.owner) and self.pod.owner != self.name
+        return self.pod_owner != self.name
 
     @property
     def file_group(self) -> int | None:
@@ -280,6 +285,11 @@ class Service:
         if self.is_global:
             return "DaemonSet"
         return "StatefulSet" if self.pod_keeps_data else "Deployment"
+
+
+def pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
+    """Return the services whose own pods start before a service; one in the pods of another is there with it."""
+    return [services[d.service].pod_owner for d in service.depends_on if d.service in services]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

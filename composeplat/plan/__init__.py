@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from composeplat.compose.model import Project, Service
+from composeplat.compose.model import Project, Service, pods_before
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, Origins
 from composeplat.diagnostics import Report
@@ -164,7 +164,7 @@ def _early_names(project: Project, routed: Collection[str]) -> frozenset[str]:
 def _plan_services(ordered: list[Service], common: _Common) -> tuple[ServicePlan, ...]:
     """Plan the services; those that run in the pods of another come before it."""
     parts: dict[str, list[PodPart]] = {}
-    return tuple(_plan_service(service, common, parts.setdefault(service.pod.owner, [])) for service in ordered)
+    return tuple(_plan_service(service, common, parts.setdefault(service.pod_owner, [])) for service in ordered)
 
 
 def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> ServicePlan:
@@ -196,7 +196,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
     if service.runs_elsewhere:
         parts.append(part)
     else:
-        objects.append(_plan_workload(join_parts(part, parts if service.pod.owner else ()), common.identity))
+        objects.append(_plan_workload(join_parts(part, parts), common.identity))
         objects += plan_autoscaler(service, common.identity)
     return ServicePlan(
         name=service.name,
@@ -208,7 +208,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
         rolls_back=service.scheduling.update.rolls_back,
-        pod_of=clean(service.pod.owner) if service.runs_elsewhere else "",
+        pod_of=clean(service.pod_owner) if service.runs_elsewhere else "",
     )
 
 
@@ -240,12 +240,7 @@ def _needs(
 ) -> tuple[ResourceKey, ...]:
     """Return the keys of the objects that a workload comes after."""
     policies = [] if common.routed is None else network_policies(service, common.project)
-    services = common.project.services
-    dependencies = [
-        services[dependency.service].pod.owner or dependency.service
-        for dependency in service.depends_on
-        if dependency.service in services
-    ]
+    dependencies = pods_before(service, common.project.services)
     return (
         *(desired.key for desired in objects),
         *policies,

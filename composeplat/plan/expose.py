@@ -59,7 +59,7 @@ def plan_exposed(service: Service, identity: Identity) -> list[DesiredObject]:
         "metadata": identity.service_metadata(exposed_name(service), name),
         "spec": {
             "type": str(expose.type),
-            "selector": identity.selector(clean(service.pod.owner or service.name)),
+            "selector": identity.selector(clean(service.pod_owner)),
             "ports": [_port(expose, port) for port in expose.ports],
         },
     }

@@ -95,7 +95,7 @@ def plan_service_policy(
         return None
     name = clean(service.name)
     # The pods of `platform run` have these labels too, unlike those of the Service's selector.
-    labels = identity.labels(clean(service.pod.owner or service.name))
+    labels = identity.labels(clean(service.pod_owner))
     pods = {key: labels[key] for key in _SERVICE_PODS}
     spec = {"podSelector": {"matchLabels": pods}, **rules}
     metadata = identity.service_metadata(name, name)

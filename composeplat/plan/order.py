@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from composeplat.compose.model import Project, Service
+from composeplat.compose.model import Project, Service, pods_before
 from composeplat.plan.desired import Edge
 
 
@@ -33,7 +33,7 @@ def sort_services(services: Mapping[str, Service]) -> list[Service]:
                 pending.pop()
                 continue
             before = [
-                services[name] for name in _pods_before(service, services) if name not in placed and name not in trail
+                services[name] for name in pods_before(service, services) if name not in placed and name not in trail
             ]
             trail.add(service.name)
             if not before:
@@ -43,8 +43,3 @@ def sort_services(services: Mapping[str, Service]) -> list[Service]:
             else:
                 pending.extend(reversed(before))
     return list(placed.values())
-
-
-def _pods_before(service: Service, services: Mapping[str, Service]) -> list[str]:
-    """Return the services whose pods start before; those that run in the pod of another are there with it."""
-    return [services[d.service].pod.owner or d.service for d in service.depends_on if d.service in services]

@@ -58,7 +58,7 @@ def plan_cluster_service(service: Service, identity: Identity, *, has_early_name
         spec["type"] = "ClusterIP"
     if has_early_name:
         spec["publishNotReadyAddresses"] = True
-    spec["selector"] = identity.selector(clean(service.pod.owner or service.name))
+    spec["selector"] = identity.selector(clean(service.pod_owner))
     if ports:
         spec["ports"] = [_service_port(number, port) for (number, _), port in ports.items()]
     return {"apiVersion": "v1", "kind": "Service", "metadata": identity.service_metadata(name, name), "spec": spec}
