@@ -24,6 +24,7 @@ from composeplat.engine.stack import Stack
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
 from composeplat.plan.resource_keys import ResourceKind
 from composeplat.plan.revealed import Revealed
+from composeplat.plan.templates import pod_template
 
 #: Pulumi's mark of a secret in an exported state.
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -64,7 +65,7 @@ class RollBack:
             rollout.wait()
             failed = {failure.service: failure.cause for failure in failures_of(rollout.monitor, api)}
         for name in going:
-            images = ", ".join(_images(self.objects[going[name].cluster_name]))
+            images = ", ".join(images_of(self.objects[going[name].cluster_name]))
             cause = f", and it fails too: {failed[name].message}" if name in failed else ""
             stack.note(f"{name}: rolled back to {images}{cause}")
 
@@ -104,6 +105,7 @@ def _with_objects(plan: Plan, objects: Mapping[str, Objects]) -> Plan:
     return replace(plan, services=services, edges=())
 
 
-def _images(objects: Objects) -> list[str]:
-    workloads = (found.manifest["spec"] for found in objects if found.key.kind is ResourceKind.WORKLOAD)
-    return [str(container["image"]) for spec in workloads for container in spec["template"]["spec"]["containers"]]
+def images_of(objects: Objects) -> list[str]:
+    """Return the images of a workload of any kind."""
+    templates = (pod_template(found.manifest) for found in objects if found.key.kind is ResourceKind.WORKLOAD)
+    return [str(container["image"]) for template in templates for container in template["spec"]["containers"]]
