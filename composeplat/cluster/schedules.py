@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
+from zoneinfo import ZoneInfo
 
 from composeplat.cluster.conditions import WorkloadState, workload_status
 from composeplat.cluster.failure_causes import Cause
 from composeplat.cluster.snapshot import Object, Snapshot, last_termination, owner_uid
-from composeplat.compose.cron import NEVER, next_moments
+from composeplat.compose.cron import NEVER, parse_cron
+from composeplat.compose.values import BadValue
 
 #: The annotation of a Job that a person started from a CronJob, as kubectl sets it too.
 MANUAL_ANNOTATION, MANUAL = "cronjob.kubernetes.io/instantiate", "manual"
@@ -65,6 +68,14 @@ def schedule_status(cron_job: Object, snapshot: Snapshot, now: datetime) -> Sche
         runs=tuple(_run(job, snapshot) for job in _jobs(cron_job, snapshot)),
         next_runs=tuple(f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in moments),
     )
+
+
+def next_moments(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
+    """Return the next moments of an expression; none if this machine does not know the zone."""
+    try:
+        return list(islice(parse_cron(text).moments(after, ZoneInfo(timezone)), count))
+    except (BadValue, ValueError, OSError, KeyError):
+        return []
 
 
 def _jobs(cron_job: Object, snapshot: Snapshot) -> list[Object]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from itertools import islice
-from zoneinfo import ZoneInfo
 
 from composeplat.compose.values import BadValue
 
@@ -118,14 +116,6 @@ def kubernetes_text(text: str) -> str:
     if str(_DAYS) in fields[-1] and len(fields) == len(_UNITS):
         fields[-1] = ",".join(map(str, cron.weekdays))
     return " ".join(fields)
-
-
-def next_moments(text: str, timezone: str, after: datetime, count: int) -> list[datetime]:
-    """Return the next moments of an expression; none if this machine does not know the zone."""
-    try:
-        return list(islice(parse_cron(text).moments(after, ZoneInfo(timezone)), count))
-    except (BadValue, ValueError, OSError, KeyError):
-        return []
 
 
 def _values(field: str, unit: _Unit) -> list[int]:

@@ -15,6 +15,7 @@ from composeplat.cluster.snapshot import Object, is_on_no_node
 from composeplat.engine.preflight import belongs_to
 from composeplat.names import LABEL_PREFIX, NO_NODE_LABEL
 from composeplat.plan.desired import DesiredObject, Plan, ServicePlan
+from composeplat.plan.strategic_merge import merge
 
 #: Marks the dev workload of a service; its value is the service.
 DEV_WORKLOAD_LABEL = f"{LABEL_PREFIX}/up"
@@ -78,26 +79,13 @@ def with_replicas(plan: Plan, counts: Mapping[str, int]) -> Plan:
     def changed(desired: DesiredObject) -> DesiredObject:
         if desired.kind not in WORKLOADS:
             return desired
-        return replace(desired, manifest=_merged(desired.manifest, replicas_patch(desired.kind, counts[desired.name])))
+        return replace(desired, manifest=merge(desired.manifest, replicas_patch(desired.kind, counts[desired.name])))
 
     services = tuple(
         replace(service, objects=tuple(map(changed, service.objects))) if service.cluster_name in counts else service
         for service in plan.services
     )
     return replace(plan, services=services)
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """Apply a merge patch, as the API server does."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged
 
 
 def planned_original(service: ServicePlan) -> OriginalWorkload:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from composeplat.compose.cron import next_moments, parse_cron
+from composeplat.cluster.schedules import next_moments
+from composeplat.compose.cron import parse_cron
 from composeplat.compose.values import BadValue
 
 #: A Thursday.

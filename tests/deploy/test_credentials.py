@@ -37,6 +37,8 @@ LONG = bool(os.environ.get("ENDURANCE"))
 KINDS = ("token", "certificate") if LONG else ("certificate",)
 #: For so long a deploy waits for the service that is slow.
 SLOW = 150 if LONG else 6
+#: So often the files change while `up` runs, with five seconds in between.
+PAGES = 30 if LONG else 2
 COUNTING = "sh -c 'trap exit TERM; n=0; while :; do n=$$((n+1)); echo line $$n; sleep 0.1; done'"
 
 
@@ -203,14 +205,14 @@ def test_up_beyond_the_end(environment: Environment, tmp_path: Path, account: st
     listing = "while :; do cat /app/index.html; sleep 0.2; done"
     with running(environment, "up", *up_args(environment, "web", "--", "sh", "-c", listing)) as shown:
         until(lambda: "page" in shown.read_text())
-        for number in range(30):
+        for number in range(PAGES):
             page = f"page {number};"
             environment.write(page, "src/index.html")
             until(functools.partial(is_in, page, shown))
             time.sleep(5)
             assert claimed(environment) < 15
 
-    assert runs(notes) > 150 / short_lived.LIFE
+    assert runs(notes) > 5 * PAGES / short_lived.LIFE
 
 
 def is_in(text: str, path: Path) -> bool:

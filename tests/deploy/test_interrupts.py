@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 
@@ -11,7 +12,8 @@ from tests.deploy.conftest import SLEEP, Environment
 
 #: A command that is interrupted has so many seconds for what must not be cut.
 ENDS_WITHIN = 30
-NUMBER = 24
+#: So many presses, each a moment later after its deploy's start.
+NUMBER, STEP = (24, 0.25) if os.environ.get("ENDURANCE") else (6, 1)
 #: Pods that are never ready are waited for: no deploy ends by itself before it is interrupted.
 FILE = f"""\
 services:
@@ -29,7 +31,7 @@ def test_a_press_at_any_moment_of_a_deploy(environment: Environment) -> None:
     """A press is not lost while programs are looked for, Pulumi is imported and run, pods are waited for."""
     late = {}
     for number in range(NUMBER):
-        offset = 0.25 * number
+        offset = STEP * number
         environment.write(FILE % number)
         process = environment.start("deploy", "--timeout", "200")
         time.sleep(offset)
