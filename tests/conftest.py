@@ -28,6 +28,8 @@ SHARED = ROOT.parent / "shared"
 DOMAIN = "example.com"
 #: All that a run of the command has in its environment, unless it is given more.
 VARIABLES = {"PATH": os.defpath, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "XDG_DATA_HOME": own_data.DATA_HOME}
+#: `make endurance` sets it.
+ENDURANCE = os.environ.get("ENDURANCE") == "1"
 
 own_data.protect()
 
@@ -169,6 +171,11 @@ def project(tmp_path: Path) -> Project:
     return make
 
 
+def has_long_round(test: Callable[..., None]) -> Callable[..., None]:
+    """Let `make endurance` run this test too, with more rounds, which ``ENDURANCE`` chooses."""
+    return pytest.mark.endurance(test) if ENDURANCE else test
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write what the golden cases expect anew")
 
@@ -178,7 +185,7 @@ def shared(*parts: str) -> Path:
     return SHARED.joinpath(*parts)
 
 
-# tests that read ../shared, where that is not there -------------------------------------------------------------------
+# tests that a run leaves out ------------------------------------------------------------------------------------------
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -186,6 +193,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out.note_collected(config, items)
     if not SHARED.exists():
         left_out.leave_out(config, items)
+    if not ENDURANCE:
+        long = [item for item in items if item.get_closest_marker("endurance")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 @pytest.hookimpl(optionalhook=True)

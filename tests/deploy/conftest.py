@@ -22,7 +22,7 @@ from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import DEPLOY_TOOLS, DEVELOPMENT_TOOLS, KUBE, Tool
-from tests.conftest import Project, split_log_path
+from tests.conftest import ENDURANCE, Project, split_log_path
 from tests.schemas import checked
 
 #: Tests may run in several processes at once, each with a cluster of its own; FIRST_PORT parts two runs of them.
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.cluster)
-            item.add_marker(pytest.mark.timeout(0 if os.environ.get("ENDURANCE") else 300))
+            item.add_marker(pytest.mark.timeout(0 if ENDURANCE else 300))
             item.add_marker(needs_root)
 
 

@@ -25,6 +25,7 @@ from composeplat.dev.lease import LEASE_ANNOTATION
 from composeplat.local.cluster import LocalCluster
 from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
+from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy import short_lived
 from tests.deploy.conftest import SLEEP, Environment, Ran, until
 from tests.deploy.test_up import up_args
@@ -32,13 +33,12 @@ from tests.deploy.test_up import up_args
 ACCOUNT = "short-lived"
 #: An API server remembers for so long that it has taken a token.
 REMEMBERED = 10
-LONG = bool(os.environ.get("ENDURANCE"))
 #: An API server remembers a token that it has taken, so that it takes longer to show that one was renewed.
-KINDS = ("token", "certificate") if LONG else ("certificate",)
+KINDS = ("token", "certificate") if ENDURANCE else ("certificate",)
 #: For so long a deploy waits for the service that is slow.
-SLOW = 150 if LONG else 6
+SLOW = 150 if ENDURANCE else 6
 #: So often the files change while `up` runs, with five seconds in between.
-PAGES = 30 if LONG else 2
+PAGES = 30 if ENDURANCE else 2
 COUNTING = "sh -c 'trap exit TERM; n=0; while :; do n=$$((n+1)); echo line $$n; sleep 0.1; done'"
 
 
@@ -157,7 +157,8 @@ def count_of(output: Path) -> int:
     return len(numbers)
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.endurance] * LONG) for kind in KINDS])
+@has_long_round
+@pytest.mark.parametrize("kind", KINDS)
 def test_beyond_the_end(environment: Environment, tmp_path: Path, account: str, kind: str) -> None:
     """A deploy, logs that are followed and a watched status continue through the ends of credentials."""
     notes = use_plugin(environment, tmp_path, account, kind)
@@ -196,7 +197,7 @@ def test_a_plugin_that_prints_too_much(environment: Environment, tmp_path: Path,
     assert len(environment.pods()) == 2
 
 
-@pytest.mark.endurance
+@has_long_round
 def test_up_beyond_the_end(environment: Environment, tmp_path: Path, account: str) -> None:
     """`up` keeps its claim, its files and its ports through many ends of its credential."""
     environment.write("page", "src/index.html")

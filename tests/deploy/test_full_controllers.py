@@ -6,8 +6,7 @@ import json
 import subprocess
 from typing import Any
 
-import pytest
-
+from tests.conftest import has_long_round
 from tests.deploy.conftest import PLATFORM, SLEEP, Environment, until
 
 GLOBAL = f"""
@@ -151,7 +150,7 @@ def test_a_schedule_is_run_by_hand(environment: Environment) -> None:
     until(lambda: environment.objects("batch/v1", "Job") == [])
 
 
-@pytest.mark.endurance
+@has_long_round
 def test_a_schedule_sleeps_and_runs_by_itself(environment: Environment) -> None:
     """A sleeping schedule starts nothing; awake, its runs start when they are due, and are in the history."""
     text = JOBS.replace("0 0 29 2 *", "* * * * *").replace("exit 3", "exit 0")

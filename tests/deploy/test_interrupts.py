@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 
-import pytest
-
+from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import SLEEP, Environment
 
 #: A command that is interrupted has so many seconds for what must not be cut.
 ENDS_WITHIN = 30
 #: So many presses, each a moment later after its deploy's start.
-NUMBER, STEP = (24, 0.25) if os.environ.get("ENDURANCE") else (6, 1)
+NUMBER, STEP = (24, 0.25) if ENDURANCE else (6, 1)
 #: Pods that are never ready are waited for: no deploy ends by itself before it is interrupted.
 FILE = f"""\
 services:
@@ -26,7 +24,7 @@ services:
 """
 
 
-@pytest.mark.endurance
+@has_long_round
 def test_a_press_at_any_moment_of_a_deploy(environment: Environment) -> None:
     """A press is not lost while programs are looked for, Pulumi is imported and run, pods are waited for."""
     late = {}

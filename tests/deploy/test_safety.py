@@ -15,6 +15,7 @@ import pytest
 
 from composeplat.plan.fingerprint import HASH_ANNOTATION, SALT_ANNOTATION
 from composeplat.system.processes import session_members
+from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
 
 HEAD = f"x-app: &app {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0}}\nservices:\n"
@@ -30,7 +31,7 @@ WANTED = {
     "StatefulSet/keeper", "Job/once", "Service/keeper", "Service/once", "Secret/keeper-env",
     "PersistentVolumeClaim/data", *(f"Deployment/app-{n}" for n in range(4)), *(f"Service/app-{n}" for n in range(4)),
 }  # fmt: skip
-ROUNDS = 30 if os.environ.get("ENDURANCE") else 3
+ROUNDS = 30 if ENDURANCE else 3
 
 
 def engine_of(environment: Environment) -> int | None:
@@ -43,7 +44,7 @@ def engine_of(environment: Environment) -> int | None:
         return None
 
 
-@pytest.mark.endurance
+@has_long_round
 @pytest.mark.parametrize("victim", ["platform", "engine"])
 @pytest.mark.parametrize("more", [{}, {"PULUMI_SKIP_CHECKPOINTS": "true"}], ids=["checkpoints", "one-checkpoint"])
 def test_killed_at_any_moment(

@@ -60,11 +60,6 @@ STUCK = (
 ADDRESS = f"the API server at https://127.0.0.1:{PORTS['api']}"
 
 
-def long(test: Callable[..., None]) -> Callable[..., None] | None:
-    """Leave a test that takes minutes to the endurance run."""
-    return pytest.mark.endurance(test) if os.environ.get("ENDURANCE") else None
-
-
 # running and watching -------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +254,7 @@ def test_silent_from_the_start(environment: Environment, server: ApiServer) -> N
         assert ran.seconds < 30
 
 
-@long
+@pytest.mark.endurance
 @pytest.mark.parametrize("moment", ["app-0: applying", "keeper: applied"], ids=["applying", "waiting"])
 @pytest.mark.parametrize("how", ["silent", "gone"])
 def test_away_for_good(environment: Environment, server: ApiServer, how: str, moment: str) -> None:
@@ -283,7 +278,7 @@ def test_away_for_good(environment: Environment, server: ApiServer, how: str, mo
     assert_done(environment, WANTED)
 
 
-@long
+@pytest.mark.endurance
 @pytest.mark.parametrize("args", [("preview",), ("refresh",), ("destroy", "--yes")], ids=lambda args: args[0])
 def test_silent_in_the_middle(environment: Environment, server: ApiServer, args: tuple[str, ...]) -> None:
     """No other command hangs either when the cluster falls silent while it is at work."""

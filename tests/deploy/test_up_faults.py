@@ -20,11 +20,12 @@ from pathlib import Path
 import pytest
 
 from composeplat.cluster.api import ApiError, kind_path
+from tests.conftest import ENDURANCE, has_long_round
 from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_trouble import ApiServer
 from tests.deploy.test_up import up_args
 
-ROUNDS = 10 if os.environ.get("ENDURANCE") else 1
+ROUNDS = 10 if ENDURANCE else 1
 BETWEEN = 3.0
 STABLE_WITHIN_S = 120
 FILE = f"""\
@@ -253,8 +254,8 @@ def session(environment: Environment) -> Iterator[Session]:
     environment.platform("down", "web", "--volumes")
 
 
-@pytest.mark.endurance
-@pytest.mark.parametrize("part", PARTS if os.environ.get("ENDURANCE") else SHORT)
+@has_long_round
+@pytest.mark.parametrize("part", PARTS if ENDURANCE else SHORT)
 def test_nothing_is_lost(session: Session, part: str) -> None:
     """Whatever is killed while both sides are edited, in the end they are the same, and nothing written is missing."""
     environment = session.environment

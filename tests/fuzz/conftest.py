@@ -1,17 +1,12 @@
-"""Leave out what can't or should not run here.
-
-The fuzzer is for Linux alone, and the long round is for ``make endurance``, even where pytest is called plainly.
-"""
+"""Leave out the rounds of the fuzzer where it is not installed: it is for Linux alone."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import pytest
 
 CAN_FUZZ = importlib.util.find_spec("atheris") is not None
-LONG = os.environ.get("ENDURANCE") == "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -22,4 +17,4 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _runs(item: pytest.Item) -> bool:
-    return (CAN_FUZZ or not item.name.endswith("_round")) and (LONG or item.get_closest_marker("endurance") is None)
+    return CAN_FUZZ or not item.name.endswith("_round")

@@ -76,7 +76,7 @@ class Copy:
         args = [f"--ignore={name}" for name in _LEFT_OUT]
         try:
             self._pytest(
-                "-p", "tests.mutants.mapping", "-m", "not endurance and not cluster", "--timeout=600", *args,
+                "-p", "tests.mutants.mapping", "-m", "not cluster", "--timeout=600", *args,
                 limit=3 * 3600, MUTANTS_MAP=str(path), MUTANTS_NOTES=str(notes),
             )  # fmt: skip
         finally:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
 
-LONG = os.environ.get("ENDURANCE") == "1"
+from tests.conftest import ENDURANCE
 
 settings.register_profile(
     "quick",
@@ -18,11 +16,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("long", settings.get_profile("quick"), derandomize=False, max_examples=5000)
-settings.load_profile("long" if LONG else "quick")
+settings.load_profile("long" if ENDURANCE else "quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let the endurance run take these as well."""
     for item in items:
-        if LONG and item.path.parent.name == "properties":
+        if ENDURANCE and item.path.parent.name == "properties":
             item.add_marker(pytest.mark.endurance)
