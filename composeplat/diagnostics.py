@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,9 @@ __all__ = [
     "Source",
     "Span",
     "dotted",
+    "format_count",
+    "join_and_count",
+    "join_some",
     "printable",
     "quoted",
 ]
@@ -274,3 +278,22 @@ def quoted(text: str) -> str:
     shown = text if len(text) <= _MAX_QUOTE_CHARS else text[: _MAX_QUOTE_CHARS - 1] + "…"
     shown = shown.replace("\n", "\\n")
     return f"'{shown}'"
+
+
+def format_count(count: int, noun: str) -> str:
+    """Write a number with its noun, as in ``2 files``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def join_some(names: Collection[str], limit: int) -> str:
+    """List names with commas; dots replace those after the limit."""
+    return _first(names, limit) + (" …" if len(names) > limit else "")
+
+
+def join_and_count(names: Collection[str], limit: int) -> str:
+    """List names with commas; a number replaces those after the limit."""
+    return _first(names, limit) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def _first(names: Collection[str], limit: int) -> str:
+    return ", ".join(islice(names, limit))

@@ -17,7 +17,7 @@ from composeplat.compose.model import HOST, Service
 from composeplat.compose.origins import env_file_source_path, mount_source_path, watch_rule_path
 from composeplat.compose.variables import SHELL
 from composeplat.compose.watch_model import WatchRule
-from composeplat.diagnostics import PathKey, quoted
+from composeplat.diagnostics import PathKey, format_count, join_and_count, quoted
 from composeplat.plan.desired import ImageBuild, Plan
 from composeplat.plan.images import carries_content_in_image, host_mounts
 from composeplat.registry.image_reference import ImageReference
@@ -54,7 +54,7 @@ class ToCluster:
         parts = []
         if self.files:
             parts.append(
-                f"{_format_count(self.files, 'file')} of {_format_names(self.sources)} ({_format_size(self.bytes)})"
+                f"{format_count(self.files, 'file')} of {_format_names(self.sources)} ({_format_size(self.bytes)})"
             )
         if self.env_files:
             parts.append(f"{'env file' if len(self.env_files) == 1 else 'env files'} {_format_names(self.env_files)}")
@@ -219,12 +219,7 @@ def _shown_path(loaded: Loaded, path: PathKey, absolute: str) -> str:
 
 
 def _format_names(names: Collection[str]) -> str:
-    shown = ", ".join(map(quoted, list(names)[:MAX_NAMES]))
-    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
-
-
-def _format_count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return join_and_count([quoted(name) for name in names], MAX_NAMES)
 
 
 def _format_size(count: int) -> str:

@@ -16,6 +16,9 @@ from composeplat.diagnostics import (
     Source,
     Span,
     dotted,
+    format_count,
+    join_and_count,
+    join_some,
     printable,
     quoted,
 )
@@ -217,3 +220,16 @@ def test_suggestions_have_an_end() -> None:
     hints = [report.near("srevice", ["service"]) for _ in range(1001)]
 
     assert (all(hints[:1000]), hints[1000]) == (True, "")
+
+
+def test_a_noun_has_the_number_of_its_count() -> None:
+    """One file, and two files; none is a plural too."""
+    assert [format_count(count, "file") for count in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+
+
+def test_a_list_is_cut_at_its_limit() -> None:
+    """As many names as the limit are whole; what is left out is dots, or a number."""
+    assert join_some(["a", "b"], 2) == join_and_count(["a", "b"], 2) == "a, b"
+    assert join_some({"a": 1, "b": 2, "c": 3}, 2) == "a, b …"
+    assert join_and_count(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert join_some([], 2) == ""

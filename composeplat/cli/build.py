@@ -21,7 +21,7 @@ from composeplat.cli.operations import (
     stack_for,
 )
 from composeplat.cli.selection import READING, WORKING, Choice, with_choice
-from composeplat.diagnostics import Exit, printable
+from composeplat.diagnostics import Exit, format_count, printable
 from composeplat.engine.events import IMAGE
 from composeplat.engine.operations import build as operation
 from composeplat.engine.outcomes import Refused
@@ -49,7 +49,7 @@ def run(choice: Choice, services: tuple[str, ...], *, force: bool, as_json: bool
     if not as_json:
         write_output("".join(f"{printable(reference)}\n" for reference in outcome.images.values()))
     count = len([change for change in outcome.changes if change.kind == IMAGE])
-    summary = f"built {count} image{'' if count == 1 else 's'}" if count else "no image changed"
+    summary = f"built {format_count(count, 'image')}" if count else "no image changed"
     progress.conclude(f"{summary}, {outcome.seconds:.1f} s")
     return Exit.DONE
 

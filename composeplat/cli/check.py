@@ -22,7 +22,7 @@ from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.platform_file import entry_lines
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE
-from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, near, printable
+from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, format_count, join_and_count, near, printable
 
 app = App()
 
@@ -74,7 +74,7 @@ def check_text(check: Check, *, explained: bool = False, color: bool = False) ->
         lines += _section(service.service, (f for f in service.findings if _identity(f) not in shared))
         lines += _explanation(service.explanation) if explained else ()
     for names, findings in _by_services(shared).items():
-        lines += _section(f"{_listed(names)}, from shared lines", findings)
+        lines += _section(f"{join_and_count(names, _MAX_LISTED)}, from shared lines", findings)
     lines += _section("The whole file", check.findings)
     lines += ["", "Not asked", *(f"  {printable(note)}" for note in check.notes)] if check.notes else []
     return "\n".join([*lines, "", _summary(check)]) + "\n"
@@ -90,11 +90,7 @@ def _verdict_table(check: Check) -> list[str]:
 
 def _honored_text(service: ServiceCheck) -> str:
     count = len({finding.diagnostic.span for finding in service.findings if finding.is_honored})
-    return f"honors {_keys(count)}" if count else ""
-
-
-def _keys(count: int) -> str:
-    return f"{count} key{'' if count == 1 else 's'}"
+    return f"honors {format_count(count, 'key')}" if count else ""
 
 
 _Identity = tuple[object, ...]
@@ -119,11 +115,6 @@ def _by_services(shared: dict[_Identity, tuple[Finding, list[str]]]) -> dict[tup
     for finding, names in shared.values():
         by_services.setdefault(tuple(dict.fromkeys(names)), []).append(finding)
     return by_services
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return ", ".join(names[:_MAX_LISTED]) + more
 
 
 def _colored(line: str, service: ServiceCheck) -> str:
@@ -175,10 +166,14 @@ def _summary(check: Check) -> str:
     whole = f"{counts[Effect.NONE]} of {len(check.services)} services run as written{mode}"
     rest = [f", {counts[effect]} {phrase}" for effect, phrase in _COUNTED.items() if counts[effect]]
     mended = sum(bool(finding.fix) for finding in check.all_findings)
-    more = f"; 'platform init' mends {mended} finding{'' if mended == 1 else 's'}" if mended else ""
+    more = f"; 'platform init' mends {format_count(mended, 'finding')}" if mended else ""
     count = len(check.honored)
     verb = "is" if count == 1 else "are"
-    honored = f"\n{_keys(count)} {verb} honored by full mode: --full or x-platform: {{full: true}}" if count else ""
+    honored = (
+        f"\n{format_count(count, 'key')} {verb} honored by full mode: --full or x-platform: {{full: true}}"
+        if count
+        else ""
+    )
     return "".join([whole, *rest, more, honored])
 
 

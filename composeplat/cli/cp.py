@@ -29,7 +29,7 @@ from composeplat.dev.file_copy import (
     unpack,
     unpack_args,
 )
-from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_some, printable
 
 app = App()
 _STREAM = "-"
@@ -101,11 +101,10 @@ def _check(status: int, complaint: str, container: Command) -> None:
 
 def _report(copied: Copied) -> int:
     if copied.omitted:
-        names = ", ".join(printable(name) for name in copied.omitted[:_MAX_SHOWN])
-        more = " …" if len(copied.omitted) > _MAX_SHOWN else ""
-        progress.note(f"left out, as links and devices are not copied: {names}{more}")
+        names = join_some([printable(name) for name in copied.omitted], _MAX_SHOWN)
+        progress.note(f"left out, as links and devices are not copied: {names}")
     size = f"{copied.size / _MIB:.1f} MiB" if copied.size >= _MIB else f"{copied.size / _KIB:.1f} KiB"
-    progress.conclude(f"copied {copied.files} file{'' if copied.files == 1 else 's'}, {size}")
+    progress.conclude(f"copied {format_count(copied.files, 'file')}, {size}")
     return int(Exit.DONE)
 
 

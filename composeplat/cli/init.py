@@ -29,7 +29,7 @@ from composeplat.compatibility.findings import Check, Finding
 from composeplat.compatibility.full_mode import honored_in, honored_keys, is_chosen, obstacles, turn_on
 from composeplat.compatibility.platform_file import add_entries
 from composeplat.compose.discovery import MAX_DEFINITION_BYTES, PLATFORM_NAMES
-from composeplat.diagnostics import ComposeplatError, Exit, printable
+from composeplat.diagnostics import ComposeplatError, Exit, format_count, join_and_count, printable
 from composeplat.system import files
 from composeplat.system.atomic import write_file
 
@@ -99,7 +99,7 @@ def _with_full_mode(choice: Choice, gathered: Gathered) -> tuple[Choice, Gathere
     against = obstacles(check, read.check, read.plan)
     if not against:
         return full, read, (turn_on(honored),)
-    keys = f"{len(honored)} key{'' if len(honored) == 1 else 's'}"
+    keys = format_count(len(honored), "key")
     progress.conclude(f"full mode stays off, which honors {keys} ({honored_keys(honored)}):")
     for reason in against[:_MAX_LISTED]:
         progress.conclude(f"  {reason}")
@@ -194,8 +194,7 @@ def _errors(count: int) -> str:
 def _in(findings: Iterable[Finding]) -> str:
     paths = (finding.diagnostic.path for finding in findings)
     names = sorted({str(path[1]) for path in paths if path[:1] == ("services",)})
-    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
-    return f" ({', '.join(names[:_MAX_LISTED])}{more})" if names else ""
+    return f" ({join_and_count(names, _MAX_LISTED)})" if names else ""
 
 
 @app.command(

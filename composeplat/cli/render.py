@@ -15,7 +15,7 @@ from composeplat.cli.selection import PLANNING, READING, Choice, request_for, wi
 from composeplat.compose.load import Loaded, load
 from composeplat.compose.model import MAX_HOST_BYTES, MAX_HOST_FILES
 from composeplat.compose.origins import mount_path
-from composeplat.diagnostics import ComposeplatError, Exit, dotted, printable
+from composeplat.diagnostics import ComposeplatError, Exit, dotted, format_count, printable
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.images import host_mounts, largest_mount
 from composeplat.plan.security import check_image_users
@@ -53,7 +53,7 @@ def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
             key = dotted(loaded.origins.written_at(path))
             message = (
                 f"{key} needs an image that only 'platform deploy' builds, as the service mounts"
-                f" {count} file{'' if count == 1 else 's'}, {-(-size // 1024)} KiB: kubectl can't run it"
+                f" {format_count(count, 'file')}, {-(-size // 1024)} KiB: kubectl can't run it"
             )
             hint = (
                 f"deploy it, mount at most {MAX_HOST_FILES} files and {MAX_HOST_BYTES // 1024} KiB a service,"

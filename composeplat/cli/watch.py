@@ -22,7 +22,7 @@ from composeplat.compose.origins import Checker
 from composeplat.dev.watch_paths import find_watched_folders
 from composeplat.dev.watch_rules import WatchedFolder
 from composeplat.dev.watch_session import Event, PodWork, WatchSession
-from composeplat.diagnostics import ComposeplatError, Exit, Report, printable
+from composeplat.diagnostics import ComposeplatError, Exit, Report, format_count, printable
 from composeplat.engine.operations import restart as restart_operation
 from composeplat.engine.outcomes import DeployOptions
 from composeplat.engine.preflight import api_path
@@ -190,16 +190,12 @@ def watch_message(event: Event, folder: str) -> str:
 def _copied_message(event: Event) -> str:
     if not event["pods"]:
         return ""
-    parts = [f"copied {_count(event['files'], 'file')}"] if event["files"] else []
-    parts += [f"deleted {_count(event['deleted'], 'file')}"] if event["deleted"] else []
+    parts = [f"copied {format_count(event['files'], 'file')}"] if event["files"] else []
+    parts += [f"deleted {format_count(event['deleted'], 'file')}"] if event["deleted"] else []
     pods: Collection[str] = event["pods"]
     where = next(iter(pods)) if len(pods) == 1 else f"{len(pods)} pods"
     kind = ", which is new" if event["new_pods"] else ""
     return f"{event['service']}: {' and '.join(parts)} in {where}{kind}, {event['seconds']:.1f} s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @app.command(

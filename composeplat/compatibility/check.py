@@ -25,7 +25,7 @@ from composeplat.compose.keys import effect_of, is_honored_in_full_mode
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE, with_full_mode
-from composeplat.diagnostics import Diagnostic, PathKey, Report
+from composeplat.diagnostics import Diagnostic, PathKey, Report, join_some
 from composeplat.plan import Plan
 from composeplat.plan.security import check_image_users
 from composeplat.registry.image_config import ImageFacts
@@ -75,7 +75,7 @@ def _notes_on_images(loaded: Loaded, images: ImageAnswers, diagnostics: Iterable
             shown = by_reason.setdefault(str(images[service.image]), {})
             shown[loaded.origins.shown("services", service.name, "image")] = diagnostic.message
     for reason, shown in by_reason.items():
-        listed = ", ".join(list(shown)[:_MAX_LISTED]) + (" …" if len(shown) > _MAX_LISTED else "")
+        listed = join_some(shown, _MAX_LISTED)
         yield next(iter(shown.values())) if len(shown) == 1 else f"each of {len(shown)} images ({listed}) {reason}"
 
 

@@ -11,6 +11,7 @@ from composeplat.compose.extension_model import ExposeType
 from composeplat.compose.model import ANONYMOUS, NAMED, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, mount_path
+from composeplat.diagnostics import join_some
 from composeplat.plan import Plan
 from composeplat.registry.image_config import ImageFacts
 
@@ -48,7 +49,9 @@ def check_cluster(
 
 def _check_storage(checker: Checker, service: Service, classes: Classes) -> None:
     """Check that the storage class of each volume exists."""
-    listed = f"classes are: {_listed(classes.names)}" if classes.names else "the cluster has no storage class"
+    listed = (
+        f"classes are: {join_some(classes.names, _MAX_LISTED)}" if classes.names else "the cluster has no storage class"
+    )
     for index, mount in enumerate(service.mounts):
         volume = checker.project.volumes.get(mount.source) if mount.kind == NAMED else None
         if volume is None and (mount.kind != ANONYMOUS or service.is_job):
@@ -68,7 +71,11 @@ def _check_ingress(checker: Checker, plan: Plan, wanted: str, classes: Classes) 
     if not plan.endpoints or wanted in classes.names or (not wanted and classes.default):
         return
     has = f"ingress class '{wanted}'" if wanted else "default ingress class"
-    listed = f"choose one with --ingress-class: {_listed(classes.names)}" if classes.names else "install a controller"
+    listed = (
+        f"choose one with --ingress-class: {join_some(classes.names, _MAX_LISTED)}"
+        if classes.names
+        else "install a controller"
+    )
     for name in dict.fromkeys(service for endpoint in plan.endpoints for service, _ in endpoint.routes):
         message = f"has a URL that no one answers: the cluster has no {has}"
         checker.add("no-ingress-class", ("services", name), message, listed, at_key=True)
@@ -91,10 +98,6 @@ def _check_load_balancers(checker: Checker) -> None:
             checker.add("no-load-balancer", path, message, "use type: NodePort, which needs none", at_key=True)
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:_MAX_LISTED]) + (" …" if len(names) > _MAX_LISTED else "")
-
-
 # pods -----------------------------------------------------------------------------------------------------------------
 
 
@@ -114,6 +117,6 @@ def _check_architectures(checker: Checker, images: ImageAnswers, nodes: frozense
     for service in checker.project.services.values():
         found = images.get(service.image) if service.build is None else None
         if isinstance(found, ImageFacts) and found.architectures and not found.architectures & nodes:
-            message = f"names an image for {_listed(tuple(sorted(found.architectures)))}, and the nodes are"
-            message += f" {_listed(tuple(sorted(nodes)))}"
+            message = f"names an image for {join_some(sorted(found.architectures), _MAX_LISTED)}, and the nodes are"
+            message += f" {join_some(sorted(nodes), _MAX_LISTED)}"
             checker.add("wrong-architecture", ("services", service.name, "image"), message, "use another image")

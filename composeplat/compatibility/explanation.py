@@ -14,7 +14,7 @@ from composeplat.compose.model import ANONYMOUS, HOST, IMAGE, MEMORY, NAMED, Mou
 from composeplat.compose.origins import Origins, mount_path, port_path
 from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import show_size
-from composeplat.diagnostics import PathKey, Span
+from composeplat.diagnostics import PathKey, Span, format_count
 from composeplat.plan import Plan, ServicePlan
 from composeplat.registry.image_config import ImageFacts
 
@@ -149,7 +149,7 @@ class _Explainer:
             return "a host volume of a built service, for 'platform up' only"
         if mount.kind == HOST:
             count = mount.content.count if mount.content else 0
-            return f"{count} file{'' if count == 1 else 's'} of this machine, copied, read-only"
+            return f"{format_count(count, 'file')} of this machine, copied, read-only"
         if mount.kind == IMAGE:
             return f"the files of image {mount.source}, read-only"
         return f"in memory{mode}" if mount.kind == MEMORY else f"a volume for each pod, 1Gi{mode}"

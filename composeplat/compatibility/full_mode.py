@@ -14,7 +14,7 @@ from composeplat.compatibility.findings import Check, Finding
 from composeplat.compatibility.key_fixes import find_node
 from composeplat.compose.keys import is_honored_in_full_mode
 from composeplat.compose.load import Loaded
-from composeplat.diagnostics import Diagnostic, dotted
+from composeplat.diagnostics import Diagnostic, dotted, join_some
 from composeplat.plan import Plan
 from composeplat.plan.desired import RUNTIME_CLASS
 
@@ -60,7 +60,7 @@ def turn_on(honored: Iterable[Diagnostic]) -> Entry:
 def honored_keys(honored: Iterable[Diagnostic]) -> str:
     """List the keys that full mode would honor, by name."""
     names = dict.fromkeys(str(diagnostic.path[-1]) for diagnostic in honored)
-    return ", ".join(list(names)[:_MAX_KEYS]) + (" …" if len(names) > _MAX_KEYS else "")
+    return join_some(names, _MAX_KEYS)
 
 
 def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:

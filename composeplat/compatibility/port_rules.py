@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 
 from composeplat.compatibility.image_rules import ImageAnswers
 from composeplat.compose.model import Mount, Project, Service
 from composeplat.compose.origins import Checker, port_path
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, join_some
 from composeplat.names import clean
 from composeplat.plan.endpoints import NOT_HTTP
 from composeplat.plan.never_public import NEVER_PUBLIC
@@ -49,10 +48,9 @@ def exposed_ports(service: Service, images: ImageAnswers) -> list[int]:
 def _check_reach(checker: Checker, service: Service, missing: Mapping[int, str]) -> None:
     if not missing:
         return
-    used = ", ".join(f"{port} by {user}" for port, user in islice(missing.items(), _MAX_LISTED))
-    more = " …" if len(missing) > _MAX_LISTED else ""
+    used = join_some([f"{port} by {user}" for port, user in missing.items()], _MAX_LISTED)
     reached = ", ".join(str(port) for port, _ in service_ports(service))
-    message = f"is addressed at port {used}{more}; in a cluster its name leads to {reached} only"
+    message = f"is addressed at port {used}; in a cluster its name leads to {reached} only"
     hint = f"add to its 'expose': {', '.join(map(str, missing))}"
     checker.add("unreachable-port", ("services", service.name), message, hint, at_key=True)
 

@@ -16,7 +16,7 @@ from composeplat.compose.check_networks import check_networks
 from composeplat.compose.check_watch import check_watch
 from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service, pods_before
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
-from composeplat.diagnostics import PathKey, Report
+from composeplat.diagnostics import PathKey, Report, join_some
 from composeplat.names import (
     MAX_LABEL_LENGTH,
     MAX_NAME_LENGTHS,
@@ -166,8 +166,7 @@ def _is_unread(checker: Checker, service: Service, *keys: str) -> bool:
 
 
 def _near(services: Mapping[str, object]) -> str:
-    listed = ", ".join(islice(services, _MAX_LISTED_SERVICES)) + (" …" if len(services) > _MAX_LISTED_SERVICES else "")
-    return f"services are: {listed}"
+    return f"services are: {join_some(services, _MAX_LISTED_SERVICES)}"
 
 
 def _shortened(names: list[str]) -> list[str]:

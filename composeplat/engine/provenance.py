@@ -19,7 +19,7 @@ from typing import Any
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.snapshot import Object
 from composeplat.compose.project_id import ProjectId
-from composeplat.diagnostics import ComposeplatError, MissingPiece, printable
+from composeplat.diagnostics import ComposeplatError, MissingPiece, join_and_count, printable
 from composeplat.engine.preflight import Key, LiveState
 from composeplat.names import LABEL_PREFIX, MANAGED_BY, is_dns_label
 
@@ -161,9 +161,7 @@ def describe_siblings(live_state: LiveState, environment: str, claim: Claim) -> 
     found = other_environments(live_state, environment, claim)
     if not found or recorded_project(live_state.object_metadata.get(record_key(environment))) is not None:
         return ""
-    shown = ", ".join(found[:_MAX_LISTED]) + (
-        f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
-    )
+    shown = join_and_count(found, _MAX_LISTED)
     are = (
         "was made from this project too, and stays" if len(found) == 1 else "were made from this project too, and stay"
     )

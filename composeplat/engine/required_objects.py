@@ -11,7 +11,7 @@ import http.client
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.compose.origins import Origins
-from composeplat.diagnostics import Report, dotted
+from composeplat.diagnostics import Report, dotted, join_some
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.stack import Stack
 from composeplat.names import LABEL_PREFIX
@@ -80,9 +80,12 @@ def _report_missing(required: RequiredObject, namespace: str, origins: Origins, 
 
 def _report_runtime(api: Api, required: RequiredObject, origins: Origins, report: Report) -> None:
     names = sorted(item["metadata"]["name"] for item in api.items(kind_path(_NODE_API, RUNTIME_CLASS)))
-    listed = ", ".join(names[:_MAX_KEYS]) + (" …" if len(names) > _MAX_KEYS else "")
     message = f"{dotted(required.path)} needs RuntimeClass {_shown(required, origins)}, which the cluster lacks"
-    hint = f"classes are: {listed}" if names else "leave it out, or ask the administrator of the cluster for it"
+    hint = (
+        f"classes are: {join_some(names, _MAX_KEYS)}"
+        if names
+        else "leave it out, or ask the administrator of the cluster for it"
+    )
     report.add("missing-object", origins.at(*required.path), required.path, message, hint)
 
 
@@ -96,7 +99,7 @@ def _report_own(required: RequiredObject, origins: Origins, report: Report) -> N
 
 
 def _report_key(required: RequiredObject, keys: list[str], origins: Origins, report: Report) -> None:
-    have = ", ".join(f"'{key}'" for key in keys[:_MAX_KEYS]) + (" …" if len(keys) > _MAX_KEYS else "")
+    have = join_some([f"'{key}'" for key in keys], _MAX_KEYS)
     shown, path = _shown(required, origins), required.path
     key = origins.shown(*path, "x-key") if origins.is_substituted(*path, "x-key") else f"'{required.key}'"
     message = f"{dotted(path)} reads the key {key}, and {required.kind} {shown} has"

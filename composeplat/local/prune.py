@@ -14,7 +14,7 @@ from pathlib import Path
 from composeplat.cluster.api import Api, object_path
 from composeplat.cluster.leftovers import abandoned_claims, environment_of, used_images
 from composeplat.cluster.snapshot import Object
-from composeplat.diagnostics import MissingPiece
+from composeplat.diagnostics import MissingPiece, format_count
 from composeplat.local.base_images import FILL_NAME
 from composeplat.local.builder_cache import BuilderCache
 from composeplat.local.cluster import LocalCluster
@@ -68,7 +68,7 @@ def _registry_images(cluster: LocalCluster, used: set[tuple[str, str]], *, with_
 
 
 def _describe(unused: UnusedImages) -> str:
-    return f"{unused.repository}, {unused.count} version{'' if unused.count == 1 else 's'}"
+    return f"{unused.repository}, {format_count(unused.count, 'version')}"
 
 
 def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[Leftover]:

@@ -12,7 +12,7 @@ from itertools import islice
 from composeplat.compose.model import Endpoint, Port, Route, Service
 from composeplat.compose.options import Settings
 from composeplat.compose.origins import Checker, port_path, route_path
-from composeplat.diagnostics import PathKey, dotted
+from composeplat.diagnostics import PathKey, dotted, join_some
 from composeplat.names import (
     LABEL_PREFIX,
     clean,
@@ -201,7 +201,7 @@ def _report_undefined_port(checker: Checker, service: Service, origin: PathKey) 
     ports = dict.fromkeys(
         _shown_port(checker, service, number, port) for (number, protocol), port in known if protocol == "tcp"
     )
-    listed = ", ".join(islice(ports, _MAX_LISTED_PORTS)) + (" …" if len(ports) > _MAX_LISTED_PORTS else "")
+    listed = join_some(ports, _MAX_LISTED_PORTS)
     message = f"routes to port {shown}, which service {name} does not have"
     has = f"it has {listed}" if listed else "it names no TCP port"
     checker.add("undefined-port", origin, message, f"{has}; add the port to the service's 'ports' or 'expose'")

@@ -20,6 +20,7 @@ from composeplat.compose.nodes import Mapping, Node, Scalar
 from composeplat.compose.parse.fields import Context, Field
 from composeplat.compose.variables import VariableReferences, Variables
 from composeplat.compose.yaml_reader import MAX_NODES
+from composeplat.diagnostics import join_some
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
@@ -181,8 +182,7 @@ def _read_reference(whole: Field) -> tuple[Field | None, Field] | None:
 
 def _listed(names: Iterable[str]) -> str:
     shown = list(names)
-    more = " …" if len(shown) > _MAX_SHOWN else ""
-    return f"services are: {', '.join(shown[:_MAX_SHOWN])}{more}" if shown else ""
+    return f"services are: {join_some(shown, _MAX_SHOWN)}" if shown else ""
 
 
 def real_path(path: str) -> str:

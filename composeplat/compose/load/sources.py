@@ -15,7 +15,7 @@ from composeplat.compose.nodes import Node, Scalar
 from composeplat.compose.options import Request
 from composeplat.compose.variables import Variables
 from composeplat.compose.yaml_reader import NodeCount, StopReading, decode, read_nodes
-from composeplat.diagnostics import Report, Source, Span, quoted
+from composeplat.diagnostics import Report, Source, Span, join_some, quoted
 from composeplat.system import files
 from composeplat.system.project_root import ProjectRoot
 
@@ -87,7 +87,7 @@ class Sources:
     def _similar_files(self, path: Path) -> str:
         """List the files beside a missing one."""
         names = files.names_beside(path)
-        listed = ", ".join(map(quoted, names[:_MAX_NAMES])) + (" …" if len(names) > _MAX_NAMES else "")
+        listed = join_some([quoted(name) for name in names], _MAX_NAMES)
         return f"there {'is' if len(names) == 1 else 'are'}: {listed}" if names else ""
 
     def env(self, path: str, variables: Variables, root: ProjectRoot | None) -> dict[str, str]:

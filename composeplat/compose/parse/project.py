@@ -22,7 +22,7 @@ from composeplat.compose.parse.service import parse_service
 from composeplat.compose.parse.volume_names import with_joined_volumes
 from composeplat.compose.rollout_model import Mode
 from composeplat.compose.values import BadValue, parse_port_number, parse_size
-from composeplat.diagnostics import Span, dotted, quoted
+from composeplat.diagnostics import Span, dotted, join_some, quoted
 from composeplat.names import is_dns_name
 
 _MAX_ROUTE_CHARS = 1024
@@ -150,7 +150,7 @@ def _stray_services(whole: Field) -> tuple[Span, str]:
     ]
     if not stray:
         return whole.span, ""
-    names = ", ".join(quoted(key.text) for key in stray[:_MAX_STRAY]) + (" …" if len(stray) > _MAX_STRAY else "")
+    names = join_some([quoted(key.text) for key in stray], _MAX_STRAY)
     looks = "looks like a service: put it" if len(stray) == 1 else "look like services: put them"
     return stray[0].span, f"{names} {looks} under 'services:', indented; the file has Compose's first format"
 

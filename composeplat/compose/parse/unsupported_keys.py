@@ -17,7 +17,7 @@ from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence
 from composeplat.compose.parse.node_attributes import NODE_LABELS, architecture_name
 from composeplat.compose.parse.swarm_templates import HOSTNAME_FIX, find_template
 from composeplat.compose.values import BadValue, parse_bool
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, join_some
 from composeplat.names import clean
 
 _MAX_ALIASES = 3
@@ -88,9 +88,7 @@ def _explain_networks(value: Node, path: PathKey) -> Explanation | None:
     name = _service_name(path)
     aliases = [alias for entry in entries for alias in _aliases(entry) if alias.text != name]
     if aliases:
-        shown = ", ".join(alias.shown for alias in aliases[:_MAX_ALIASES]) + (
-            " …" if len(aliases) > _MAX_ALIASES else ""
-        )
+        shown = join_some([alias.shown for alias in aliases], _MAX_ALIASES)
         return Explanation(f"others reach it as '{name}', not {shown}")
     if any(isinstance(entry, Mapping) and any(key in entry for key in _ADDRESSES) for entry in entries):
         return Explanation(f"the cluster gives it an address, and others reach it as '{name}'")
