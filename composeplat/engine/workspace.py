@@ -237,18 +237,17 @@ class Workspace:
                 return None
             checkpoint: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["checkpoint"]
             return checkpoint.get("latest") or {}
-        exported = self.runner.query("stack", "export", "--stack", self.namespace)
-        if exported.status:
-            if re.search(r"no stack named|not found", exported.output):
-                return None
-            raise explain(exported.output)
-        found: dict[str, Any] = json.loads(exported.output)["deployment"]
-        return found
+        return self._export()
 
     def reveal_state(self) -> dict[str, Any]:
         """The deployment in the state with its secrets in plain text, which must not leave this process."""
-        exported = self.runner.query("stack", "export", "--show-secrets", "--stack", self.namespace)
+        return self._export("--show-secrets") or {}
+
+    def _export(self, *options: str) -> dict[str, Any] | None:
+        exported = self.runner.query("stack", "export", *options, "--stack", self.namespace)
         if exported.status:
+            if re.search(r"no stack named|not found", exported.output):
+                return None
             raise explain(exported.output)
         found: dict[str, Any] = json.loads(exported.output)["deployment"]
         return found
