@@ -325,9 +325,6 @@ def _with_full_mode(row: Row) -> Row:
 ROWS = tuple(_with_full_mode(row) for row in _DEFAULT_ROWS)
 
 
-_TRIGGERS_AT = 2
-
-
 def _by_section() -> dict[str, dict[str, Row]]:
     sections: dict[str, dict[str, Row]] = {}
     for row in ROWS:
@@ -356,9 +353,14 @@ def is_honored_in_full_mode(path: PathKey) -> bool:
     return row is not None and row.full is not None and row.full.is_used
 
 
+def path_of_key(path: PathKey) -> PathKey:
+    """Return the path of a key in the table: a job has the keys of a service, except for its triggers."""
+    is_of_job = path[:1] == ("jobs",) and len(path) > 1 and path[2:3] != ("triggers",)
+    return ("services", *path[1:]) if is_of_job else path
+
+
 def row_at(path: PathKey) -> Row | None:
-    if path[:1] == ("jobs",) and len(path) > _TRIGGERS_AT and path[_TRIGGERS_AT] != "triggers":
-        path = ("services", *path[1:])
+    path = path_of_key(path)
     for section, rows in SECTIONS.items():
         steps = section.split(".") if section else []
         if len(steps) == len(path) - 1 and all(step in ("*", name) for step, name in zip(steps, path, strict=False)):

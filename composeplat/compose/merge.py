@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from composeplat.compose.discovery import PLATFORM_NAMES
+from composeplat.compose.keys import path_of_key
 from composeplat.compose.nodes import Mapping, Node, Scalar, Sequence, kind_of
 from composeplat.compose.values import BadValue, clean_target, parse_mount, parse_port
 from composeplat.diagnostics import PathKey, Report, dotted
@@ -125,10 +126,7 @@ def _merge_mappings(base: Mapping, over: Mapping, path: PathKey, report: Report)
 
 def _pattern(path: PathKey) -> Pattern:
     """Write a path with ``*`` for user-defined names."""
-    steps = [str(step) if isinstance(step, str) else "*" for step in path]
-    if steps[:1] == ["jobs"] and steps[2:3] != ["triggers"]:
-        # A job has the keys of a service.
-        steps[:1] = ["services"] * (len(steps) > 1) or ["jobs"]
+    steps = [str(step) if isinstance(step, str) else "*" for step in path_of_key(path)]
     if len(steps) > 1 and steps[0] in _NAMED:
         steps[1] = "*"
     if steps[2:3] in (["networks"], ["ulimits"]):
