@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from composeplat.compose.model import HOST, MEMORY, Service
 from composeplat.compose.origins import Checker, watch_rule_path
-from composeplat.compose.watch_model import WatchAction, WatchRule
+from composeplat.compose.watch_model import WatchAction, WatchRule, is_below
 
 
 def check_watch(checker: Checker, service: Service) -> None:
@@ -34,9 +34,3 @@ def mounted_targets(service: Service) -> list[str]:
     mounts = [mount for mount in service.mounts if mount.kind != MEMORY]
     kept = [mount.target for mount in mounts if mount.kind != HOST or service.build is None]
     return [*kept, *(mount.target for mount in service.file_mounts)]
-
-
-def is_below(path: str, folder: str) -> bool:
-    """Check whether a path is a folder or below it."""
-    folder = folder.rstrip("/")
-    return path == folder or path.startswith(f"{folder}/")

@@ -49,3 +49,9 @@ class WatchRule:
     """Without one, all files are meant."""
     initial_sync: bool = False
     command: WatchExec | None = None
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Check whether a path in a container is a folder or below it."""
+    folder = folder.rstrip("/")
+    return path == folder or path.startswith(f"{folder}/")

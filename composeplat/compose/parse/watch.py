@@ -11,7 +11,7 @@ from composeplat.compose.parse.fields import Field, Section
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.parse.windows_paths import refuse_windows_path
 from composeplat.compose.values import BadValue
-from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule
+from composeplat.compose.watch_model import WatchAction, WatchExec, WatchRule, is_below
 
 _RULE = "services.*.develop.watch.*"
 #: What Kubernetes and this project mount into containers, and the kernel's own.
@@ -88,7 +88,7 @@ def _parse_target(text: str) -> str:
     if not text.startswith("/") or "\0" in text or ".." in text.split("/"):
         raise BadValue("must be an absolute path in the container, without '..'")
     target = posixpath.normpath("/" + text.lstrip("/"))
-    if any(target == folder or target.startswith(f"{folder}/") for folder in _FORBIDDEN):
+    if any(is_below(target, folder) for folder in _FORBIDDEN):
         raise BadValue("must be a path of the service's own files in the container")
     return target if target == "/" or not text.endswith("/") else f"{target}/"
 
