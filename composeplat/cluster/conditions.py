@@ -23,6 +23,7 @@ from composeplat.cluster.failure_causes import (
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
 from composeplat.cluster.scheduling import is_node_coming
 from composeplat.cluster.snapshot import (
+    TEMPLATE_GENERATION,
     Object,
     Snapshot,
     container_statuses,
@@ -227,11 +228,11 @@ def _pods_of_daemon_set(workload: Object, owned: list[Object]) -> list[Object]:
     status = workload.get("status", {})
     if status.get("updatedNumberScheduled", 0) >= status.get("desiredNumberScheduled", 0):
         return owned
-    generation = workload["metadata"].get("annotations", {}).get(_GENERATION)
+    generation = workload["metadata"].get("annotations", {}).get(TEMPLATE_GENERATION)
     return [pod for pod in owned if pod["metadata"].get("labels", {}).get(_POD_GENERATION) == generation]
 
 
-_GENERATION, _POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
+_POD_GENERATION = "pod-template-generation"
 _REVISION = "deployment.kubernetes.io/revision"
 
 

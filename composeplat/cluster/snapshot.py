@@ -14,6 +14,9 @@ from typing import Any
 
 from composeplat.names import NO_NODE_LABEL, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION
 
+#: The API server sets it on a DaemonSet whose template changes.
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+
 Object = dict[str, Any]
 """An object of the Kubernetes API, or a part of one."""
 

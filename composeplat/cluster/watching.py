@@ -21,7 +21,8 @@ from composeplat.system.threads import start_thread
 
 WORKLOADS = (("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"))
 #: Few environments have these, and not everyone may list them.
-_FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
+FURTHER_WORKLOADS = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
+FURTHER_KINDS = tuple(kind for _, kind in FURTHER_WORKLOADS)
 _MIN_POLL_INTERVAL_S = 0.4
 #: A slow cluster is polled less often.
 _MAX_POLL_INTERVAL_S = 3.0
@@ -49,7 +50,7 @@ class Watcher:
         """Make a watcher; ``kinds`` are those of the workloads, as some are listed only if there are any."""
         self.access = access
         self.namespace = namespace
-        self._kinds = (*WORKLOADS, *(found for found in _FURTHER_WORKLOADS if found[1] in kinds))
+        self._kinds = (*WORKLOADS, *(found for found in FURTHER_WORKLOADS if found[1] in kinds))
         self._selector = environment_selector(environment)
         self._first_seen: dict[str, float] = {}
         self._requested: set[str] = set()

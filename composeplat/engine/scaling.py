@@ -17,8 +17,8 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.conditions import ServiceStatus, WorkloadState, service_status
 from composeplat.cluster.dependencies import dependency_cause, dependency_state, pod_to_probe
 from composeplat.cluster.failure_causes import Cause
-from composeplat.cluster.snapshot import Object, has_ended, service_of
-from composeplat.cluster.watching import Watcher, environment_selector, probe_port
+from composeplat.cluster.snapshot import TEMPLATE_GENERATION, Object, has_ended, service_of
+from composeplat.cluster.watching import FURTHER_KINDS, Watcher, environment_selector, probe_port
 from composeplat.codes.causes import CauseCode
 from composeplat.engine.dev_workloads import WORKLOADS, is_dev_workload, read_replicas, replicas_patch
 from composeplat.engine.monitor import Monitor
@@ -30,8 +30,6 @@ from composeplat.system.deadline import Deadline
 
 #: The annotation with the number of pods before sleep; 1 for a Job.
 ASLEEP = f"{LABEL_PREFIX}/asleep"
-#: The API server sets it on a DaemonSet whose template changes.
-_GENERATION = "deprecated.daemonset.template.generation"
 _TRIES = 10
 _POLL_INTERVAL_S = 0.15
 _ENDED = ("Complete", "Failed", "FailureTarget")
@@ -84,7 +82,7 @@ def _listed(api: Api, kind: str, path: str) -> list[Object]:
     try:
         return api.items(path)
     except ApiError as error:
-        if kind in ("DaemonSet", "CronJob") and error.status == http.client.FORBIDDEN:
+        if kind in FURTHER_KINDS and error.status == http.client.FORBIDDEN:
             return []
         raise
 
@@ -159,7 +157,7 @@ def is_sleep_entry(entry: Object) -> bool:
         and set(spec) <= {"f:replicas", "f:suspend", "f:template"}
         and ("f:template" not in spec or _is_of_node_selector(spec["f:template"]))
         and set(metadata) <= {"f:annotations"}
-        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}", f"f:{_GENERATION}"}
+        and set(metadata.get("f:annotations", {})) <= {".", f"f:{ASLEEP}", f"f:{TEMPLATE_GENERATION}"}
     )
 
 
