@@ -34,8 +34,9 @@ def _check_reference(checker: Checker, mount: FileMount, path: PathKey) -> None:
     if mount.source in declared:
         return
     section = mount.kind.section
-    shown = checker.shown(mount.source, path, (*checker.origins.written_at(path), "source"))
-    name = mount.source if shown == f"'{mount.source}'" else "NAME"
+    places = (path, (*checker.origins.written_at(path), "source"))
+    shown = checker.shown(mount.source, *places)
+    name = "NAME" if checker.is_hidden(*places) else mount.source
     hint = checker.report.near(mount.source, declared) or f"declare it: {section}: {{{name}: {{file: ./FILE}}}}"
     message = f"names a {mount.kind} that the top-level '{section}' does not declare: {shown}"
     checker.add(f"undefined-{mount.kind}", path, message, hint)

@@ -179,6 +179,10 @@ class Checker:
         written = (self.origins.shown(*path) for path in paths if self.origins.is_substituted(*path))
         return next(written, f"'{text}'")
 
+    def is_hidden(self, *paths: PathKey) -> bool:
+        """Whether the text at one of these paths came from a variable, so that no message has it."""
+        return any(self.origins.is_substituted(*path) for path in paths)
+
     def add(self, code: str, path: PathKey, message: str, hint: str = "", *, at_key: bool = False) -> None:
         """Report at a part of the model, under the path the definition writes it at."""
         span = self.origins.key_at(*path) if at_key else self.origins.at(*path)

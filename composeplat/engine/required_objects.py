@@ -11,7 +11,7 @@ import http.client
 
 from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.compose.origins import Origins
-from composeplat.diagnostics import Report, dotted, join_some
+from composeplat.diagnostics import PathKey, Report, dotted, join_some
 from composeplat.engine.preflight import CLAIM, api_path, belongs_to
 from composeplat.engine.stack import Stack
 from composeplat.names import LABEL_PREFIX
@@ -63,15 +63,21 @@ def _path(required: RequiredObject, namespace: str) -> str:
 
 def _shown(required: RequiredObject, origins: Origins) -> str:
     """Quote the name of an object, as the file has it if it comes from a variable."""
+    place = _place_of_variable(required, origins)
+    return origins.shown(*place) if place else f"'{required.name}'"
+
+
+def _place_of_variable(required: RequiredObject, origins: Origins) -> PathKey:
+    """Return the path of the name if it comes from a variable; empty if it does not."""
     places = (required.path, (*required.path, "name"), (*required.path, "external", "name"))
-    return next((origins.shown(*place) for place in places if origins.is_substituted(*place)), f"'{required.name}'")
+    return next((place for place in places if origins.is_substituted(*place)), ())
 
 
 def _report_missing(required: RequiredObject, namespace: str, origins: Origins, report: Report) -> None:
     shown = _shown(required, origins)
     message = f"{dotted(required.path)} is external, and {required.kind} {shown} is not in namespace"
     command = _COMMANDS.get(required.kind, "")
-    name = required.name if shown == f"'{required.name}'" else "NAME"
+    name = "NAME" if _place_of_variable(required, origins) else required.name
     key = "KEY" if origins.is_substituted(*required.path, "x-key") else required.key
     create = f"create it: kubectl --namespace {namespace} {command} {name} --from-file={key}=FILE"
     hint = f"{create if command else 'create it'}, or correct its 'name'"
