@@ -8,9 +8,9 @@ from dataclasses import replace
 from composeplat.compose.model import NEVER, Service
 from composeplat.compose.nodes import Mapping, Scalar
 from composeplat.compose.parse.fields import Field, Section
-from composeplat.compose.parse.schedule import parse_expression, parse_timezone
+from composeplat.compose.parse.schedule import parse_expression, parse_times
 from composeplat.compose.parse.service import parse_service
-from composeplat.compose.rollout_model import UTC_ZONE, Concurrency, Schedule
+from composeplat.compose.rollout_model import Concurrency, Schedule
 
 _TRIGGERS = "jobs.*.triggers"
 #: The keys of services that Compose refuses in a job, and ours.
@@ -87,17 +87,13 @@ def _schedule(item: Field) -> Schedule | None:
     section = item.section(f"{_TRIGGERS}.schedule.*")
     if section is None:
         return None
-    if section.get("cron") is None:
-        item.report("missing-key", "must have 'cron'", "write cron: '0 3 * * *'")
-        return None
-    cron = section.optional("cron", parse_expression)
-    timezone = section.value("timezone", parse_timezone, UTC_ZONE)
+    schedule = parse_times(section)
     # A cluster has one deadline for runs that it could not start and for those that were due during another one.
     starts_late = "queue" in _choice(section, "concurrency", "forbid", "queue")
     starts_late = "one" in _choice(section, "missed_fires", "one", "skip") or starts_late
-    if not cron:
+    if schedule is None:
         return None
-    schedule = Schedule(cron=cron, timezone=timezone, concurrency=Concurrency.FORBID)
+    schedule = replace(schedule, concurrency=Concurrency.FORBID)
     return replace(schedule, max_delay_s=None) if starts_late else schedule
 
 
