@@ -130,12 +130,12 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
             "sensitive-port",
             port_path(service.name, port),
             message,
-            f"to expose it: {_expose_command(checker, service, port)}",
+            f"to expose it: {_ways_to_expose(checker, service, port)}",
         )
     elif port.target in NOT_HTTP:
         protocol = "the protocol of this port" if _is_substituted(checker, service, port) else NOT_HTTP[port.target]
         message = f"gets an HTTPS route, which can't carry {protocol}"
-        hint = f"publish no port to keep it private; to expose it: {_expose_command(checker, service, port)}"
+        hint = f"publish no port to keep it private; to expose it: {_ways_to_expose(checker, service, port)}"
         checker.add("non-http-port", port_path(service.name, port), message, hint)
     return routable and not port.loopback and not listed
 
@@ -143,13 +143,13 @@ def _may_be_public(checker: Checker, service: Service, port: Port) -> bool:
 _ROUTE = "use 'endpoints' to give it a route"
 
 
-def _expose_command(checker: Checker, service: Service, port: Port) -> str:
-    """Return a kubectl command that exposes a port. With a label of its own, the next deploy does not delete it."""
+def _ways_to_expose(checker: Checker, service: Service, port: Port) -> str:
+    """Return the key and a kubectl command that expose a port; by its own label, no deploy deletes the object."""
     number = "PORT" if _is_substituted(checker, service, port) else str(port.target)
     name, protocol = clean(service.name), port.protocol.upper()
     return (
-        f"kubectl expose service {name} --name={name}-{port.protocol} --type=LoadBalancer --protocol={protocol}"
-        f" --port={number} --labels=by=hand"
+        f"x-expose in full mode (--full), or kubectl expose service {name} --name={name}-{port.protocol}"
+        f" --type=LoadBalancer --protocol={protocol} --port={number} --labels=by=hand"
     )
 
 

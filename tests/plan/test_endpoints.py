@@ -126,7 +126,8 @@ def test_a_way_in_without_https(project: Project) -> None:
     hints = [d.hint for d in report.sorted() if d.code in ("sensitive-port", "non-http-port")]
 
     command = (
-        "kubectl expose service my-dns --name=my-dns-{0} --type=LoadBalancer --protocol={1} --port=53 --labels=by=hand"
+        "x-expose in full mode (--full), or kubectl expose service my-dns --name=my-dns-{0} --type=LoadBalancer"
+        " --protocol={1} --port=53 --labels=by=hand"
     )
     assert hints == [
         f"to expose it: {command.format('udp', 'UDP')}",

@@ -12,18 +12,22 @@ PREFIX = "kompose."
 _CLASS = "use the option --ingress-class"
 _CRON = "use x-schedule in full mode (--full), which makes the service a CronJob"
 _HEALTH_CHECK = "use healthcheck: it is the readiness probe"
-_HPA = "write a HorizontalPodAutoscaler of your own: deploys keep its number of pods; or use deploy.replicas"
+_HPA = (
+    "use x-autoscale in full mode (--full), or deploy.replicas; deploys keep the number of pods that a"
+    " HorizontalPodAutoscaler of your own sets"
+)
 _INIT = (
     "make it a service with restart: 'no', and wait for it: depends_on with condition: service_completed_successfully"
 )
 _LIVENESS = "use healthcheck.http with path and port, and x-okteto-liveness: true"
-_LOAD_BALANCER = "write a Service of type LoadBalancer of your own"
+_LOAD_BALANCER = "use x-expose with type: LoadBalancer in full mode (--full), or write a Service of your own"
 _READINESS_HTTP = "use healthcheck.http with path and port"
 _SUB_PATH = "use the long form under volumes: {type: volume, source: NAME, target: PATH, sub_path: FOLDER}"
 _TCP = "use healthcheck.test with a command that connects, such as nc -z localhost PORT"
 
 LABELS: dict[str, str] = {
-    "kompose.controller.port.expose": "there is no port of a node: 'ports' gives a URL over HTTPS",
+    "kompose.controller.port.expose": "'ports' gives a URL over HTTPS; for a port of a node, use x-expose with type:"
+    " NodePort in full mode (--full)",
     "kompose.controller.type": "leave it out: a named or anonymous volume makes a StatefulSet, restart: 'no' a Job,"
     " anything else a Deployment; in full mode (--full) deploy.mode: global makes a DaemonSet",
     "kompose.cronjob.backoff_limit": _CRON,
@@ -43,7 +47,7 @@ LABELS: dict[str, str] = {
     "kompose.service.expose": "publish the port, as in '8080:80', and name a domain with --domain; or use endpoints",
     "kompose.service.expose.ingress-class-name": _CLASS,
     "kompose.service.expose.tls-secret": "use the option --tls-secret or --tls-issuer",
-    "kompose.service.external-traffic-policy": _LOAD_BALANCER,
+    "kompose.service.external-traffic-policy": "write a Service of type LoadBalancer of your own",
     "kompose.service.group": "leave it out: each service has its own pods, and others reach it by its name",
     "kompose.service.healthcheck.liveness.http_get_path": _LIVENESS,
     "kompose.service.healthcheck.liveness.http_get_port": _LIVENESS,
@@ -57,12 +61,13 @@ LABELS: dict[str, str] = {
     "kompose.service.healthcheck.readiness.tcp_port": _TCP,
     "kompose.service.healthcheck.readiness.test": _HEALTH_CHECK,
     "kompose.service.healthcheck.readiness.timeout": _HEALTH_CHECK,
-    "kompose.service.nodeport.port": "there is no NodePort: 'ports' gives a URL; write a Service of your own",
+    "kompose.service.nodeport.port": "use x-expose with type: NodePort in full mode (--full); 'ports' gives a URL over"
+    " HTTPS",
     "kompose.service.suffix-lb": _LOAD_BALANCER,
     "kompose.service.suffix-lb-tcp": _LOAD_BALANCER,
     "kompose.service.suffix-lb-udp": _LOAD_BALANCER,
-    "kompose.service.type": "use deploy.endpoint_mode: dnsrr for headless, and 'ports' for a URL over HTTPS; write a"
-    " Service of your own for nodeport and loadbalancer",
+    "kompose.service.type": "use deploy.endpoint_mode: dnsrr for headless, and 'ports' for a URL over HTTPS;"
+    " x-expose in full mode (--full) for nodeport and loadbalancer",
     "kompose.serviceaccount-name": "use x-service-account",
     "kompose.volume.size": "use driver_opts.size of the volume under the top-level 'volumes'",
     "kompose.volume.storage-class-name": "use driver_opts.class of the volume under the top-level 'volumes'",
