@@ -7,7 +7,7 @@ Must not read nodes: it reads the model, and gets places from the origins.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 
 from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
@@ -197,9 +197,26 @@ def _check_cycles(checker: Checker) -> None:
                 trail.append(following)
                 pending.append((following, iter(pods_before(services[following], services))))
             elif state[following] == 1:
-                cycle = " -> ".join(_shortened([*trail[trail.index(following) :], following]))
-                path = ("services", name, "depends_on", following)
-                checker.add("dependency-cycle", path, f"closes a cycle: {cycle}", "remove one of these dependencies")
+                _report_cycle(checker, trail[trail.index(following) :])
+
+
+def _report_cycle(checker: Checker, pods: list[str]) -> None:
+    """Report a cycle of pods by the services that have the dependencies: several may be in one pod."""
+    paths = [_path_between(checker, *pair) for pair in pairwise([*pods, pods[0]])]
+    having = [str(checker.origins.written_at(path)[1]) for path in paths]
+    cycle = [having[0]]
+    for path, following in zip(paths, [*having[1:], having[0]], strict=True):
+        named = str(path[-1])
+        cycle.append(named if named == following else f"{named} (in one pod with {following})")
+    message = f"closes a cycle: {' -> '.join(_shortened(cycle))}"
+    checker.add("dependency-cycle", paths[-1], message, "remove one of these dependencies")
+
+
+def _path_between(checker: Checker, pod: str, needed: str) -> PathKey:
+    """Return the path of the dependency of one pod on another."""
+    services = checker.project.services
+    found = (d.service for d in services[pod].depends_on if d.service in services)
+    return ("services", pod, "depends_on", next(name for name in found if services[name].pod_owner == needed))
 
 
 def _check_isolation(checker: Checker) -> None:

@@ -162,7 +162,7 @@ def _dependencies(
             path = ("services", service.name, "depends_on", dependency.service)
             if dependency.service in names:
                 _report_inner(checker, dependency, path)
-            elif service.name != owner and _waits_for(checker.project, dependency.service, names):
+            elif service.name != owner and _is_dropped(checker.project, service, dependency, names):
                 message = f"has no effect: '{dependency.service}' waits for the pod of '{owner}', which this is in"
                 hint = "let the program try again until the other service answers"
                 checker.add("no-effect", path, message, hint)
@@ -172,6 +172,12 @@ def _dependencies(
                 if not checker.origins.has(*own) and checker.origins.has(*path):
                     checker.origins.copy(own, path)
                 yield dependency
+
+
+def _is_dropped(project: Project, service: Service, dependency: Dependency, names: Iterable[str]) -> bool:
+    """Whether a wait would be a cycle of pods alone; one of services is an error."""
+    needed = dependency.service
+    return _waits_for(project, needed, names) and not _waits_for(project, needed, (service.name,))
 
 
 def _waits_for(project: Project, start: str, names: Iterable[str]) -> bool:
