@@ -27,6 +27,7 @@ from composeplat.local.base_images import FILL_NAME, fill_image
 from composeplat.local.builder import builder_mounts, egress_problem, prepare_builder
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
+from composeplat.local.containerd import note_other_version
 from composeplat.local.images import File, Image, push
 from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
 from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
@@ -40,7 +41,16 @@ from composeplat.system.deadline import Deadline, poll
 from composeplat.system.locks import hold_lock
 from composeplat.system.processes import ProcessId
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import BUILDKITD, CLUSTER_TOOLS, COREDNS, FRONTDOOR, KUBE, REGISTRY
+from composeplat.toolchain.tools import (
+    BUILDKITD,
+    CLUSTER_TOOLS,
+    CONTAINERD,
+    CONTAINERD_SHIM,
+    COREDNS,
+    FRONTDOOR,
+    KUBE,
+    REGISTRY,
+)
 
 _START_TIMEOUT_S = 180.0
 _STOP_TIMEOUT_S = 20.0
@@ -146,7 +156,8 @@ class LocalCluster:
             registry=str(found[REGISTRY.name].path),
             frontdoor=str(found[FRONTDOOR.name].path),
             buildkitd=str(found[BUILDKITD.name].path),
-            containerd=shutil.which("containerd", path=search) or "containerd",
+            containerd=str(found[CONTAINERD.name].path),
+            shim=str(found[CONTAINERD_SHIM.name].path),
             python=sys.executable,
             cni=cni_folder(),
             search_path=search,
@@ -195,15 +206,16 @@ class LocalCluster:
         for path, text in self._files(programs, token).items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_private(path, text)
-        self._prepare_builder()
+        self._prepare_node()
         write_private(self.layout.ports_file, json.dumps(asdict(self.layout.host_ports)))
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.run.chmod(0o700)
         write_private(self.layout.build_network_file, self.layout.build_network)
 
-    def _prepare_builder(self) -> None:
+    def _prepare_node(self) -> None:
         prepare_builder(self.layout)
+        note_other_version(self.layout, CONTAINERD.version)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:
         return make_files(self.layout, programs, token)

@@ -31,7 +31,7 @@ class NodeImage:
 
 @dataclass(frozen=True, slots=True)
 class NodeImages:
-    client: str
+    client: Path
     """The path of ``ctr``."""
     socket: Path
 
@@ -45,7 +45,7 @@ class NodeImages:
         self._run("images", "rm", "--sync", *image.names)
 
     def _run(self, *args: str) -> str:
-        command = [self.client, "--address", str(self.socket), "--namespace", "k8s.io", *args]
+        command = [str(self.client), "--address", str(self.socket), "--namespace", "k8s.io", *args]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
         if done.returncode:
             raise ComposeplatError(f"ctr {' '.join(args[:2])} failed: {done.stderr.strip()[-300:]}")

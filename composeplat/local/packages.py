@@ -1,6 +1,6 @@
 """The system packages that the local cluster needs: which are missing, and installing them with apt-get.
 
-Owns their names. A program that is on PATH is never replaced: a machine with Docker has a containerd of its own.
+Owns their names. A program that is on PATH is never replaced: a machine with Docker has a runc of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from composeplat.diagnostics import MissingPiece
 
 #: Program -> the package that has it, by Debian's names.
 PROGRAMS = {
-    "containerd": "containerd",
     "runc": "runc",
     "iptables": "iptables",
     "unshare": "util-linux",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from composeplat.local import etcd, metrics
 from composeplat.local.builder import builder_arguments, builder_environment, builder_files
+from composeplat.local.containerd import containerd_config
 from composeplat.local.layout import (
     API_PORT,
     BUILD_USER,
@@ -25,7 +26,6 @@ from composeplat.local.layout import (
     NODE,
     NODE_ADDRESS,
     NODE_POD_RANGE,
-    PAUSE_IMAGE,
     POD_RANGE,
     REGISTRY_PORT,
     SERVICE_RANGE,
@@ -62,6 +62,8 @@ class Programs:
     frontdoor: str
     buildkitd: str
     containerd: str
+    shim: str
+    """What containerd starts beside each pod."""
     python: str
     cni: str
     search_path: str
@@ -221,9 +223,7 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
         layout.inner_kubeconfig: kubeconfig(f"https://127.0.0.1:{API_PORT}", layout, token),
         layout.kubeconfig: kubeconfig(f"https://127.0.0.1:{layout.host_ports.api}", layout, token),
         etc / "registry.yaml": _REGISTRY.format(folder=layout.folder / "registry", port=REGISTRY_PORT),
-        etc / "containerd.toml": _CONTAINERD.format(
-            folder=layout.folder, run=layout.run, pause=f"localhost:{REGISTRY_PORT}/{PAUSE_IMAGE}", cni=programs.cni
-        ),
+        etc / "containerd.toml": containerd_config(layout, cni=programs.cni, shim=programs.shim),
         etc / "cni" / "10-pods.conflist": json.dumps(_network(), indent=1),
         etc / "hosts" / "docker.io" / "hosts.toml": _MIRROR.format(port=REGISTRY_PORT),
         # An image is pushed by the registry's port on this machine, and pulled by the port inside the cluster.
@@ -305,26 +305,6 @@ version: 0.1
 log: {{level: warn, accesslog: {{disabled: true}}}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
 http: {{addr: "127.0.0.1:{port}"}}
-"""
-
-# Without restrict_oom_score_adj no pod starts where the capability to raise priorities is missing.
-_CONTAINERD = """\
-version = 2
-root = "{folder}/containerd"
-state = "{run}/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt"]
-[grpc]
-  address = "{run}/containerd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
-  restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{cni}"
-    conf_dir = "{folder}/etc/cni"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-  [plugins."io.containerd.grpc.v1.cri".registry]
-    config_path = "{folder}/etc/hosts"
 """
 
 _MIRROR = """\

@@ -5,7 +5,6 @@ Owns what counts as unused. Deletes only what it listed before: the caller shows
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,11 +19,10 @@ from composeplat.local.builder_cache import BuilderCache
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.layout import PAUSE_IMAGE
 from composeplat.local.node_images import NodeImages
-from composeplat.local.packages import search_path
 from composeplat.local.registry_storage import RegistryStorage, UnusedImages
 from composeplat.registry.image_reference import ImageReference
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import BUILDX
+from composeplat.toolchain.tools import BUILDX, CTR
 
 #: Images that the cluster has pushed for its pods.
 _OWN_IMAGES = frozenset({f"localhost/{PAUSE_IMAGE}", f"localhost/{FILL_NAME}"})
@@ -72,10 +70,10 @@ def _describe(unused: UnusedImages) -> str:
 
 
 def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[Leftover]:
-    client = shutil.which("ctr", path=search_path(cluster.environment))
+    client = Toolchain(cluster.environment).find(CTR)
     if client is None:
         return
-    images = NodeImages(client, cluster.layout.containerd_socket)
+    images = NodeImages(client.path, cluster.layout.containerd_socket)
     for image in images.unused(used):
         yield Leftover("pulled", max(image.names, key=len), image.size, partial(images.delete, image))
 

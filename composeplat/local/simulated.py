@@ -44,7 +44,7 @@ class SimulatedCluster(LocalCluster):
         path = self.environment.get("PATH", "")
         return Programs(
             kube=str(found[KUBE.name].path), coredns="", registry="", frontdoor="", buildkitd="", containerd="",
-            python=sys.executable, cni="", search_path=path,
+            shim="", python=sys.executable, cni="", search_path=path,
         )  # fmt: skip
 
     def _host_ports(self) -> dict[str, int]:
@@ -58,7 +58,7 @@ class SimulatedCluster(LocalCluster):
         config = kubeconfig(f"https://127.0.0.1:{self.layout.host_ports.api}", self.layout, token)
         return {self.layout.kubeconfig: config, self.layout.etc / "stages.yaml": _stages()}
 
-    def _prepare_builder(self) -> None:
+    def _prepare_node(self) -> None:
         """There is no builder."""
 
     def _launch(self, programs: Programs) -> None:

@@ -153,6 +153,23 @@ REGISTRY = Tool(
     stamp="github.com/distribution/distribution/v3/version.version",
     build_minutes=2,
 )
+CONTAINERD = Tool(
+    name="containerd",
+    version="2.2.6",
+    module=MODULES / "containerd",
+    package="github.com/containerd/containerd/v2/cmd/containerd",
+    stamp="github.com/containerd/containerd/v2/version.Version",
+    only_linux=True,
+    download="https://github.com/containerd/containerd/releases/download/v{version}/containerd-static-{version}-{system}-{machine}.tar.gz",
+    build_minutes=2,
+)
+CONTAINERD_SHIM = replace(
+    CONTAINERD,
+    name="containerd-shim-runc-v2",
+    package="github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+    build_minutes=0.2,
+)
+CTR = replace(CONTAINERD, name="ctr", package="github.com/containerd/containerd/v2/cmd/ctr", build_minutes=0.2)
 FRONTDOOR = Tool(
     name="frontdoor", version="0.1.0", module=_PACKAGE / "local" / "frontdoor", package=".", build_minutes=0.2
 )
@@ -177,6 +194,6 @@ def agent_for(processor: str) -> Tool:
 
 DEPLOY_TOOLS = (PULUMI, KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER, BUILDKITD, BUILDX)
 DEVELOPMENT_TOOLS = (LINK, AGENT)
-CLUSTER_TOOLS = (KUBE, COREDNS, REGISTRY, FRONTDOOR)
+CLUSTER_TOOLS = (KUBE, CONTAINERD, CONTAINERD_SHIM, CTR, COREDNS, REGISTRY, FRONTDOOR)
 SIMULATION_TOOLS = (KUBE, KWOK)
 TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))

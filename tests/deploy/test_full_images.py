@@ -1,10 +1,15 @@
-"""Volumes with the files of an image, in full mode: the pod has them, if its node's containerd knows such volumes."""
+"""Volumes with the files of an image, in full mode: a pod reads them, and those of another digest after a deploy."""
 
 from __future__ import annotations
 
-from tests.deploy.conftest import SLEEP, Environment, until
+from composeplat.local.images import File, Image, push
+from tests.deploy.conftest import SLEEP, Environment
 
-PROJECT = f"""
+FOLDER = "/sites"
+
+
+def project(digest: str, registry: int) -> str:
+    return f"""
 x-platform: {{full: true}}
 services:
   web:
@@ -12,38 +17,32 @@ services:
     stop_grace_period: 0
     command: {SLEEP}
     volumes:
-      - {{type: image, source: "busybox:1.37", target: /files}}
-      - {{type: image, source: "busybox:1.37", target: /passwords, image: {{subpath: etc}}}}
+      - {{type: image, source: "localhost:{registry}/sites@{digest}", target: {FOLDER}}}
+      - {{type: image, source: "localhost:{registry}/sites@{digest}", target: /public, image: {{subpath: public}}}}
       - {{type: volume, target: /kept, volume: {{labels: {{example.com/team: shop}}}}}}
 """
 
 
 def test_an_image_is_a_volume(environment: Environment) -> None:
-    """The API server keeps the volume; the claim of an anonymous volume has its labels.
+    """Its files, or those of a folder, are read and not written; the claim of an anonymous volume has its labels."""
+    registry = environment.cluster.layout.host_ports.registry
+    digests = [push_site(environment, version) for version in ("first", "second")]
+    read = "cat /public/version; touch /sites/new /public/new 2>&1; ls /sites/public /public"
+    seen = []
+    for digest in digests:
+        environment.deploy(project(digest, registry)).expect()
+        (pod,) = [pod for pod in environment.pods("web") if pod["status"]["phase"] == "Running"]
+        seen.append(environment.exec(pod["metadata"]["name"], "sh", "-c", read).splitlines())
 
-    The files themselves need containerd 2.1, and most machines have an older one, which says so.
-    """
-    environment.deploy(PROJECT, "--no-wait").expect()
-
-    (pod,) = until(lambda: environment.pods("web"))
-    images = [volume["image"]["reference"] for volume in pod["spec"]["volumes"] if "image" in volume]
-    assert images == ["busybox:1.37", "busybox:1.37"]
-    mounts = {mount["mountPath"]: mount for mount in pod["spec"]["containers"][0]["volumeMounts"]}
-    assert mounts["/passwords"]["subPath"] == "etc"
+    for version, lines in zip(("first", "second"), seen, strict=True):
+        assert lines[0] == version
+        assert [line.rpartition(": ")[2] for line in lines[1:3]] == ["Read-only file system"] * 2
+        assert lines[3:] == ["/public:", "version", "", "/sites/public:", "version"]
     (claim,) = environment.objects("v1", "PersistentVolumeClaim")
     assert claim["metadata"]["annotations"]["example.com/team"] == "shop"
-    if until(lambda: _state(environment, "web")) != "running":
-        return
-    script = "test -x /files/bin/busybox && head -n 1 /passwords/passwd; touch /files/new 2>&1 || true"
-    root, refused = environment.exec(pod["metadata"]["name"], "sh", "-c", script).splitlines()
-    assert root.startswith("root:")
-    assert "Read-only file system" in refused
 
 
-def _state(environment: Environment, service: str) -> str:
-    """Whether the container runs, or why it can't be created; empty before that is known."""
-    (pod,) = environment.pods(service)
-    (status,) = pod["status"].get("containerStatuses") or [{}]
-    state = status.get("state", {})
-    reason = state.get("waiting", {}).get("reason", "")
-    return "running" if "running" in state else reason if reason == "CreateContainerError" else ""
+def push_site(environment: Environment, version: str) -> str:
+    """Push an image with a file that holds its version, and return its digest."""
+    site = Image(files={"public/version": File(f"{version}\n".encode())})
+    return push(site, "sites:1", ("127.0.0.1", environment.cluster.layout.host_ports.registry))

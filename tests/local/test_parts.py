@@ -17,6 +17,7 @@ from composeplat.local.builder import builder_files, egress_problem, prepare_bui
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
+from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
@@ -26,7 +27,7 @@ from composeplat.local.supervisor import Network
 
 PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
-    containerd="/t/containerd", python="/t/python", cni="/t/cni", search_path="/bin",
+    containerd="/t/containerd", shim="/t/shim", python="/t/python", cni="/t/cni", search_path="/bin",
 )  # fmt: skip
 LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
@@ -136,6 +137,43 @@ def test_why_builds_have_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     (tmp_path / "slirp4netns").touch(mode=0o755)
     assert egress_problem(str(tmp_path)) == ""
+
+
+def test_containerd_listens_where_the_cluster_is() -> None:
+    """containerd, its shim and its plugins have the cluster's own paths: none that another containerd may use."""
+    config = tomllib.loads(make_files(LAYOUT, PROGRAMS, "T")[LAYOUT.etc / "containerd.toml"])
+    plugins = config["plugins"]
+
+    assert config["version"] == 3
+    assert (config["root"], config["state"]) == ("/data/containerd", "/run/composeplat/containerd")
+    assert config["grpc"]["address"] == "/run/composeplat/containerd.sock"
+    assert plugins["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"]["runc"]["runtime_path"] == "/t/shim"
+    assert plugins["io.containerd.nri.v1.nri"] == {"disable": True}
+
+
+@pytest.mark.parametrize(
+    ("files", "notes"),
+    [
+        pytest.param({}, [], id="new cluster"),
+        pytest.param({"containerd/data": ""}, ["an earlier version"], id="of a system package"),
+        pytest.param({"containerd/data": "", "containerd-version": "2.2.0\n"}, ["2.2.0"], id="of other pins"),
+        pytest.param({"containerd/data": "", "containerd-version": "2.2.6\n"}, [], id="the same"),
+    ],
+)
+def test_another_containerd_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], notes: list[str]
+) -> None:
+    """A cluster that another containerd ran says what replaces it, and what is kept; the next start says nothing."""
+    messages: list[str] = []
+    monkeypatch.setattr("composeplat.local.containerd.progress.note", messages.append)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for _ in range(2):
+        note_other_version(Layout(folder=tmp_path, run=tmp_path), "2.2.6")
+
+    kept = "volumes and pulled images of the cluster are kept"
+    assert messages == [f"containerd 2.2.6 replaces {before}: {kept}" for before in notes]
 
 
 def test_files_hold_no_blanks() -> None:
@@ -257,7 +295,9 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setattr("composeplat.local.packages._SYSTEM_FOLDERS", "")
     monkeypatch.setattr("composeplat.local.packages._CNI_FOLDERS", ())
 
-    with pytest.raises(MissingPiece, match="packages that are not installed: busybox-static containerd") as caught:
+    with pytest.raises(
+        MissingPiece, match="packages that are not installed: busybox-static containernetworking"
+    ) as caught:
         LocalCluster(Layout(folder=tmp_path, run=tmp_path), {"PATH": "/nowhere"}).start()
 
     assert caught.value.hint.startswith("platform setup --cluster --install, or: apt-get install busybox-static")
