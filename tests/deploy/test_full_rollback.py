@@ -53,3 +53,34 @@ def test_what_ran_before_runs_again(environment: Environment) -> None:
     other_kept = good.rpartition("first-token")
     environment.write("second-token".join((other_kept[0], other_kept[2])))
     environment.platform("preview", "--expect-no-changes").expect()
+
+
+BUILT = """
+x-platform: {full: true}
+services:
+  web:
+    build: ./web
+    stop_grace_period: 0
+    deploy: {update_config: {failure_action: rollback}}
+"""
+
+
+def test_the_image_that_was_built_before_runs_again(environment: Environment) -> None:
+    """By its digest, as the tag names the build whose container failed; the deploy gives the reason."""
+    build(environment, f"CMD {SLEEP}")
+    environment.deploy(BUILT).expect()
+    (before,) = images(environment)
+
+    build(environment, "CMD echo no license; exit 3")
+    failed = environment.deploy().expect(1)
+
+    assert "@sha256:" in before
+    assert "no license" in failed.stderr
+    assert f"web: rolled back to {before}\n" in failed.stderr
+    assert images(environment) == [before]
+    (pod,) = [pod for pod in environment.pods("web") if pod["status"]["phase"] == "Running"]
+    assert pod["status"]["containerStatuses"][0]["imageID"].endswith(before.rpartition("@")[2])
+
+
+def build(environment: Environment, lines: str) -> None:
+    environment.write(f"FROM busybox:1.37\n{lines}\n", "web/Dockerfile")
