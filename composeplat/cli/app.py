@@ -20,6 +20,10 @@ __all__ = ["app", "main"]
 
 _SHELL_VARIABLE = "_PLATFORM_COMPLETE"
 """Completion scripts set it to the name of their shell."""
+_ON_WINDOWS = """\
+error: platform runs on Linux and macOS, not on Windows itself
+  hint: install it in WSL 2: wsl --install, then in the new terminal: pip install composeplat
+"""
 _INTERRUPTED = 130
 """The status :attr:`composeplat.diagnostics.Exit.INTERRUPTED`, without an import."""
 
@@ -36,6 +40,10 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     if sys.stderr is None:  # the parent process has closed it
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- for as long as the process lives
+    if sys.platform == "win32":
+        # Locks and terminals of Unix are missing, as they would be from the first import on.
+        sys.stderr.write(_ON_WINDOWS)
+        sys.exit(1)
     try:
         if shell := os.environ.get(_SHELL_VARIABLE):
             from composeplat.cli.completion import answer

@@ -27,7 +27,7 @@ from composeplat.engine.backend import writing
 from composeplat.engine.own_processes import OwnProcess, OwnProcesses, is_locked_out
 from composeplat.system.atomic import write_private
 from composeplat.system.deadline import Deadline
-from composeplat.system.processes import ProcessId, kill_session, session_members, wait_for_end
+from composeplat.system.processes import ProcessId, kill_session, may_descend, session_members, wait_for_end
 
 Event = dict[str, Any]
 _PLAIN_OUTPUT = ("--non-interactive", "--color", "never")
@@ -303,9 +303,4 @@ def end_leftovers(note: Path) -> bool:
 
 def _is_that_group(noted: OwnProcess) -> bool:
     """A group's number may be used again; then its processes are others, and none of them is Pulumi."""
-    for pid in session_members(noted.process.pid):
-        with contextlib.suppress(OSError):
-            name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-            if name.startswith("pulumi") and Path(f"/proc/{pid}").stat().st_ctime >= noted.at - 5:
-                return True
-    return False
+    return any(may_descend(pid, noted.process, "pulumi") for pid in session_members(noted.process.pid))

@@ -1,4 +1,4 @@
-"""The identity of this machine.
+"""The identity of this machine, and what the system's own files and programs say.
 
 Owns the id that the system gave the machine. Must not know what is noted with it.
 It is apart because state and process notes must not be mistaken for those of another machine.
@@ -7,14 +7,25 @@ It is apart because state and process notes must not be mistaken for those of an
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 _MACHINE_ID_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+#: The hardware's id, in what macOS prints of it.
+_PLATFORM_ID = re.compile(r'"IOPlatformUUID" = "([0-9A-Fa-f-]+)"')
+#: So that all systems print the same of the same, and no program of the user is taken for one of the system.
+_SYSTEM_ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC0", "PATH": "/bin:/usr/bin:/sbin:/usr/sbin"}
+_TIMEOUT_S = 10
 
 
-def system_machine_id() -> str:
+def system_machine_id(system: str = sys.platform) -> str:
     """The id that the system gave this machine, hashed as it is not to be published; empty if it has none."""
+    if system == "darwin":
+        found = _PLATFORM_ID.search(printed_by("ioreg", "-rd1", "-c", "IOPlatformExpertDevice"))
+        return _hash(found[1]) if found else ""
     for path in _MACHINE_ID_FILES:
         text = read_id(path)
         if text:
@@ -33,6 +44,17 @@ def read_id(path: Path) -> str:
         return path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
+
+
+def printed_by(*command: str) -> str:
+    """Run a program of the system, and return what it printed; empty if it fails."""
+    try:
+        done = subprocess.run(
+            command, env=_SYSTEM_ENVIRONMENT, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _hash(text: str) -> str:

@@ -15,18 +15,14 @@ import os
 import signal
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from composeplat.system.deadline import Deadline, poll
-from composeplat.system.machine import machine_id, read_id
+from composeplat.system.machine import machine_id
+from composeplat.system.process_status import process_table
 
-_BOOT_ID_FILE = Path("/proc/sys/kernel/random/boot_id")
-_PID_NAMESPACE = Path("/proc/self/ns/pid")
 _POLL_INTERVAL_S = 0.05
-#: Fields of ``/proc/PID/stat`` after the name of the program.
-_STATE, _SESSION, _START_TIME = 0, 3, 19
-_ZOMBIE = "Z"
+_TABLE = process_table()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +40,8 @@ class ProcessId:
         """The identity of a process of this machine."""
         return cls(
             machine=machine_id(),
-            boot=read_id(_BOOT_ID_FILE),
-            pid_namespace=_pid_namespace(),
+            boot=_TABLE.boot_id(),
+            pid_namespace=_TABLE.pid_namespace(),
             pid=pid,
             started=start_time(pid),
         )
@@ -95,7 +91,7 @@ class ProcessId:
     @property
     def was_before_reboot(self) -> bool:
         """Whether this machine has booted again since. Copies of a machine may share its id: see who asks."""
-        boot = read_id(_BOOT_ID_FILE)
+        boot = _TABLE.boot_id()
         return self.is_on_this_machine and bool(boot) and bool(self.boot) and boot != self.boot
 
     def terminate(self, *, grace_s: float) -> bool:
@@ -113,18 +109,27 @@ class ProcessId:
 
 
 def start_time(pid: int) -> str | None:
-    """When a process started, in the kernel's ticks; None if it has ended."""
-    fields = _stat(Path(f"/proc/{pid}"))
-    return None if not fields or fields[_STATE] == _ZOMBIE else fields[_START_TIME]
+    """When a process started, to be compared only; None if it has ended."""
+    return _TABLE.start_time(pid)
 
 
 def session_members(session: int) -> list[int]:
     """The running processes of a session, which has the number of the process that began it."""
-    return [
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if (fields := _stat(folder)) and fields[_STATE] != _ZOMBIE and int(fields[_SESSION]) == session
-    ]
+    return _TABLE.session_members(session)
+
+
+def may_descend(pid: int, ancestor: ProcessId, program: str) -> bool:
+    """Return whether a running process is of a program, by the start of its name, and not older than another process.
+
+    The other may have ended: its session has its number still, and may be one of a later process with that number.
+    """
+    started = _TABLE.start_time(pid)
+    if started is None or not _TABLE.name(pid).startswith(program):
+        return False
+    try:
+        return ancestor.started is None or _TABLE.order(started) >= _TABLE.order(ancestor.started)
+    except ValueError:  # of another version
+        return False
 
 
 def kill_session(session: int) -> None:
@@ -143,17 +148,3 @@ def wait_for_end(session: int, deadline: Deadline) -> bool:
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
-
-
-def _stat(folder: Path) -> list[str]:
-    """The fields of a process's status after the program's name, which may have spaces; empty if it has ended."""
-    try:
-        return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _pid_namespace() -> str:
-    with contextlib.suppress(OSError):
-        return str(_PID_NAMESPACE.readlink())
-    return ""

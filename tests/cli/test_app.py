@@ -83,6 +83,18 @@ def test_unknown_command(project: Project) -> None:
     assert outcome.stderr.splitlines()[-1].startswith("Error: No such command 'rendr'.")
 
 
+def test_windows() -> None:
+    """Windows itself lacks what the commands import: the message says where it runs, and there is no traceback."""
+    script = (
+        "import sys; sys.platform = 'win32'; sys.modules['fcntl'] = None; from composeplat.cli.app import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script, "render"], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: platform runs on Linux and macOS, not on Windows itself\n  hint: ")
+    assert "WSL 2" in done.stderr
+
+
 def test_help_of_a_command_needs_no_definition(project: Project) -> None:
     """A command's help is shown wherever one stands."""
     outcome = project({}).run("render", "--help").assert_success()

@@ -33,3 +33,23 @@ def test_a_machine_without_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
     assert system_machine_id() == ""
     assert len(found) == 32
     assert machine_id() != found
+
+
+def test_a_mac(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Mac has its id in what the system prints of the hardware; without it, there is none."""
+    text = '+-o Mac  <class IOPlatformExpertDevice>\n  {\n    "IOPlatformUUID" = "0A1B2C3D-1111-2222-3333-444455556666"'
+    monkeypatch.setattr(machine, "printed_by", lambda *_: text)
+    found = system_machine_id("darwin")
+    monkeypatch.setattr(machine, "printed_by", lambda *_: "")
+
+    assert len(found) == 32
+    assert "0A1B2C3D" not in found
+    assert system_machine_id("darwin") == ""
+    assert machine_id()
+
+
+def test_printed_by() -> None:
+    """A program that is not there, or that fails, printed nothing."""
+    assert machine.printed_by("ps", "-o", "pid=", "-p", "1") == "1"
+    assert machine.printed_by("ps", "-p", str(2**22 + 1)) == ""
+    assert machine.printed_by("no-such-program") == ""

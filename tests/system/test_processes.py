@@ -14,7 +14,24 @@ import pytest
 
 from composeplat.system import processes
 from composeplat.system.deadline import Deadline, poll
-from composeplat.system.processes import ProcessId, kill_session, session_members, start_time, wait_for_end
+from composeplat.system.process_status import ProcessTable, ProcFiles, PsCommand, process_table
+from composeplat.system.processes import ProcessId, kill_session, may_descend, session_members, start_time, wait_for_end
+
+
+class PsOnLinux(PsCommand):
+    """What other systems have, but for the id of the boot: Linux has it elsewhere."""
+
+    def boot_id(self) -> str:
+        return ProcFiles().boot_id()
+
+
+@pytest.fixture(params=[ProcFiles(), PsOnLinux()], ids=["proc", "ps"], autouse=True)
+def table(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ProcessTable:
+    """Linux reads files, and every other system asks ``ps``: all of it holds for both."""
+    table: ProcessTable = request.param
+    monkeypatch.setattr(processes, "_TABLE", table)
+    return table
+
 
 PLACES = ("machine", "boot", "pid_namespace")
 
@@ -96,9 +113,9 @@ def test_before_a_reboot(other: dict[str, str], *, expected: bool) -> None:
     assert noted.was_before_reboot is expected
 
 
-def test_a_machine_that_reports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_reports_nothing(monkeypatch: pytest.MonkeyPatch, table: ProcessTable) -> None:
     """Where the system has no ids, no process is proven to run or to have ended."""
-    monkeypatch.setattr(processes, "_BOOT_ID_FILE", Path("/nowhere"))
+    monkeypatch.setattr(type(table), "boot_id", lambda _: "")
     noted = ProcessId.from_pid(os.getpid())
 
     assert (noted.is_running, noted.has_ended, noted.was_before_reboot) == (False, False, False)
@@ -115,21 +132,44 @@ def test_no_such_process() -> None:
     assert start_time(2**22 + 1) is None
 
 
-def test_start_time(tmp_path: Path, started: Start) -> None:
+def test_start_time(tmp_path: Path, started: Start, table: ProcessTable) -> None:
     """The start time is read whatever the name of the program; of two processes the second has the later one."""
     program = tmp_path / "a) S 1 (b"
     program.write_text(f"#!{sys.executable} -IS\nimport time\nprint('up', flush=True)\ntime.sleep(60)\n")
     program.chmod(0o755)
     first = started(str(program))
-    time.sleep(0.05)
+    # The clock of `ps` shows seconds.
+    time.sleep(1.1 if isinstance(table, PsCommand) else 0.05)
     second = started(sys.executable, "-IS", "-c", "import time; print('up', flush=True); time.sleep(60)")
     times = [start_time(first.pid), start_time(second.pid)]
 
     assert times == [start_time(first.pid), start_time(second.pid)]
-    assert int(times[0] or 0) < int(times[1] or 0)
+    assert None not in times
+    assert times[0] != times[1]
+    assert table.order(times[0] or "") < table.order(times[1] or "")
     first.kill()
     # It has ended, though nobody has taken note of its end yet.
     assert poll(lambda: start_time(first.pid) is None, Deadline(10), interval_s=0.01)
+
+
+def test_may_descend(sleeper: subprocess.Popen[bytes], started: Start, table: ProcessTable) -> None:
+    """A process of a session is recognized by its program, and by its age: it is not older than the session."""
+    name = Path(sys.executable).resolve().name[:3]
+    time.sleep(1.1 if isinstance(table, PsCommand) else 0.05)
+    younger = ProcessId.from_pid(started(sys.executable, "-IS", "-c", POLITE).pid)
+
+    assert may_descend(younger.pid, ProcessId.from_pid(sleeper.pid), name)
+    assert may_descend(younger.pid, younger, name)
+    assert not may_descend(younger.pid, younger, "pulumi")
+    assert not may_descend(sleeper.pid, younger, name)
+    assert may_descend(sleeper.pid, replace(younger, started=None), name)
+    assert not may_descend(sleeper.pid, replace(younger, started="another version"), name)
+    assert not may_descend(2**22 + 1, younger, "")
+
+
+@pytest.mark.parametrize(("system", "expected"), [("linux", ProcFiles), ("darwin", PsCommand), ("freebsd", PsCommand)])
+def test_process_table(system: str, expected: type[ProcessTable]) -> None:
+    assert isinstance(process_table(system), expected)
 
 
 # ending ---------------------------------------------------------------------------------------------------------------
