@@ -260,14 +260,22 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
         for node in _read(Path(path), count):
             if not isinstance(node, Mapping):
                 continue
-            entries = node.get("services" if section == "profiles" else section)
-            tagged = entries is not None and entries.tag
-            if not isinstance(entries, Mapping):
-                entries = Mapping(node.span)
-            if tagged or "include" in node or any(entry.tag for _, entry in entries):
+            listed = [entry for part in _parts_of(section) if (entry := node.get(part)) is not None]
+            mappings = [entries for entries in listed if isinstance(entries, Mapping)]
+            if "include" in node or any(entry.tag for entry in listed) or _has_tags(mappings):
                 return None
-            names.update(dict.fromkeys(_profiles_of(node) if section == "profiles" else entries.entries))
+            found_names = [name for entries in mappings for name in entries.entries]
+            names.update(dict.fromkeys(_profiles_of(node) if section == "profiles" else found_names))
     return list(names)
+
+
+def _parts_of(section: str) -> tuple[str, ...]:
+    """Return the keys of a definition that have such names: a job is named as a service is."""
+    return ("services", "jobs") if section in ("services", "profiles") else (section,)
+
+
+def _has_tags(mappings: Iterable[Any]) -> bool:
+    return any(entry.tag for entries in mappings for _, entry in entries)
 
 
 def _profiles_of(document: Any) -> list[str]:
@@ -310,9 +318,9 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
     if section == "profiles":
         inactive = [profile for profiles in reading.inactive.values() for profile in profiles]
         return list(dict.fromkeys((*_profiles_of(document), *inactive)))
-    entries = document.get(section) if isinstance(document, Mapping) else None
+    listed = [document.get(part) for part in _parts_of(section)] if isinstance(document, Mapping) else []
     inactive = list(reading.inactive) if section == "services" else []
-    return [*(entries.entries if isinstance(entries, Mapping) else ()), *inactive]
+    return [*(name for entries in listed if isinstance(entries, Mapping) for name in entries.entries), *inactive]
 
 
 def _parts(line: Line) -> list[str]:

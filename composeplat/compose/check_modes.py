@@ -49,8 +49,16 @@ def check_mode(checker: Checker, service: Service) -> None:
     if mode is Mode.GLOBAL:
         _check_volumes(checker, service)
         _report_without_effect(checker, service, (*_COUNTS, *_SPREADING), "a pod runs on each node")
+        _check_order(checker, service)
     elif mode is Mode.GLOBAL_JOB:
         _check_global_job(checker, service)
+
+
+def _check_order(checker: Checker, service: Service) -> None:
+    if service.has_port_of_node and service.scheduling.update.start_first:
+        path = ("services", service.name, "deploy", "update_config", "order")
+        message = "has no effect with network_mode: host: two pods of a node can't have the same ports"
+        checker.add("no-effect", path, message, "write stop-first")
 
 
 def _check_volumes(checker: Checker, service: Service) -> None:

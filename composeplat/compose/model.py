@@ -15,7 +15,7 @@ from enum import StrEnum
 from composeplat.compose.ai_model import AiModel, ModelUse
 from composeplat.compose.extension_model import Extensions, Patch
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
-from composeplat.compose.network_model import Network, Networking
+from composeplat.compose.network_model import HOST_NETWORK, Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
 from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.watch_model import WatchRule
@@ -273,6 +273,11 @@ class Service:
     def is_global(self) -> bool:
         """Whether a pod of it runs on each node."""
         return self.scheduling.mode is Mode.GLOBAL
+
+    @property
+    def has_port_of_node(self) -> bool:
+        """Whether a second pod of it can't start on the node of the first: both would have the node's ports."""
+        return self.is_global and self.networking.mode == HOST_NETWORK
 
     @property
     def workload_kind(self) -> str:

@@ -27,10 +27,14 @@ def resolved_definition(loaded: Loaded) -> dict[str, Any]:
     definition = _escaped(to_plain(loaded.document))
     resolved: dict[str, Any] = {"name": loaded.settings.environment}
     resolved.update({key: value for key, value in definition.items() if key not in ("name", "version")})
-    services = resolved.get("services") or {}
-    resolved["services"] = {
-        name: _service(value, loaded.project.services[name], loaded.folder) for name, value in services.items()
-    }
+    # By default, jobs are not read.
+    for section in ("services", "jobs") if loaded.settings.full else ("services",):
+        found = resolved.get(section)
+        if found or section == "services":
+            resolved[section] = {
+                name: _service(value, loaded.project.services[name], loaded.folder)
+                for name, value in (found or {}).items()
+            }
     return resolved
 
 

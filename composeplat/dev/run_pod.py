@@ -17,6 +17,7 @@ from composeplat.cluster.snapshot import Object, container_of, has_ended, withou
 from composeplat.dev.holder import make_holder
 from composeplat.names import LABEL_PREFIX, RUN_LABEL, SERVICE_LABEL, SERVICES_ANNOTATION, shorten
 from composeplat.plan.desired import Manifest, escape
+from composeplat.plan.shared_pods import own_init_containers
 from composeplat.plan.templates import pod_template
 
 #: Marks a one-off pod that stays when its command has ended.
@@ -86,6 +87,8 @@ def make_pod(
         "ownerReferences": [reference(owner)],
     }
     template["spec"]["containers"] = [container_of(template["spec"], service)]
+    first = own_init_containers(template, service)
+    template["spec"].update({"initContainers": first} if first else {})
     spec = _pod_spec(template["spec"], workload, options, name, list(args))
     if node:
         _bind(spec, node)

@@ -22,7 +22,7 @@ def plan_init_hooks(service: Service, settings: Settings, container: Manifest) -
     command = {"command": [escape(arg) for arg in service.entrypoint]} if service.entrypoint else {}
     return [
         {
-            "name": f"pre-start-{index}",
+            "name": hook_name(index),
             **({"image": hook.image} if hook.image else {**own, **command}),
             **_fields(hook),
             **shared,
@@ -31,6 +31,11 @@ def plan_init_hooks(service: Service, settings: Settings, container: Manifest) -
         }
         for index, hook in enumerate(service.container.pre_start)
     ]
+
+
+def hook_name(index: int) -> str:
+    """Name the container of a hook."""
+    return f"pre-start-{index}"
 
 
 def _fields(hook: InitHook) -> Manifest:

@@ -62,7 +62,7 @@ def rolling_update(service: Service) -> Manifest:
     if update.parallelism is None and update.start_first is None:
         return {}
     count: int | str = "100%" if update.parallelism == 0 else update.parallelism or 1
-    surge, unavailable = (count, 0) if update.start_first else (0, count)
+    surge, unavailable = (count, 0) if update.start_first and not service.has_port_of_node else (0, count)
     return {"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
 
 

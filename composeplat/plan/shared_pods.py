@@ -16,9 +16,10 @@ from typing import Any
 from composeplat.compose.model import Service
 from composeplat.compose.origins import Checker, port_path
 from composeplat.compose.rollout_model import Placement
-from composeplat.names import SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
+from composeplat.names import FILL_CONTAINER, MODES_CONTAINER, SERVICES_ANNOTATION, TOOLS_CONTAINER, clean, shorten
 from composeplat.plan.desired import Manifest
 from composeplat.plan.fingerprint import HASH_ANNOTATION
+from composeplat.plan.init_hooks import hook_name
 from composeplat.plan.resource_keys import ResourceKey
 from composeplat.plan.storage import IMAGE_PREFIX
 
@@ -134,18 +135,36 @@ def _distinct(specs: list[Manifest], key: str) -> list[Manifest]:
 
 
 def _init_containers(specs: list[Manifest]) -> list[Manifest]:
-    """Return the init containers, each name once; one brings the tools for all."""
+    """Return the init containers, each with a name of its service; one brings the tools for all, and comes first."""
     found: dict[str, Manifest] = {}
-    for spec in specs:
+    for index, spec in enumerate(specs):
         service = spec["containers"][0]["name"]
         for container in spec.get("initContainers", ()):
             name = container["name"]
-            if name not in found:
-                found[name] = container
-            elif name != TOOLS_CONTAINER:
-                own = shorten(f"{name}-{service}")
+            if name == TOOLS_CONTAINER:
+                found.setdefault(name, container)
+            else:
+                own = init_container_name(name, service) if index else name
                 found[own] = {**container, "name": own}
-    return list(found.values())
+    return sorted(found.values(), key=lambda container: container["name"] != TOOLS_CONTAINER)
+
+
+def init_container_name(name: str, service: str) -> str:
+    """Name an init container of a service that runs in the pods of another."""
+    return shorten(f"{name}-{service}")
+
+
+def own_init_containers(template: Manifest, service: str) -> list[Manifest]:
+    """Return the init containers of one service of a pod, by its cluster name, with the one for all."""
+    containers: list[Manifest] = template["spec"].get("initContainers", [])
+    owner, *others = template["metadata"].get("annotations", {}).get(SERVICES_ANNOTATION, service).split(",")
+    plain = (FILL_CONTAINER, MODES_CONTAINER, *(hook_name(index) for index in range(len(containers))))
+    owners = {init_container_name(name, other): other for other in others for name in plain}
+    return [
+        container
+        for container in containers
+        if container["name"] == TOOLS_CONTAINER or owners.get(container["name"], owner) == service
+    ]
 
 
 def _security(contexts: list[Manifest]) -> Manifest:

@@ -188,6 +188,22 @@ def test_services_of_the_definition(
     assert (["words", *expected], "", 0) == (outcome.stdout.splitlines(), outcome.stderr, outcome.status)
 
 
+JOBS = "services: {web: {}}\njobs: {backup: {profiles: [night]}, clean: }"
+
+
+@pytest.mark.parametrize("command", ["run", "logs", "status"])
+@pytest.mark.parametrize("more", ["", "\ninclude: [p.yaml]"])
+def test_jobs_of_the_definition(project: Project, command: str, more: str) -> None:
+    """A job is named as a service is, also in a file that includes others."""
+    folder = project({"compose.yaml": f"x-platform: {{full: true}}\n{JOBS}{more}", "p.yaml": "services: {db: {}}"})
+    expected = ["web", "clean", "backup"] if not more else ["web", "db", "clean", "backup"]
+
+    names = asked(command, "", folder=folder.path).stdout.splitlines()
+
+    assert ["words", *sorted(expected)] == [names[0], *sorted(names[1:])]
+    assert asked("deploy", "--profile", "n", folder=folder.path).stdout == "words\nnight\n"
+
+
 PROFILES = "services: {a: {profiles: [tools, '$X', 7]}, b: {profiles: [tools, more]}, c: {}}"
 
 

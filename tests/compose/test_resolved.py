@@ -90,6 +90,17 @@ def test_top_level(project: Project) -> None:
     }
 
 
+def test_jobs(project: Project) -> None:
+    """A job of full mode is resolved as a service is; by default it is left as it is, as it has no effect."""
+    job = "{image: busybox, env_file: a.env, triggers: {manual: true}}"
+    folder = project({"compose.yaml": f"services: {{web: {{image: nginx}}}}\njobs: {{backup: {job}}}", "a.env": "A=1"})
+
+    read = {full: resolved_definition(folder.read(full=full).loaded)["jobs"]["backup"] for full in (True, False)}
+
+    assert read[True] == {"image": "busybox", "triggers": {"manual": True}, "environment": {"A": "1"}}
+    assert read[False] == {"image": "busybox", "triggers": {"manual": True}, "env_file": "a.env"}
+
+
 EVERYTHING = {
     "compose.yaml": """\
 include: [more/more.yaml]

@@ -17,6 +17,7 @@ services:
     expose: [8000]
     stop_grace_period: 0
     environment: {{NAME: web}}
+    pre_start: [{{command: "true"}}]
   side:
     image: busybox
     command: sh -c 'echo from side; exec sleep 3600'
@@ -74,6 +75,9 @@ def test_services_of_one_pod(environment: Environment) -> None:
         "asks": ("Deployment", "ready", 1),
     }
     assert run(environment, "side", "sh", "-c", "echo $NAME; ls -d /kept")[:2] == (0, b"side\n/kept\n")
+    detached = run(environment, "--detach", "side", "true")[1].decode().strip()
+    (own,) = [found for found in environment.pods() if found["metadata"]["name"] == detached]
+    assert [found["name"] for found in own["spec"]["initContainers"]] == ["platform-tools", "platform-fill-side"]
 
     environment.platform("restart", "side").expect()
     (restarted,) = environment.pods("web")

@@ -150,3 +150,28 @@ def test_a_long_name() -> None:
     """It fits a label, and the suffix stays."""
     assert pod_name("web", "a1b2c3") == "web-run-a1b2c3"
     assert len(pod_name("x" * 63, "a1b2c3")) <= 63
+
+
+@pytest.mark.parametrize(
+    ("service", "expected"),
+    [
+        ("web", ["platform-tools", "platform-fill", "pre-start-0", "patched"]),
+        ("side", ["platform-tools", "platform-fill-side", "pre-start-0-side"]),
+        ("last", ["platform-tools"]),
+    ],
+)
+def test_the_init_containers_of_another_service_do_not_run(service: str, expected: list[str]) -> None:
+    """A pod of several services has those of each: a command runs after those of its own."""
+    shared = workload()
+    names = ["platform-tools", "platform-fill", "pre-start-0", "platform-fill-side", "pre-start-0-side", "patched"]
+    template = shared["spec"]["template"]
+    template["metadata"]["annotations"] = {"dev.platform.com/services": "web,side,last"}
+    template["spec"].update(
+        initContainers=[{"name": name} for name in names],
+        containers=[{"name": name, "image": "app"} for name in ("web", "side", "last")],
+    )
+    owner = {**OWNER, "metadata": {"name": service, "uid": "u1"}}
+
+    made = make_pod(shared, owner, RunOptions(), name="x", args=["a"])
+
+    assert [container["name"] for container in made["spec"]["initContainers"]] == expected
