@@ -7,6 +7,7 @@ Must not import the commands for a completion: a shell waits, and building them 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -26,6 +27,8 @@ error: platform runs on Linux and macOS, not on Windows itself
 """
 _INTERRUPTED = 130
 """The status :attr:`composeplat.diagnostics.Exit.INTERRUPTED`, without an import."""
+_COLLECTION_THRESHOLD = 20_000
+"""Most objects are modules, classes and manifests, which live as long as the process: looking for garbage is rare."""
 
 
 def __getattr__(name: str) -> Any:
@@ -44,6 +47,9 @@ def main() -> None:
         # Locks and terminals of Unix are missing, as they would be from the first import on.
         sys.stderr.write(_ON_WINDOWS)
         sys.exit(1)
+    gc.set_threshold(_COLLECTION_THRESHOLD)
+    # The interpreter would look for garbage in all modules before it ends; the kernel frees them anyway.
+    atexit.register(gc.freeze)
     try:
         if shell := os.environ.get(_SHELL_VARIABLE):
             from composeplat.cli.completion import answer

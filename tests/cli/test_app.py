@@ -45,6 +45,16 @@ from composeplat.cli.app import main; main()
 """,
 }
 
+#: A cycle, which only the garbage collector frees.
+CYCLE = """
+import os
+class Node:
+    def __del__(self, write=os.write): write(1, b'collected\\n')
+node = Node()
+node.itself = node
+from composeplat.cli.app import main; main()
+"""
+
 
 def test_version(project: Project) -> None:
     """The version is printed."""
@@ -114,6 +124,15 @@ def test_an_installed_command(project: Project) -> None:
     )
 
     assert "value='composeplat.cli.app:main', group='console_scripts'" in done.stdout
+
+
+def test_no_garbage_is_looked_for_at_the_end(project: Project) -> None:
+    """The kernel frees the memory of a process, sooner than the interpreter could look through it."""
+    done = subprocess.run(
+        [sys.executable, "-c", CYCLE, "--version"], cwd=project({}).path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == f"{__version__}\n"
 
 
 def test_our_mistakes_keep_their_traceback(project: Project) -> None:
