@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "tests" / "language.toml"
 MAX_EXCERPT_LENGTH = 100
-GO_MODULES = ("composeplat/dev/link", "composeplat/local/frontdoor")
+GO_MODULES = ("composeplat/dev/link", "composeplat/local/frontdoor", "composeplat/local/mirror")
 
 
 class Kind(StrEnum):

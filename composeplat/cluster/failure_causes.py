@@ -188,7 +188,9 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     low = text.lower()
     if reason == "InvalidImageName":
         why, hint = "the name is invalid", "correct the name"
-    elif re.search(r"not found|manifest unknown|does not exist|name unknown|name_unknown", low):
+    elif re.search(r"rate limit|toomanyrequests|429 too many", low):
+        why, hint = "the rate limit of its registry is reached", "log in to the registry, which raises it, or wait"
+    elif re.search(r"not found|manifest unknown|does not exist(?!.*no basic auth)|name unknown|name_unknown", low):
         why, hint = "there is no such image in its registry", "correct the name or the tag, or push the image"
     elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
         why, hint = "the registry denied access", "give the cluster the registry's credentials"

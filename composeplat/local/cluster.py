@@ -49,6 +49,7 @@ from composeplat.toolchain.tools import (
     COREDNS,
     FRONTDOOR,
     KUBE,
+    MIRROR,
     REGISTRY,
 )
 
@@ -155,6 +156,8 @@ class LocalCluster:
             coredns=str(found[COREDNS.name].path),
             registry=str(found[REGISTRY.name].path),
             frontdoor=str(found[FRONTDOOR.name].path),
+            mirror=str(found[MIRROR.name].path),
+            environment=self.environment,
             buildkitd=str(found[BUILDKITD.name].path),
             containerd=str(found[CONTAINERD.name].path),
             shim=str(found[CONTAINERD_SHIM.name].path),

@@ -6,13 +6,13 @@ Must not start it: the supervisor does.
 from __future__ import annotations
 
 from composeplat import progress
-from composeplat.local.layout import PAUSE_IMAGE, REGISTRY_PORT, Layout
+from composeplat.local.layout import PAUSE_IMAGE, Layout
 from composeplat.system.atomic import write_private
 
 
 def containerd_config(layout: Layout, *, cni: str, shim: str) -> str:
     """The text of ``containerd.toml``; the shim is what containerd starts beside each pod."""
-    pause = f"localhost:{REGISTRY_PORT}/{PAUSE_IMAGE}"
+    pause = f"localhost:{layout.host_ports.registry}/{PAUSE_IMAGE}"
     return _CONFIG.format(folder=layout.folder, run=layout.run, pause=pause, cni=cni, shim=shim)
 
 

@@ -31,11 +31,13 @@ ETCD_PORT = 2379
 ETCD_PEER_PORT = 2380
 REGISTRY_PORT = 5000
 METRICS_PORT = 4443
+MIRROR_PORT = 10260
 HTTPS_PORT = 443
 HTTP_PORT = 80
 #: Root of the namespace in which images are built: no user of the machine, as the range is set aside for containers.
 BUILD_USER = 1_800_000_000
 OWN_NETWORK, HOST_NETWORK = "own", "host"
+IMAGE_CACHE_BYTES = 10 * 1024**3
 PAUSE_IMAGE = "dev.platform.com/pause:1"
 
 
@@ -67,6 +69,8 @@ class Layout:
     host_ports: HostPorts = field(default_factory=HostPorts)
     build_network: str = OWN_NETWORK
     """What the steps of builds are joined to: a network of their own, or the machine's."""
+    image_cache: int = IMAGE_CACHE_BYTES
+    """How many bytes of images from other registries are kept."""
 
     @property
     def keys(self) -> Path:
@@ -105,6 +109,16 @@ class Layout:
     @property
     def buildkit_socket(self) -> Path:
         return self.build_run / "buildkit.sock"
+
+    @property
+    def mirror_socket(self) -> Path:
+        """Where the node's images come in: only the cluster's own programs can reach it."""
+        return self.run / "mirror.sock"
+
+    @property
+    def mirror_cache(self) -> Path:
+        """What the mirror has pulled from other registries."""
+        return self.folder / "mirror"
 
     @property
     def build_run(self) -> Path:

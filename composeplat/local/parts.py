@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from composeplat.local import etcd, metrics
@@ -23,6 +23,7 @@ from composeplat.local.layout import (
     HTTP_PORT,
     HTTPS_PORT,
     METRICS_PORT,
+    MIRROR_PORT,
     NODE,
     NODE_ADDRESS,
     NODE_POD_RANGE,
@@ -31,6 +32,7 @@ from composeplat.local.layout import (
     SERVICE_RANGE,
     Layout,
 )
+from composeplat.local.node_registries import node_registries
 from composeplat.local.supervisor import Network
 
 
@@ -67,6 +69,9 @@ class Programs:
     python: str
     cni: str
     search_path: str
+    mirror: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables of the user who starts the cluster: proxies, and where Docker's logins are."""
     slirp4netns: str = ""
     """Leads the steps of builds out; without it they have no network."""
 
@@ -82,6 +87,8 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         # The API asks for a token, endpoints are for all; the registry asks for nothing, and pods run what is in it.
         network = f"own+{BUILD_USER}" if name == "registry" else "tcp"
         pipes_out += [f"{network}:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
+    # A pod on the node's network, not as root, is not let in.
+    pipes_in += [f"own:127.0.0.1:{MIRROR_PORT}", f"unix:{layout.mirror_socket}"]
     return (
         Part(
             name="etcd",
@@ -105,6 +112,13 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             args=(programs.frontdoor, "pipe", *pipes_out),
             network=Network.HOST,
             needs=("ports-inside",),
+        ),
+        Part(
+            name="mirror",
+            args=(programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(layout.image_cache)),
+            network=Network.HOST,
+            environment={**programs.environment, "PATH": programs.search_path},
+            ready=f"unix:{layout.mirror_socket}",
         ),
         Part(
             name="containerd",
@@ -225,11 +239,7 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
         etc / "registry.yaml": _REGISTRY.format(folder=layout.folder / "registry", port=REGISTRY_PORT),
         etc / "containerd.toml": containerd_config(layout, cni=programs.cni, shim=programs.shim),
         etc / "cni" / "10-pods.conflist": json.dumps(_network(), indent=1),
-        etc / "hosts" / "docker.io" / "hosts.toml": _MIRROR.format(port=REGISTRY_PORT),
-        # An image is pushed by the registry's port on this machine, and pulled by the port inside the cluster.
-        etc / "hosts" / f"localhost:{layout.host_ports.registry}" / "hosts.toml": _REGISTRY_HOST.format(
-            port=REGISTRY_PORT
-        ),
+        **node_registries(layout),
         etc / "kubelet.yaml": json.dumps(_kubelet(layout), indent=1),
         etc / "resolv.conf": f"nameserver {NODE_ADDRESS}\n",
         etc / "Corefile": _COREFILE.format(
@@ -305,18 +315,6 @@ version: 0.1
 log: {{level: warn, accesslog: {{disabled: true}}}}
 storage: {{filesystem: {{rootdirectory: {folder}}}}}
 http: {{addr: "127.0.0.1:{port}"}}
-"""
-
-_MIRROR = """\
-server = "https://registry-1.docker.io"
-[host."http://localhost:{port}"]
-  capabilities = ["pull", "resolve"]
-"""
-
-_REGISTRY_HOST = """\
-server = "http://localhost:{port}"
-[host."http://localhost:{port}"]
-  capabilities = ["pull", "resolve"]
 """
 
 _COREFILE = """\

@@ -1,4 +1,4 @@
-"""What takes space in the local cluster and is not used: images, the builder's cache, volumes of gone environments.
+"""What takes space in the local cluster and is not used: images, the caches, volumes of gone environments.
 
 Owns what counts as unused. Deletes only what it listed before: the caller shows that first.
 """
@@ -17,6 +17,7 @@ from composeplat.diagnostics import MissingPiece, format_count
 from composeplat.local.base_images import FILL_NAME
 from composeplat.local.builder_cache import BuilderCache
 from composeplat.local.cluster import LocalCluster
+from composeplat.local.image_cache import ImageCache
 from composeplat.local.layout import PAUSE_IMAGE
 from composeplat.local.node_images import NodeImages
 from composeplat.local.registry_storage import RegistryStorage, UnusedImages
@@ -54,6 +55,7 @@ def find_leftovers(cluster: LocalCluster, scope: Scope) -> list[Leftover]:
     return [
         *_registry_images(cluster, used, with_tags=scope.all_images),
         *_node_images(cluster, used),
+        *_cached_images(cluster),
         *_cache(cluster),
         *(_volume(cluster, claim) for claim in claims),
     ]
@@ -76,6 +78,12 @@ def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[
     images = NodeImages(client.path, cluster.layout.containerd_socket)
     for image in images.unused(used):
         yield Leftover("pulled", max(image.names, key=len), image.size, partial(images.delete, image))
+
+
+def _cached_images(cluster: LocalCluster) -> Iterator[Leftover]:
+    """The node has its own copy of what pods use."""
+    for image in ImageCache(cluster.layout.mirror_cache).images():
+        yield Leftover("cached", image.name, image.size, image.delete)
 
 
 def _cache(cluster: LocalCluster) -> Iterator[Leftover]:

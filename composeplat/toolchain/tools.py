@@ -173,6 +173,7 @@ CTR = replace(CONTAINERD, name="ctr", package="github.com/containerd/containerd/
 FRONTDOOR = Tool(
     name="frontdoor", version="0.1.0", module=_PACKAGE / "local" / "frontdoor", package=".", build_minutes=0.2
 )
+MIRROR = Tool(name="mirror", version="0.1.0", module=_PACKAGE / "local" / "mirror", package=".", build_minutes=0.5)
 LINK = Tool(
     name="platform-link", version="0.1.0", module=_PACKAGE / "dev" / "link", package="./platform-link", build_minutes=2
 )
@@ -194,6 +195,6 @@ def agent_for(processor: str) -> Tool:
 
 DEPLOY_TOOLS = (PULUMI, KUBERNETES_PROVIDER, DOCKER_BUILD_PROVIDER, BUILDKITD, BUILDX)
 DEVELOPMENT_TOOLS = (LINK, AGENT)
-CLUSTER_TOOLS = (KUBE, CONTAINERD, CONTAINERD_SHIM, CTR, COREDNS, REGISTRY, FRONTDOOR)
+CLUSTER_TOOLS = (KUBE, CONTAINERD, CONTAINERD_SHIM, CTR, COREDNS, REGISTRY, FRONTDOOR, MIRROR)
 SIMULATION_TOOLS = (KUBE, KWOK)
 TOOLS = tuple(dict.fromkeys((*DEPLOY_TOOLS, *DEVELOPMENT_TOOLS, *CLUSTER_TOOLS, *SIMULATION_TOOLS)))

@@ -10,7 +10,7 @@ from tests.conftest import run
 from tests.schemas import checked
 from tests.toolchain.test_setup import fake
 
-CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "kwok"]
+CLUSTER_ALONE = ["kube", "coredns", "registry", "frontdoor", "mirror", "kwok"]
 
 
 def check(tmp_path: Path, *args: str) -> tuple[int, dict[str, list[dict[str, str]]]]:

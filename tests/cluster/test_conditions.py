@@ -610,6 +610,18 @@ RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve referen
         ),
         pytest.param(f"{RESOLVE}net/http: TLS handshake timeout", NOT_REACHED, SEE, id="timeout"),
         pytest.param(
+            "pull access denied, repository does not exist or may require authorization: no basic auth credentials",
+            "the registry denied access",
+            "give the cluster the registry's credentials",
+            id="no-credentials",
+        ),
+        pytest.param(
+            "429 Too Many Requests - Server message: toomanyrequests: You have reached your pull rate limit",
+            "the rate limit of its registry is reached",
+            "log in to the registry, which raises it, or wait",
+            id="rate-limit",
+        ),
+        pytest.param(
             "http: server gave HTTP response\nto HTTPS client",
             "http: server gave HTTP response to HTTPS client",
             "",

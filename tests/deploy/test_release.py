@@ -72,6 +72,7 @@ def test_wheel_has_the_whole_package(release: Release) -> None:
         "composeplat/py.typed",
         "composeplat/dev/link/go.mod",
         "composeplat/local/frontdoor/go.mod",
+        "composeplat/local/mirror/go.sum",
         "composeplat/cli/app.py",
     } <= held
 

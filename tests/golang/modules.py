@@ -10,9 +10,9 @@ from pathlib import Path
 from composeplat.system.folders import cache_folder
 from composeplat.toolchain.cache import Cache
 from composeplat.toolchain.golang import need_go
-from composeplat.toolchain.tools import FRONTDOOR, LINK
+from composeplat.toolchain.tools import FRONTDOOR, LINK, MIRROR
 
-MODULES = (LINK.module, FRONTDOOR.module)
+MODULES = (LINK.module, FRONTDOOR.module, MIRROR.module)
 
 
 def go(module: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from composeplat.dev.helper import NOTICES
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK
+from composeplat.toolchain.tools import AGENT, FRONTDOOR, LINK, MIRROR
 from tests.golang.modules import go
 from tests.golang.notices import make_notices
 
@@ -30,6 +30,13 @@ def test_the_link() -> None:
 def test_the_frontdoor_module() -> None:
     """Routes, certificates, pipes and whom the local cluster's entry point lets in: the module's own tests pass."""
     done = go(FRONTDOOR.module, "test", "./...")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.timeout(300)
+def test_the_mirror_module() -> None:
+    """Authorities, logins, tokens, redirects, broken transfers, rate limits, proxies: the module's own tests pass."""
+    done = go(MIRROR.module, "test", "./...")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -28,6 +28,7 @@ from composeplat.local.supervisor import Network
 PROGRAMS = Programs(
     kube="/t/kube", coredns="/t/coredns", registry="/t/registry", frontdoor="/t/frontdoor", buildkitd="/t/buildkitd",
     containerd="/t/containerd", shim="/t/shim", python="/t/python", cni="/t/cni", search_path="/bin",
+    mirror="/t/mirror", environment={"HTTPS_PROXY": "http://proxy:1"},
 )  # fmt: skip
 LAYOUT = Layout(folder=Path("/data"), run=Path("/run/composeplat"))
 
@@ -48,7 +49,7 @@ def test_only_the_front_process_listens_on_the_machine() -> None:
     """What has the machine's network listens on loopback or a socket alone."""
     outside = [part for part in make_parts(LAYOUT, PROGRAMS) if part.network is Network.HOST]
 
-    assert [part.name for part in outside] == ["ports-outside", "buildkitd"]
+    assert [part.name for part in outside] == ["ports-outside", "mirror", "buildkitd"]
     assert list(part("ports-outside").args[2::2]) == [
         "tcp:127.0.0.1:16443", "own+1800000000:127.0.0.1:5000", "tcp:127.0.0.1:443", "tcp:127.0.0.1:80",
     ]  # fmt: skip
@@ -61,6 +62,24 @@ def test_every_port_has_its_socket() -> None:
 
     assert inside[outside[3]] == "tcp:127.0.0.1:6443"
     assert inside[outside[-1]] == "tcp:127.0.0.1:80"
+
+
+def test_the_way_to_the_mirror() -> None:
+    """The node alone reaches the mirror, through a socket; only the mirror has the user's proxies and logins."""
+    inside = dict(zip(part("ports-inside").args[2::2], part("ports-inside").args[3::2], strict=True))
+    files = make_files(LAYOUT, PROGRAMS, "T")
+
+    assert inside["own:127.0.0.1:10260"] == "unix:/run/composeplat/mirror.sock"
+    assert part("mirror").args == ("/t/mirror", "/run/composeplat/mirror.sock", "/data/mirror", str(10 * 1024**3))
+    assert part("mirror").environment == {"HTTPS_PROXY": "http://proxy:1", "PATH": "/bin"}
+    for registry, first in {
+        "_default": {},
+        "docker.io": {"http://localhost:5000": {"capabilities": ["pull", "resolve"]}},
+    }.items():
+        hosts = tomllib.loads(files[LAYOUT.etc / "hosts" / registry / "hosts.toml"])
+        assert hosts == {"server": "http://localhost:10260", "host": first}
+    others = [part for part in make_parts(LAYOUT, PROGRAMS) if part.name != "mirror"]
+    assert not [part.name for part in others if "HTTPS_PROXY" in (part.environment or {})]
 
 
 def test_the_registry_comes_first() -> None:

@@ -14,6 +14,7 @@ from composeplat.cli.cluster_prune import show_bytes
 from composeplat.cluster.api import Api
 from composeplat.cluster.leftovers import abandoned_claims, used_images
 from composeplat.local.builder_cache import parse_size
+from composeplat.local.image_cache import UNTAGGED, ImageCache
 from composeplat.local.node_images import NodeImage, parse_images
 from composeplat.local.registry_storage import RegistryStorage
 
@@ -192,3 +193,67 @@ def test_sizes() -> None:
     """Builder sizes: buildx prints decimal units, and this command binary ones."""
     assert [parse_size(text) for text in ("0B", "4.096kB", "10.5MB", "2GB", "?")] == [0, 4096, 10_500_000, 2 * 10**9, 0]
     assert [show_bytes(size) for size in (0, 1536, 5 * 2**20, 2**30)] == ["0.0 KiB", "1.5 KiB", "5.0 MiB", "1.0 GiB"]
+
+
+class MirrorFolder:
+    """The mirror's cache, as it writes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, kind: str, name: str, content: bytes) -> str:
+        place = self.folder / kind
+        place.mkdir(exist_ok=True)
+        (place / name).write_bytes(content)
+        return f"sha256:{name}"
+
+    def blob(self, content: str) -> str:
+        return self.write("blobs", hashlib.sha256(content.encode()).hexdigest(), content.encode())
+
+    def manifest(self, content: dict[str, Any], tag: str = "") -> str:
+        kept = b"a type\n" + json.dumps(content).encode()
+        digest = self.write("manifests", hashlib.sha256(kept).hexdigest(), kept)
+        if tag:
+            self.write("tags", tag.replace("/", "_"), f"{digest} {tag}\n".encode())
+        return digest
+
+    def image(self, tag: str, *layers: str) -> str:
+        entries = [{"digest": self.blob(layer)} for layer in layers]
+        return self.manifest({"config": {"digest": self.blob(f"config of {tag}")}, "layers": entries}, tag)
+
+    def blobs(self) -> set[str]:
+        return {path.read_text() for path in self.folder.glob("blobs/*")}
+
+
+def test_cached_images_share_layers(tmp_path: Path) -> None:
+    """A layer counts once, and goes with the last image that has it; an index has the platforms that were pulled."""
+    folder = MirrorFolder(tmp_path)
+    folder.image("a/app:1", "base", "a")
+    inner = [{"digest": folder.image("", "base", "b")}, {"digest": "sha256:absent"}]
+    folder.manifest({"manifests": inner}, "b/app:1")
+    cache = ImageCache(tmp_path)
+    first, second = cache.images()
+
+    assert (first.name, second.name) == ("a/app:1", "b/app:1")
+    assert first.size == sum(path.stat().st_size for path in first.files if path.parent.name != "tags") + len("base")
+    first.delete()
+    assert folder.blobs() == {"base", "b", "config of "}
+    (second,) = cache.images()
+    second.delete()
+    assert (folder.blobs(), cache.images()) == (set(), [])
+
+
+def test_what_has_no_tag_is_listed_together(tmp_path: Path) -> None:
+    """Images that were pulled by digest, broken manifests and broken transfers are in the list too."""
+    folder = MirrorFolder(tmp_path)
+    folder.image("", "layer")
+    folder.write("partial", "0" * 64, b"12345")
+    folder.write("tags", "x", b"sha256:gone app:1\n")
+    folder.write("manifests", "1" * 64, b"no JSON")
+    untagged, tagged = sorted(ImageCache(tmp_path).images(), key=lambda image: image.name != UNTAGGED)
+
+    assert (untagged.name, tagged.name, tagged.size) == (UNTAGGED, "app:1", 0)
+    untagged.delete()
+    tagged.delete()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert ImageCache(tmp_path / "nowhere").images() == []

@@ -1,0 +1,97 @@
+"""The images of other registries in the mirror's cache: listing them with their sizes, and deleting them.
+
+Owns the layout of the cache, which the Go program writes: files named by digests, and for each tag a file with the
+digest and the name of the image. Must not know whether the mirror runs: it pulls again what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_KINDS = ("blobs", "manifests", "partial")
+#: What is not part of a tagged image: images that were pulled by their digest, and transfers that were broken off.
+UNTAGGED = "images without a tag"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedImage:
+    name: str
+    size: int
+    files: tuple[Path, ...]
+    """What no other image has."""
+
+    def delete(self) -> None:
+        for path in self.files:
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCache:
+    folder: Path
+
+    def images(self) -> list[CachedImage]:
+        """List the images by name; a layer counts for the first that has it, and goes with the last."""
+        content = {tag: (self._image_files(digest), name) for tag, digest, name in self._tags()}
+        owners: dict[Path, int] = {}
+        for files, _ in content.values():
+            for path in files:
+                owners[path] = owners.get(path, 0) + 1
+        counted: set[Path] = set()
+        found = []
+        for tag, (files, name) in content.items():
+            size = sum(_size(path) for path in files - counted)
+            counted |= files
+            found.append(CachedImage(name, size, (tag, *(path for path in sorted(files) if owners[path] == 1))))
+        rest = tuple(path for path in self._files() if path not in counted)
+        if rest:
+            found.append(CachedImage(UNTAGGED, sum(map(_size, rest)), rest))
+        return found
+
+    def _tags(self) -> list[tuple[Path, str, str]]:
+        rows = []
+        for path in (self.folder / "tags").glob("*"):
+            digest, _, name = _read(path).decode(errors="replace").strip().partition(" ")
+            rows.append((path, digest, name))
+        return sorted(rows, key=lambda row: row[2])
+
+    def _files(self) -> Iterator[Path]:
+        for kind in _KINDS:
+            yield from sorted((self.folder / kind).glob("*"))
+
+    def _image_files(self, digest: str) -> set[Path]:
+        """The files of an image that are there: of an index, those of the platforms that were pulled."""
+        hexadecimal = digest.removeprefix("sha256:")
+        manifest = self.folder / "manifests" / hexadecimal
+        files = {path for kind in _KINDS if (path := self.folder / kind / hexadecimal).is_file()}
+        if manifest in files:
+            for entry in _entries(_read(manifest)):
+                files |= self._image_files(entry)
+        return files
+
+
+def _entries(kept: bytes) -> list[str]:
+    """Parse the digests that a manifest names; its type is on the first line."""
+    try:
+        document = json.loads(kept.partition(b"\n")[2])
+        parts = [document.get("config") or {}, *(document.get("layers") or ()), *(document.get("manifests") or ())]
+        return [str(part["digest"]) for part in parts if "digest" in part]
+    except (ValueError, TypeError, AttributeError):
+        return []
+
+
+def _read(path: Path) -> bytes:
+    """Return the content of a file; nothing if the mirror has just deleted it."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

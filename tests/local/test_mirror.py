@@ -1,0 +1,184 @@
+"""Images of other registries on the local cluster, for real: logins, pull secrets, rate limits, the cache.
+
+The registry has a name of its own and TLS by an authority of its own, and is reached through a proxy; see
+outside_registry.py. The Go module's own tests have the cases of the protocol. The tests share one cluster, and run in
+their order.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from composeplat.local.cluster import LocalCluster
+from composeplat.local.cluster_kind import local_cluster
+from composeplat.local.image_cache import ImageCache
+from composeplat.local.images import File, Image, push
+from composeplat.toolchain.setup import Toolchain
+from composeplat.toolchain.tools import CTR, FRONTDOOR, KUBE
+from tests.local.outside_registry import HOST, Answer, OutsideRegistry, basic, serving
+from tests.local.test_cluster import wait
+
+_FIRST = int(os.environ.get("FIRST_PORT", "26500")) + 60
+PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FIRST + 3}
+PASSWORD, PODS_PASSWORD = "c4ptain-of-tests", "pods-of-tests"
+LIMIT = "You have reached your unauthenticated pull rate limit."
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.geteuid() != 0,
+        reason="the local cluster needs Linux and root: run the tests as root",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Outside:
+    cluster: LocalCluster
+    registry: OutsideRegistry
+
+    def kubectl(self, *args: str) -> str:
+        kube = Toolchain(os.environ).need(KUBE).path
+        command = [str(kube), "kubectl", f"--kubeconfig={self.cluster.layout.kubeconfig}", *args]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def run(self, name: str, image: str, pull_secret: str = "") -> None:
+        spec = {"imagePullSecrets": [{"name": pull_secret}]} if pull_secret else {}
+        overrides = json.dumps({"spec": {**spec, "terminationGracePeriodSeconds": 0}})
+        options = ("--restart=Never", "--image-pull-policy=Always", f"--overrides={overrides}")
+        self.kubectl("run", name, f"--image={HOST}/shop/{image}:1", *options)
+
+    def phase(self, name: str) -> str:
+        return self.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}")
+
+    def failure(self, name: str) -> str:
+        """What the kubelet says of an image that it could not pull."""
+        events = self.kubectl(
+            "get", "events", f"--field-selector=involvedObject.name={name},reason=Failed", "-o", "json"
+        )
+        messages = [event["message"] for event in json.loads(events)["items"]]
+        return next((message for message in messages if message.startswith("Failed to pull")), "")
+
+    def answer(self, path: str, authorization: str) -> Answer | None:
+        """What the registry answers before it gives an image out."""
+        if "/limited/" in path:
+            return 429, {}, json.dumps({"errors": [{"code": "TOOMANYREQUESTS", "message": LIMIT}]}).encode()
+        allowed = basic("pods", PODS_PASSWORD) if "/private/" in path else basic("captain", PASSWORD)
+        is_allowed = bool(authorization) if path == "/v2/" else authorization == allowed
+        return None if is_allowed else (401, {"WWW-Authenticate": 'Basic realm="shop"'}, b"{}")
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    folder = tmp_path_factory.mktemp("mirror")
+    docker = {"auths": {HOST: {"auth": base64.b64encode(f"captain:{PASSWORD}".encode()).decode()}}}
+    (folder / "config.json").write_text(json.dumps(docker))
+    with serving(OutsideRegistry(folder, PORTS["registry"])) as registry:
+        environment = {
+            **os.environ,
+            "COMPOSEPLAT_CLUSTER": str(folder),
+            "HTTPS_PROXY": registry.proxy,
+            "SSL_CERT_FILE": str(registry.authority),
+            "DOCKER_CONFIG": str(folder),
+        }
+        cluster = local_cluster(environment, ports=PORTS)
+        made = Outside(cluster, registry)
+        registry.gate = made.answer
+        try:
+            cluster.start()
+            for name in ("app", "private", "limited"):
+                push(image_of(name), f"shop/{name}:1", ("127.0.0.1", PORTS["registry"]))
+            yield made
+        finally:
+            cluster.delete()
+
+
+def image_of(name: str) -> Image:
+    program = File(Toolchain(os.environ).need(FRONTDOOR).path.read_bytes())
+    return Image(files={"frontdoor": program}, entrypoint=("/frontdoor", "pause"), environment={"NAME": name})
+
+
+def test_an_image_of_another_registry_runs(outside: Outside) -> None:
+    """A pod runs with it, through the proxy of the machine, its certificates and the login of docker."""
+    outside.run("app", "app")
+    wait(lambda: outside.phase("app") == "Running", seconds=20)
+
+    processes = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not [args for args in processes if PASSWORD.encode() in args]
+    kept = [
+        path for path in outside.cluster.layout.folder.rglob("*") if path.is_file() and path.suffix in (".toml", ".log")
+    ]
+    assert not [path for path in kept if PASSWORD.encode() in path.read_bytes()]
+
+
+def test_a_pull_secret(outside: Outside) -> None:
+    """An image that the user of the machine may not pull is pulled with the secret of its pod, and not without."""
+    outside.kubectl("create", "secret", "docker-registry", "pods", f"--docker-server={HOST}", "--docker-username=pods",
+                    f"--docker-password={PODS_PASSWORD}")  # fmt: skip
+    outside.run("without", "private")
+    outside.run("with", "private", "pods")
+
+    wait(lambda: outside.phase("with") == "Running", seconds=20)
+    assert wait(lambda: outside.failure("without")).endswith("no basic auth credentials")
+
+
+def test_a_rate_limit_is_named(outside: Outside) -> None:
+    """The event of the pod says so, with the registry's own words."""
+    outside.run("limited", "limited")
+
+    assert f"503 the rate limit of {HOST} is reached: {LIMIT}" in wait(lambda: outside.failure("limited"), seconds=20)
+
+
+def test_the_cache_is_listed_and_serves_without_the_registry(outside: Outside) -> None:
+    """An image that the node lost is pulled again while its registry is down, unless the cache lost it too."""
+    layout = outside.cluster.layout
+    cached = ImageCache(layout.mirror_cache).images()
+    assert [(image.name, image.size > 0) for image in cached] == [
+        (f"{HOST}/shop/{name}:1", True) for name in ("app", "private")
+    ]
+    outside.registry.gate = lambda _path, _authorization: (502, {}, b"{}")
+    outside.kubectl("delete", "pod", "app", "--now")
+    client = (
+        str(Toolchain(os.environ).need(CTR).path),
+        "--address",
+        str(layout.containerd_socket),
+        "--namespace",
+        "k8s.io",
+        "images",
+        "rm",
+    )
+    subprocess.run([*client, "--sync", f"{HOST}/shop/app:1"], check=True, capture_output=True)
+
+    outside.run("again", "app")
+    wait(lambda: outside.phase("again") == "Running", seconds=20)
+    for image in cached:
+        image.delete()
+    assert ImageCache(layout.mirror_cache).images() == []
+    outside.run("gone", "app")
+    assert f"502 {HOST} responded with status 502" in wait(lambda: outside.failure("gone"), seconds=20)
+
+
+def test_other_users_reach_no_mirror(outside: Outside) -> None:
+    """The mirror has no port on the machine, and its socket is in a closed folder."""
+    child = os.fork()
+    if not child:
+        os.setgroups([])
+        os.setuid(65534)
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(outside.cluster.layout.mirror_socket))
+            except PermissionError:
+                os._exit(13)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 13
