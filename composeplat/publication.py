@@ -161,9 +161,9 @@ def _cluster_publications(loaded: Loaded, plan: Plan, context: str) -> Iterator[
 def _file_objects(loaded: Loaded, plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield the files of configs and secrets, with their sizes."""
     for planned in plan.files:
-        declared = {"configs": loaded.project.configs, "secrets": loaded.project.secrets}[planned.section]
-        found = declared[planned.name]
-        if found.file:
+        declared = {"configs": loaded.project.configs, "secrets": loaded.project.secrets}
+        found = declared.get(planned.section, {}).get(planned.name)
+        if found and found.file:
             name = _shown_path(loaded, (planned.section, planned.name, "file"), found.file)
             yield name, len(found.content or b"")
 

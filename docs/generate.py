@@ -65,6 +65,12 @@ CLUSTER_MESSAGES = {
     " 'demo' already and belongs to someone else [ownership-conflict]",
     "volume-replacement": "compose.yaml:4:17: error: volumes.data can't be changed without losing its data:"
     " the file changes its size from 1Gi to 100Mi [volume-replacement]",
+    "provider-refused": "compose.yaml:3:22: error: services.db.provider.type would run the program 'awesomecloud'"
+    " on this machine, which is not allowed [provider-refused]",
+    "provider-failed": "compose.yaml:3:15: error: services.db.provider is given by the program 'awesomecloud',"
+    " which ended with status 1 [provider-failed]",
+    "provided-variables": "compose.yaml:6:3: warning: services.db sets variables of web that only 'platform deploy'"
+    " knows: their Secret db-provided is not printed [provided-variables]",
     "no-sync-path": "compose.yaml:2:3: error: services.web has no host volume, so there is nothing to develop it with"
     " [no-sync-path]",
     "unbuilt-image": "compose.yaml:5:9: warning: services.web.volumes[0] needs an image that only 'platform deploy'"
@@ -177,6 +183,7 @@ EXAMPLES: dict[str, Example] = {
         "x-platform: {full: true}\nservices:\n  a:\n    extends: b\n    image: nginx\n  b:\n    extends: a\n"
     ),
     "undefined-model": _compose(f"x-platform: {{full: true}}\n{_WEB}    models: [llm]\n"),
+    "provided-service": _compose(f"{_FULL}    depends_on: [db]\n  db:\n    provider: {{type: awesomecloud}}\n"),
     "pod-conflict": _compose(
         "x-platform: {full: true}\nservices:\n  a:\n    image: nginx\n    network_mode: service:b\n"
         "  b:\n    image: nginx\n    network_mode: service:a\n"

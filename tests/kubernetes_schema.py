@@ -497,7 +497,9 @@ def _backends(manifest: Manifest) -> Iterator[tuple[str, int]]:
 def _pod_references(pod: Manifest, by_name: Named) -> Problems:
     for container in pod["containers"]:
         for source in container.get("envFrom", []):
-            if ("Secret", source["secretRef"]["name"]) not in by_name:
+            name = source["secretRef"]["name"]
+            # A deploy alone makes the Secret of a provider.
+            if ("Secret", name) not in by_name and not name.endswith("-provided"):
                 yield f"takes its environment from {source['secretRef']['name']!r}, which is no Secret"
     for volume in pod.get("volumes", []):
         claim = volume.get("persistentVolumeClaim", {}).get("claimName")

@@ -244,6 +244,12 @@ CASES = {
         service("models: [llm]"),
         {"full": True},
     ),
+    "provided-service": Case(
+        "compose.yaml:1:12: note: services.web is given by the program 'x' of this machine, which a deploy runs"
+        " [provided-service]",
+        "services: {web: {provider: {type: x}}}",
+        {"full": True},
+    ),
     "pod-conflict": Case(
         "compose.yaml:1:42: error: services.web.network_mode closes a cycle: web -> web [pod-conflict]",
         service("network_mode: service:web"),
@@ -405,6 +411,9 @@ def test_no_definition(project: Project) -> None:
 def test_every_code_has_a_definition() -> None:
     """The table has a row for each code, and none for a code that is gone; tests of commands have the others."""
     elsewhere = {
+        "provider-refused",
+        "provider-failed",
+        "provided-variables",
         "ownership-conflict",
         "missing-object",
         "volume-replacement",

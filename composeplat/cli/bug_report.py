@@ -24,7 +24,8 @@ from composeplat import __version__, progress
 from composeplat.cli.arguments import App
 from composeplat.cli.console import write_message, write_output
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import hide_secrets_of, load_plan
+from composeplat.cli.hidden_values import hide_secrets_of
+from composeplat.cli.operations import load_plan
 from composeplat.cli.run_log import environment_mask, log_files, log_folder
 from composeplat.cli.selection import Choice, request_for, with_choice
 from composeplat.cluster.api import Api

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -25,8 +26,12 @@ from composeplat.cli.operations import (
 from composeplat.cli.preview import change_rows
 from composeplat.cli.selection import PLANNING, READING, WORKING, Choice, with_choice
 from composeplat.diagnostics import Exit, printable
+from composeplat.engine.events import Change, Operation
 from composeplat.engine.operations import deploy as operation
 from composeplat.engine.outcomes import DeployOptions, Outcome, Refused
+from composeplat.plan import Plan
+from composeplat.plan.providers import provided_key
+from composeplat.plan.resource_keys import ResourceKind
 
 app = App()
 
@@ -52,10 +57,29 @@ def deploy(planned: Planned, choice: Choice, options: DeployOptions, *, as_json:
         progress.conclude(f"{failure_summary(outcome)}; the state has the other changes")
         return Exit.FAILED
     progress.conclude(_summary(outcome, planned.where))
+    for name in left_providers(outcome.changes, planned.plan):
+        progress.conclude(f"{_LEFT_PROVIDER} --project-name={planned.plan.environment} down {printable(name)}")
     if not as_json:
         # Addresses are public, and a masked address is useless.
         write_unmasked("".join(f"{printable(url)}\n" for url in outcome.urls))
     return Exit.DONE
+
+
+#: The program is not known any more.
+_LEFT_PROVIDER = "a provider is not in the file any more, and what it made stays; to release it: PROGRAM compose"
+
+
+def left_providers(changes: Iterable[Change], plan: Plan) -> list[str]:
+    """Return the services that left the file and were given by a provider."""
+    declared = {provided_key(name) for name in plan.providers}
+    return [
+        change.key.name
+        for change in changes
+        if change.operation is Operation.DELETE
+        and change.key is not None
+        and change.key.kind is ResourceKind.PROVIDED
+        and change.key not in declared
+    ]
 
 
 def _result(outcome: Outcome, planned: Planned) -> dict[str, object]:
@@ -94,7 +118,7 @@ def count_changes(outcome: Outcome) -> str:
         "deploying.md",
     ),
 )
-@with_choice(*PLANNING, "builder", "pull_secret", "timeout", *READING, *WORKING)
+@with_choice(*PLANNING, "allow_providers", "builder", "pull_secret", "timeout", *READING, *WORKING)
 def deploy_command(
     choice: Choice,
     services: opt.Services = None,

@@ -11,10 +11,11 @@ from composeplat import progress
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
 from composeplat.cli.help_text import Guide
-from composeplat.cli.operations import document, plan_for, show_document, stack_for
+from composeplat.cli.operations import document, plan_for, show_document, show_refusal, stack_for
 from composeplat.cli.selection import WORKING, Choice, with_choice
 from composeplat.diagnostics import ComposeplatError, Exit
 from composeplat.engine.operations import destroy as operation
+from composeplat.engine.outcomes import Refused
 
 app = App()
 
@@ -28,7 +29,10 @@ def run(choice: Choice, *, volumes: bool, yes: bool, wait: bool, as_json: bool) 
     if volumes and not yes:
         _confirm(plan.environment, where)
     with progress.work(f"taking {where} down"):
-        outcome = operation.destroy(stack_for(planned), planned.plan, volumes=volumes, wait=wait)
+        try:
+            outcome = operation.destroy(stack_for(planned), planned.plan, volumes=volumes, wait=wait)
+        except Refused as refused:
+            return show_refusal(refused, as_json=choice.json_diagnostics)
     deleted = len([c for c in outcome.changes if not c.kept and c.kind != "Image"]) + len(outcome.removed)
     seconds = round(outcome.seconds, 1)
     data = document(
@@ -65,7 +69,7 @@ def _confirm(name: str, where: str) -> None:
         "deploying.md",
     ),
 )
-@with_choice(*WORKING)
+@with_choice("allow_providers", *WORKING)
 def destroy_command(
     choice: Choice,
     volumes: Annotated[bool, typer.Option("--volumes", help="Delete volumes too, with all their data.")] = False,

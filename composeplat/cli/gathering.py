@@ -9,7 +9,8 @@ import os
 from dataclasses import dataclass, replace
 
 from composeplat import progress
-from composeplat.cli.operations import for_target, hide_secrets_of, load_plan, read_stored_variables
+from composeplat.cli.hidden_values import hide_secrets_of
+from composeplat.cli.operations import for_target, load_plan, read_stored_variables
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities

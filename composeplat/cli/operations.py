@@ -5,16 +5,16 @@ Owns when a definition is read, which secrets the event sink masks, and the JSON
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import os
 import socket
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from composeplat import progress
+from composeplat.cli import options as opt
 from composeplat.cli.console import diagnostics_text, show_report, write_json, write_message
+from composeplat.cli.hidden_values import hide_secrets_of, providers_of
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api, ApiError
@@ -23,9 +23,9 @@ from composeplat.compose.load import Loaded, load
 from composeplat.compose.load.repository import Repository, find_repository
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
-from composeplat.compose.origins import Checker, mount_path
+from composeplat.compose.origins import Checker
 from composeplat.compose.project_id import Machine, project_id
-from composeplat.compose.variables import looks_secret, storable, worth_hiding
+from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, Exit, MissingPiece, Report, Severity, printable
 from composeplat.engine.backend import find_data_folder
 from composeplat.engine.outcomes import Failure, Outcome, Refused
@@ -37,7 +37,6 @@ from composeplat.plan import Plan, make_plan
 from composeplat.plan.security import check_image_users
 from composeplat.publication import Publication, publications
 
-_MIN_SECRET_CHARS = 8
 _MAX_LINE_CHARS = 500
 """The limit of a line that a container or the cluster wrote."""
 
@@ -48,6 +47,7 @@ class Planned:
     loaded: Loaded
     target: Target
     builder: str = ""
+    allows_providers: bool = False
 
     @property
     def context(self) -> str:
@@ -89,7 +89,13 @@ def plan_for(
         raise unreachable
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
-    return Planned(plan.with_confidential(confidential), loaded, target, choice.builder)
+    return Planned(
+        plan.with_confidential(confidential),
+        loaded,
+        target,
+        choice.builder,
+        opt.allows_providers(choice.allow_providers),
+    )
 
 
 def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | None:
@@ -105,56 +111,6 @@ def _find_target(request: Request, choice: Choice, *, start: bool) -> Target | N
         if _is_refused(request, choice):
             return None
         raise
-
-
-def hide_secrets_of(
-    loaded: Loaded, plan: Plan, stored: StoredVariables | None = None, target: Target | None = None
-) -> tuple[str, ...]:
-    """Hide the confidential values of a run in every event; return those of the definition, the longest first."""
-    kept = worth_hiding(stored.confidential) if stored else ()
-    values = sorted({*loaded.confidential, *kept}, key=lambda value: (-len(value), value))
-    named = (*values, *worth_hiding(_secret_variables(loaded)))
-    hidden = [value for value in named if not any(value in name for name in _written_names(loaded))]
-    credentials = _credentials(target) if target else ()
-    progress.hide(hidden, log_values=(*named, *_secret_contents(plan), *credentials))
-    return tuple(values)
-
-
-def _written_names(loaded: Loaded) -> Iterator[str]:
-    """Yield names that the file itself shows: to mask a part of one, as in 'postgres', would reveal the password."""
-    is_substituted = loaded.origins.is_substituted
-    yield from loaded.project.volumes
-    if loaded.settings.name_from_folder:
-        yield loaded.settings.environment
-    for name, service in loaded.project.services.items():
-        yield name
-        if not is_substituted("services", name, "image"):
-            yield service.image
-        for index, mount in enumerate(service.mounts):
-            if not is_substituted(*mount_path(name, index)):
-                yield mount.target
-
-
-def _secret_variables(loaded: Loaded) -> Iterator[str]:
-    """Yield the values of containers' variables whose names look secret, also those of env files."""
-    for service in loaded.project.services.values():
-        yield from (value for name, value in service.variables.items() if looks_secret(name))
-
-
-def _secret_contents(plan: Plan) -> Iterator[str]:
-    """Yield the values of the plan's Secrets and their lines: a log must not hold them, whatever their names are."""
-    for desired in plan.objects:
-        for encoded in (desired.manifest.get("data") or {}).values() if desired.kind == "Secret" else ():
-            value = base64.b64decode(encoded).decode("utf-8", "ignore")
-            yield from (part for part in (encoded, value, *value.splitlines()) if len(part) >= _MIN_SECRET_CHARS)
-
-
-def _credentials(target: Target) -> Iterator[str]:
-    """Yield the token or password for the cluster."""
-    with contextlib.suppress(ComposeplatError):
-        credential = target.access.credentials.current()
-        password = base64.b64decode(credential.basic).decode("utf-8", "ignore").partition(":")[2]
-        yield from filter(None, (credential.token, credential.basic, password))
 
 
 def _check_images(loaded: Loaded) -> None:
@@ -228,6 +184,7 @@ def stack_for(planned: Planned) -> Stack:
         on_progress=progress.emit,
         note=progress.note,
         warn=lambda failure: _warn(failure, planned),
+        providers=providers_of(planned.loaded, planned.plan.confidential, is_allowed=planned.allows_providers),
     )
 
 
@@ -242,7 +199,7 @@ def _claim(planned: Planned) -> Claim:
 
 def show_refusal(refused: Refused, *, as_json: bool) -> Exit:
     show_report(refused.report, as_json=as_json)
-    progress.conclude("nothing was changed")
+    progress.conclude(str(refused))
     return Exit.FAILED
 
 

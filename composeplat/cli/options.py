@@ -61,6 +61,13 @@ Local = Annotated[
         "--local", help="Use the local cluster, as root on Linux; deploy starts it. PLATFORM_LOCAL=true: always."
     ),
 ]
+AllowProviders = Annotated[
+    bool,
+    typer.Option(
+        "--allow-providers",
+        help="Full mode: run the programs that 'provider' names here. PLATFORM_ALLOW_PROVIDERS=true: always.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Services = Annotated[
     list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these, and what they depend on.")
@@ -108,6 +115,11 @@ def is_local(*, local: bool, kubeconfig: str = "", context: str = "") -> bool:
     return local or (
         not kubeconfig and not context and Variables.from_layers(os.environ).flag("PLATFORM_LOCAL", default=False)
     )
+
+
+def allows_providers(given: bool) -> bool:
+    """Check whether programs of providers may run: by the option, or by the shell; no env file of a project counts."""
+    return given or Variables.from_layers(os.environ).flag("PLATFORM_ALLOW_PROVIDERS", default=False)
 
 
 def _for_local_cluster(request: Request) -> Request:

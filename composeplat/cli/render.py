@@ -18,6 +18,7 @@ from composeplat.compose.origins import mount_path
 from composeplat.diagnostics import ComposeplatError, Exit, dotted, format_count, printable
 from composeplat.plan import Plan, make_plan
 from composeplat.plan.images import host_mounts, largest_mount
+from composeplat.plan.providers import provided_name, without_provided
 from composeplat.plan.security import check_image_users
 from composeplat.render import FILE_MARK, render_files, render_json, render_yaml
 from composeplat.system import files
@@ -30,11 +31,12 @@ def run(choice: Choice, *, folder: str, as_json: bool, services: Sequence[str] =
     loaded = load(request_for(choice))
     plan = make_plan(loaded.project, loaded.settings, loaded.origins, loaded.report)
     _warn_of_images(loaded, plan)
+    _warn_of_providers(loaded)
     check_image_users(loaded.project, loaded.settings, loaded.origins, loaded.report, lambda _: {})
     failed = show_report(loaded.report, strict=choice.strict, verbose=choice.verbose, as_json=choice.json_diagnostics)
     if failed:
         return Exit.INVALID
-    plan = plan.limited_to(services)
+    plan = without_provided(plan.limited_to(services))
     if folder:
         _write(Path(folder), render_files(plan))
     else:
@@ -60,6 +62,20 @@ def _warn_of_images(loaded: Loaded, plan: Plan) -> None:
                 " or use a named volume or an image of your own"
             )
             loaded.report.add("unbuilt-image", loaded.origins.at(*path), path, message, hint)
+
+
+def _warn_of_providers(loaded: Loaded) -> None:
+    """Report Secrets that only a deploy can fill: kubectl alone can't start their services."""
+    for name in loaded.project.providers:
+        users = [service.name for service in loaded.project.services.values() if name in service.provided]
+        if users:
+            path = ("services", name)
+            message = (
+                f"services.{name} sets variables of {', '.join(users)} that only 'platform deploy' knows:"
+                f" their Secret {provided_name(name)} is not printed"
+            )
+            hint = "deploy, or create the Secret with the variables as its keys"
+            loaded.report.add("provided-variables", loaded.origins.key_at(*path), path, message, hint)
 
 
 def _write(folder: Path, texts: dict[str, str]) -> None:

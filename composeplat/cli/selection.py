@@ -37,6 +37,7 @@ class Choice(Options):
     json_diagnostics: opt.JsonDiagnostics = False
     verbose: opt.Verbose = False
     debug: opt.Debug = False
+    allow_providers: opt.AllowProviders = False
     named_services: tuple[str, ...] = ()
     """The services among the arguments."""
 

@@ -296,7 +296,7 @@ def _split_at_dashes(service: str, command: list[str]) -> tuple[str, tuple[str, 
         "developing.md",
     ),
 )
-@with_choice("domain", "registry", "builder", "timeout", *READING, *WORKING)
+@with_choice("domain", "registry", "allow_providers", "builder", "timeout", *READING, *WORKING)
 def up_command(
     choice: Choice,
     service: Annotated[str, typer.Argument(metavar="[SERVICE]", help="The service to develop.")] = "",

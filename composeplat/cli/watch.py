@@ -149,7 +149,9 @@ def with_files(planned: Planned, files: Mapping[str, tuple[HostFile, ...]]) -> P
     }
     project = replace(loaded.project, services=services)
     plan = make_plan(project, loaded.settings, loaded.origins, Report())
-    return replace(planned, plan=plan.with_confidential(planned.plan.confidential))
+    return replace(
+        planned, loaded=replace(loaded, project=project), plan=plan.with_confidential(planned.plan.confidential)
+    )
 
 
 # events ---------------------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def _copied_message(event: Event) -> str:
         "developing.md",
     ),
 )
-@with_choice("domain", "registry", "builder", "pull_secret", "timeout", *READING, *WORKING)
+@with_choice("domain", "registry", "allow_providers", "builder", "pull_secret", "timeout", *READING, *WORKING)
 def watch_command(
     choice: Choice,
     services: Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="Only these.")] = None,

@@ -107,6 +107,14 @@ CODES: dict[str, Code] = {
         "Printed objects use an image that only a deploy builds: it carries host content.",
         "Deploy instead, mount less, or use a named volume or an image of your own.",
     ),
+    "provided-variables": Code(
+        _W,
+        "Printed objects use a Secret with the variables of a provider, which only a deploy runs.",
+        "Deploy instead, or create the Secret.",
+    ),
+    "provided-service": Code(
+        _N, "A program of your machine gives a service.", "Nothing; a deploy runs it with --allow-providers."
+    ),
     # names
     "name-normalized": Code(
         _W, "A name was changed to fit Kubernetes, and the DNS name with it.", "Rename it.", effect=_CHANGED

@@ -116,6 +116,14 @@ CLUSTER_CODES: dict[str, Code] = {
         "The change would recreate a volume, which deletes its data.",
         "Undo the change, or allow it with --replace-volume.",
     ),
+    "provider-refused": Code(
+        _E,
+        "A service is given by a program of your machine, which may not run, or is not there.",
+        "Allow it with --allow-providers, if you trust the program, or install it.",
+    ),
+    "provider-failed": Code(
+        _E, "The program that gives a service failed.", "See the reason given, and run it by hand.", many=True
+    ),
     "deploy-failed": Code(
         _E,
         "Something that a service needs could not be created, or does not run.",

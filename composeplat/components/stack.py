@@ -27,7 +27,7 @@ from composeplat.components.resource_names import (
     ResourceName,
 )
 from composeplat.components.resource_types import register_object
-from composeplat.compose.load import load_definition
+from composeplat.compose.load import Loaded, load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
 from composeplat.diagnostics import ComposeplatError, Diagnostic, InvalidDefinition, MissingPiece, Severity, dotted
@@ -323,6 +323,7 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
             lambda images: read_users(images, os.environ, request.logins),
         )
         check_builds(plan.own_builds, loaded.origins, loaded.report)
+        _refuse_providers(loaded)
         loaded.report.raise_if_errors()
     except InvalidDefinition as error:
         raise pulumi.RunError("\n".join(map(_with_hint, error.report.at_least(Severity.WARNING)))) from error
@@ -337,6 +338,15 @@ def _plan(request: Request, resource: pulumi.Resource) -> Plan:
     for text in (*_unchecked(plan), *published):
         pulumi.log.info(text, resource=resource)
     return plan.with_confidential(loaded.confidential)
+
+
+def _refuse_providers(loaded: Loaded) -> None:
+    """Report services that a program would give: Pulumi runs its own program for a preview too."""
+    for name in loaded.project.providers:
+        path = ("services", name, "provider")
+        message = f"{dotted(path)} would run a program on this machine, which 'platform deploy' alone does"
+        hint = "deploy with it, or leave the service out and set its dependents' variables in 'environment'"
+        loaded.report.add("provider-refused", loaded.origins.at(*path), path, message, hint)
 
 
 def _unchecked(plan: Plan) -> Iterator[str]:

@@ -13,6 +13,7 @@ from composeplat.compose.check_extensions import check_extensions
 from composeplat.compose.check_files import check_files
 from composeplat.compose.check_modes import check_mode, why_never_complete
 from composeplat.compose.check_networks import check_networks
+from composeplat.compose.check_providers import check_providers
 from composeplat.compose.check_watch import check_watch
 from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service, pods_before
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
@@ -43,7 +44,7 @@ _MAX_SHOWN_CYCLE = 12
 
 def check_project(project: Project, origins: Origins, report: Report) -> None:
     checker = Checker(project, origins, report)
-    _check_names(checker, "services", project.services)
+    _check_names(checker, "services", {**project.services, **project.providers})
     _check_names(checker, "volumes", project.volumes)
     for service in project.services.values():
         _check_dependencies(checker, service)
@@ -54,6 +55,9 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_length(checker, service)
         check_mode(checker, service)
         check_watch(checker, service)
+    for provider in project.providers.values():
+        for name, is_required in provider.depends_on.items():
+            _check_exists(checker, provider.name, name, is_required=is_required)
     _check_cycles(checker)
     if project.networks:
         check_networks(checker)
@@ -61,6 +65,7 @@ def check_project(project: Project, origins: Origins, report: Report) -> None:
         _check_isolation(checker)
     _check_unused_volumes(checker)
     check_files(checker)
+    check_providers(checker)
     check_extensions(checker)
 
 
@@ -116,16 +121,23 @@ def _check_length(checker: Checker, service: Service) -> None:
 
 
 def _check_dependencies(checker: Checker, service: Service) -> None:
-    services = checker.project.services
     for dependency in service.depends_on:
         path = ("services", service.name, "depends_on", dependency.service)
-        found = services.get(dependency.service)
-        shown = checker.origins.shown(*path) if checker.origins.is_substituted(*path) else f"'{dependency.service}'"
+        found = checker.project.services.get(dependency.service)
         if found is not None:
+            shown = checker.shown(dependency.service, path)
             _check_condition(checker, dependency.condition, found, path, shown)
-        elif dependency.required and not report_inactive(checker, path, dependency.service, shown):
-            message = f"names {shown}, which is not a service of the definition"
-            checker.add("undefined-service", path, message, _near(services))
+        else:
+            _check_exists(checker, service.name, dependency.service, is_required=dependency.required)
+
+
+def _check_exists(checker: Checker, service: str, name: str, *, is_required: bool) -> None:
+    known = {**checker.project.services, **checker.project.providers}
+    path = ("services", service, "depends_on", name)
+    shown = checker.shown(name, path)
+    if name not in known and is_required and not report_inactive(checker, path, name, shown):
+        message = f"names {shown}, which is not a service of the definition"
+        checker.add("undefined-service", path, message, _near(known))
 
 
 def report_inactive(checker: Checker, path: PathKey, name: str, shown: str) -> bool:

@@ -23,7 +23,7 @@ FULL_KEYS: Mapping[str, str] = {
     " cpu_quota cpu_period cpu_shares storage_opt ulimits gpus devices x-devices"
     " pull_policy pull_refresh_after pre_start post_start pre_stop stop_signal init"
     " container_name links network_mode networks pid ipc"
-    " configs secrets develop models"
+    " configs secrets develop models provider"
     " x-autoscale x-expose x-kubernetes x-schedule",
     "services.*.x-expose": "type ports allow_never_public",
     "services.*.x-autoscale": "min max cpu memory",
@@ -35,6 +35,7 @@ FULL_KEYS: Mapping[str, str] = {
     "services.*.develop.watch.*": "action path target ignore include initial_sync exec",
     "services.*.develop.watch.*.exec": "command user privileged working_dir environment",
     "services.*.depends_on.*": "restart",
+    "services.*.provider": "type options",
     "services.*.models.*": "endpoint_var model_var",
     "models.*": "model x-endpoint",
     "services.*.deploy": "mode placement update_config",

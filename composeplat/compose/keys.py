@@ -305,6 +305,8 @@ _DEFAULT_ROWS: tuple[Row, ...] = (
     *_rows("services.*.develop", _UNREAD, _COMPOSE, "watch"),
     *_rows("services.*.develop.watch.*", _UNREAD, _COMPOSE, "action path target ignore include initial_sync exec"),
     *_rows("services.*.develop.watch.*.exec", _UNREAD, _COMPOSE, "command user privileged working_dir environment"),
+    # provider
+    *_rows("services.*.provider", _UNREAD, _COMPOSE, "type options"),
     # models
     *_rows("services.*.models.*", _UNREAD, _COMPOSE, "endpoint_var model_var"),
     *_rows("models.*", _UNREAD, _COMPOSE, "model"),

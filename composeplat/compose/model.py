@@ -17,6 +17,7 @@ from composeplat.compose.extension_model import Extensions, Patch
 from composeplat.compose.file_model import FileKind, FileMount, FileObject
 from composeplat.compose.network_model import HOST_NETWORK, Network, Networking
 from composeplat.compose.pod_model import ContainerOptions, FolderMode, LabelFiles, SharedPod
+from composeplat.compose.provider_model import Provider
 from composeplat.compose.rollout_model import Mode, Scheduling
 from composeplat.compose.watch_model import WatchRule
 
@@ -232,6 +233,8 @@ class Service:
     synced_files: tuple[HostFile, ...] = ()
     """Files that ``platform watch`` puts into new pods, by their path in the container."""
     models: tuple[ModelUse, ...] = ()
+    provided: tuple[str, ...] = ()
+    """The providers that it depends on, which set variables of it."""
 
     @property
     def is_job(self) -> bool:
@@ -339,6 +342,8 @@ class Project:
     configs: Mapping[str, FileObject] = field(default_factory=dict)
     secrets: Mapping[str, FileObject] = field(default_factory=dict)
     models: Mapping[str, AiModel] = field(default_factory=dict)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    """The services that a program gives; they have no pods, and are none of ``services``."""
 
     def file_objects(self, kind: FileKind) -> Mapping[str, FileObject]:
         return self.configs if kind is FileKind.CONFIG else self.secrets

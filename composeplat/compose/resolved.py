@@ -32,7 +32,7 @@ def resolved_definition(loaded: Loaded) -> dict[str, Any]:
         found = resolved.get(section)
         if found or section == "services":
             resolved[section] = {
-                name: _service(value, loaded.project.services[name], loaded.folder)
+                name: _service(value, own, loaded.folder) if (own := loaded.project.services.get(name)) else value
                 for name, value in (found or {}).items()
             }
     return resolved

@@ -90,7 +90,8 @@ def _report_missing(checker: Checker, path: PathKey, target: str) -> None:
     shown = checker.shown(target, path)
     if not report_inactive(checker, path, target, shown):
         listed = ", ".join(list(checker.project.services)[:8])
-        message = f"names {shown}, which is not a service of the definition"
+        is_provided = target in checker.project.providers
+        message = f"names {shown}, which {'has no pod' if is_provided else 'is not a service of the definition'}"
         checker.add("undefined-service", path, message, f"services are: {listed}")
 
 

@@ -62,6 +62,6 @@ class Outcome:
 class Refused(ComposeplatError):
     """The definition or the cluster does not allow the operation; the report has the reasons."""
 
-    def __init__(self, report: Report) -> None:
-        super().__init__("nothing was changed")
+    def __init__(self, report: Report, outcome: str = "nothing was changed") -> None:
+        super().__init__(outcome)
         self.report = report

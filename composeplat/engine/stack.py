@@ -22,6 +22,7 @@ from composeplat.engine.monitor import ProgressHandler
 from composeplat.engine.outcomes import Failure
 from composeplat.engine.preflight import cluster_of
 from composeplat.engine.provenance import Claim, check_record, notice_of_other
+from composeplat.engine.provider_values import Providers
 from composeplat.engine.pulumi_process import Interrupted, Interrupts
 from composeplat.engine.target import Target
 from composeplat.engine.workspace import Workspace
@@ -47,6 +48,7 @@ class Stack:
     note: Callable[[str], None] = field(default=lambda _: None)
     warn: Callable[[Failure], None] = field(default=lambda _: None)
     """Called for failures that are not final."""
+    providers: Providers = field(default_factory=Providers)
     interrupts: Interrupts = field(default_factory=Interrupts)
     health: HealthMonitor = field(init=False)
     _workspace: Workspace | None = None

@@ -44,6 +44,7 @@ from composeplat.plan.networks import (
 from composeplat.plan.order import plan_edges, sort_services
 from composeplat.plan.patches import patch_endpoints, patch_services, patch_volumes
 from composeplat.plan.pods import PodInputs, plan_environment, plan_pod, plan_pull_secret
+from composeplat.plan.providers import add_provided, plan_provided
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.restarts import add_restarts
 from composeplat.plan.security import check_security
@@ -127,7 +128,8 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
         edges=edges,
         inactive={clean(name): profiles for name, profiles in project.inactive.items()},
         networks=plan_networks(project, identity) if is_isolated else (),
-        files=plan_file_objects(checker, identity),
+        files=(*plan_file_objects(checker, identity), *plan_provided(project, identity)),
+        providers=tuple(project.providers),
         required=tuple(required_objects(project)),
     )
 
@@ -172,6 +174,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
     image = service_image(service, common.settings)
     storage = plan_storage(service, common.project, common.identity)
     add_file_mounts(service, common.project, storage)
+    add_provided(service, common.project, storage)
     login = common.settings.logins.get(ImageReference.parse(str(image)).registry)
     inputs = PodInputs(
         identity=common.identity,

@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import Any
 
 from composeplat.compose.model import Build, DependencyCondition
-from composeplat.diagnostics import ComposeplatError, PathKey, near
+from composeplat.diagnostics import PathKey
 from composeplat.names import ENVIRONMENT_LABEL, MANAGED_BY, SERVICE_LABEL
 from composeplat.plan.fingerprint import Fingerprint
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
+from composeplat.plan.selection import no_such_service
 from composeplat.plan.templates import pod_template
 
 Manifest = dict[str, Any]
@@ -207,6 +208,8 @@ class Plan:
     """The services that are left out as their profiles are off, by name in the cluster, with their profiles."""
     networks: tuple[NetworkPlan, ...] = ()
     files: tuple[FilePlan, ...] = ()
+    providers: tuple[str, ...] = ()
+    """The services that providers give: they have no pods."""
     required: tuple[RequiredObject, ...] = ()
     confidential: tuple[str, ...] = field(default=(), repr=False)
     """Values that only the Secrets of the cluster may show."""
@@ -225,10 +228,7 @@ class Plan:
             return frozenset(known)
         unknown = [name for name in names if name not in known]
         if unknown:
-            is_file = unknown[0].endswith((".yaml", ".yml"))
-            file = f"use an option for a Compose file: --file {unknown[0]};" if is_file else ""
-            hints = [file or near(unknown[0], known), f"services are: {', '.join(sorted(known))}"]
-            raise ComposeplatError(f"there is no service '{unknown[0]}'", " ".join(filter(None, hints)))
+            raise no_such_service(unknown[0], known, self.providers)
         chosen = self.with_pods_of(names)
         while more := {edge.dependency for edge in self.edges if edge.service in chosen} - chosen:
             chosen |= self.with_pods_of(more)

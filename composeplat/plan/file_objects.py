@@ -17,6 +17,7 @@ from composeplat.compose.model import Project, Service
 from composeplat.compose.origins import Checker
 from composeplat.names import clean, given_name, is_dns_name, make_file_key, shorten
 from composeplat.plan.desired import RUNTIME_CLASS, DesiredObject, FilePlan, Identity, Manifest, RequiredObject
+from composeplat.plan.providers import provided_name
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.storage import Storage, claim_name, plan_mount
 
@@ -101,6 +102,7 @@ def _check_names(checker: Checker, mounted: tuple[FileObject, ...]) -> None:
 
 def _names_of_services(project: Project) -> Iterator[tuple[str, str]]:
     """Yield the names of the Secrets that services can have."""
+    yield from ((provided_name(name), f"services.{name}") for name in project.providers)
     for name in project.services:
         yield from ((f"{clean(name)}-{part}", f"services.{name}") for part in ("env", "files", "pull"))
 

@@ -22,6 +22,7 @@ from composeplat.plan.fingerprint import HASH_ANNOTATION, fingerprint
 from composeplat.plan.init_containers import plan_init_containers
 from composeplat.plan.lifecycle import grace_period, needs_shell, plan_lifecycle
 from composeplat.plan.process_limits import with_limits
+from composeplat.plan.providers import provided_sources
 from composeplat.plan.resource_keys import ResourceKey, ResourceKind
 from composeplat.plan.scheduling import add_placement, device_limits
 from composeplat.plan.security import container_security, plan_token, pod_security
@@ -137,8 +138,9 @@ def _container(service: Service, inputs: PodInputs) -> Manifest:
         container["ports"] = [
             {"containerPort": port, "protocol": protocol.upper()} for port, protocol in inputs.container_ports
         ]
-    if service.variables:
-        container["envFrom"] = [{"secretRef": {"name": environment_name(service)}}]
+    own = [{"secretRef": {"name": environment_name(service)}}] if service.variables else []
+    if sources := [*own, *provided_sources(service)]:
+        container["envFrom"] = sources
     resources = _with_devices(_resources(service), service)
     if resources:
         container["resources"] = resources
@@ -221,6 +223,6 @@ def _fingerprint(service: Service, inputs: PodInputs) -> Manifest:
     owner = f"{identity.namespace}/{identity.environment}/{name}"
     objects = inputs.storage.objects
     if not service.variables and not inputs.storage.files:
-        secret = max(objects, key=lambda key: key.kind is ResourceKind.SECRET, default=secret)
+        secret = max(objects, key=lambda key: key.kind is not ResourceKind.CONFIG, default=secret)
     found = fingerprint(secret, owner, service.variables, inputs.storage.files, objects)
     return {HASH_ANNOTATION: found} if found else {}

@@ -46,6 +46,8 @@ class ResourceKind(StrEnum):
     """The ConfigMap of a config."""
     SECRET = FileKind.SECRET.value
     """The Secret of a secret."""
+    PROVIDED = "provided"
+    """The Secret with the variables that a provider sets."""
 
     @property
     def is_of_service(self) -> bool:
@@ -62,6 +64,7 @@ _NOT_OF_SERVICES = (
     ResourceKind.ALIAS,
     ResourceKind.CONFIG,
     ResourceKind.SECRET,
+    ResourceKind.PROVIDED,
 )
 
 

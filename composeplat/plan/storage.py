@@ -62,7 +62,7 @@ class Storage:
     files: dict[str, HostFile] = field(default_factory=dict)
     """The files, by the key of the Secret."""
     objects: dict[ResourceKey, bytes] = field(default_factory=dict)
-    """The contents of the configs and secrets that are mounted."""
+    """The contents of the configs and secrets that are mounted, and of what providers set."""
 
 
 def plan_storage(service: Service, project: Project, identity: Identity) -> Storage:

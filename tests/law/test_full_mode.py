@@ -96,6 +96,7 @@ OWN_SECTIONS = {
     "services.*.x-autoscale",
     "services.*.devices.*",
     "services.*.models.*",
+    "services.*.provider",
     "models.*",
     "services.*.volumes.*",
     "services.*.volumes.*.image",

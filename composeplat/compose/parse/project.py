@@ -18,6 +18,7 @@ from composeplat.compose.parse.jobs import parse_jobs
 from composeplat.compose.parse.models import parse_models
 from composeplat.compose.parse.networks import parse_networks, with_linked_names
 from composeplat.compose.parse.patches import parse_patches
+from composeplat.compose.parse.providers import is_provided, parse_providers, with_provided
 from composeplat.compose.parse.service import parse_service
 from composeplat.compose.parse.volume_names import with_joined_volumes
 from composeplat.compose.rollout_model import Mode
@@ -40,9 +41,10 @@ def parse_project(node: Node, ctx: Context) -> Project:
     others = _without_build_secrets(node, ctx)
     section = open_section(whole, node if ctx.full else others, "")
     _check_platform_settings(section)
-    services = _services(section)
+    services, providers = _services(section), parse_providers(section)
+    jobs = parse_jobs(section, {*services, *providers})
     project = Project(
-        services={**services, **parse_jobs(section, services)},
+        services=with_provided({**services, **jobs}, providers),
         volumes=_volumes(section),
         endpoints=_endpoints(section),
         inactive=ctx.inactive,
@@ -50,6 +52,7 @@ def parse_project(node: Node, ctx: Context) -> Project:
         configs=parse_file_objects(section, FileKind.CONFIG),
         secrets=parse_file_objects(section, FileKind.SECRET),
         models=parse_models(section),
+        providers=providers,
     )
     return with_joined_volumes(project, ctx)
 
@@ -89,6 +92,8 @@ def _services(section: Section) -> dict[str, Service]:
     whole = section.get("services")
     services: dict[str, Service] = {}
     for name, place in whole.members() if whole else ():
+        if is_provided(place):
+            continue
         # A service that can't be read is kept as an empty one, so that references to it are not reported as well.
         services[name] = parse_service(name, place) or Service(name=name)
     found = section.fields.get("services")
@@ -116,7 +121,7 @@ def _with_awaited_jobs(services: dict[str, Service], whole: Field) -> dict[str, 
                 waiting.setdefault(dependency.service, service.name)
     jobs: dict[str, Service] = {}
     for name, place in whole.members():
-        if name in waiting and not _sets_restart(place.node) and _is_plain(services[name]):
+        if name in waiting and name in services and not _sets_restart(place.node) and _is_plain(services[name]):
             jobs[name] = replace(services[name], restart=NEVER)
             message = f"becomes a Job: '{waiting[name]}' waits for it to complete, and it sets no 'restart'"
             key = whole.ctx.origins.key_at(*place.path)

@@ -42,7 +42,9 @@ def parse_service(name: str, whole: Field) -> Service | None:
     if image is None and section.get("build") is None and not is_inherited:
         key = whole.ctx.origins.key_at(*whole.path)
         message = f"{dotted(whole.path)} has neither 'image' nor 'build'"
-        whole.ctx.report.add("no-image", key, whole.path, message, "set one of them")
+        is_provided = isinstance(whole.node, Mapping) and "provider" in whole.node
+        hint = "full mode (--full) runs its provider, with --allow-providers" if is_provided else "set one of them"
+        whole.ctx.report.add("no-image", key, whole.path, message, hint)
     deploy, container = parse_deploy(section), parse_container_options(section)
     own_labels = parse_annotations(section, "labels")
     labels = {**deploy.labels, **own_labels}
@@ -58,7 +60,7 @@ def parse_service(name: str, whole: Field) -> Service | None:
         ports=parse_ports(section),
         public=section.boolean("public", default=False),
         mounts=parse_memory_mounts(section, parse_mounts(section)),
-        depends_on=_depends_on(section),
+        depends_on=parse_depends_on(section),
         health_check=parse_healthcheck(section),
         restart=deploy.restart,
         max_attempts=deploy.max_attempts,
@@ -93,7 +95,7 @@ def _image(found: Field) -> str:
     return found.value(parse_image, unset_means=unset_means) or ""
 
 
-def _depends_on(section: Section) -> tuple[Dependency, ...]:
+def parse_depends_on(section: Section) -> tuple[Dependency, ...]:
     found = section.get("depends_on")
     if found is None:
         return ()

@@ -33,6 +33,7 @@ from composeplat.engine.operations.preview import preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
 from composeplat.engine.provenance import describe_siblings, note_project
+from composeplat.engine.providers import check_providers, run_providers
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.pulumi_process import PulumiResult
 from composeplat.engine.required_objects import release_claims
@@ -47,6 +48,7 @@ from composeplat.progress import Phase
 def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
     started = time.monotonic()
     plan.select_services(options.services)
+    check_providers(stack, plan, options.services)
     with stack.interrupts:
         pulumi_runs.prepare(stack, plan)
         with stack.lock("deploy"), Api(stack.target.access) as api:
@@ -57,6 +59,7 @@ def deploy(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
 
 def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outcome:
     live_state = check(stack, api, plan, options)
+    plan = run_providers(stack, api, plan, options.services, options.timeout)
     volumes = volumes_to_replace(plan, live_state, options.replaced_volumes)
     _prepare_namespace(stack, api, plan, live_state)
     stack.workspace.make_stack()

@@ -12,6 +12,7 @@ from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
 from composeplat.engine.preflight import CLAIM, LiveState, api_path, object_keys
 from composeplat.engine.provenance import forget_project
+from composeplat.engine.providers import release_providers
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
 
@@ -22,6 +23,7 @@ def destroy(stack: Stack, plan: Plan, *, volumes: bool, wait: bool = True) -> Ou
         stack.workspace.prepare(builds=False)
         with stack.lock("destroy"), Api(stack.target.access) as api:
             outcome = _destroy(stack, api, plan, volumes=volumes, wait=wait)
+            release_providers(stack)
     outcome.seconds = time.monotonic() - started
     return outcome
 

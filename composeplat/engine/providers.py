@@ -1,0 +1,224 @@
+"""The services that providers give: running their programs, and the values of the last deploy.
+
+Owns that no program runs unless it is allowed to, which options and messages it gets and may give, and that values are
+hidden as soon as they are known. A program runs once nothing else can refuse the deploy, and before the cluster is
+changed.
+Must not know how a plan follows from the values: the one who planned says it.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from composeplat.cluster.api import Api, ApiError
+from composeplat.compose.options import DEFAULT_TIMEOUT_S
+from composeplat.compose.provider_model import Provider, sort_providers
+from composeplat.diagnostics import PathKey, Report, dotted, printable
+from composeplat.engine.outcomes import Refused
+from composeplat.engine.preflight import api_path, belongs_to
+from composeplat.engine.provider_program import (
+    Message,
+    Program,
+    ProviderError,
+    ProviderInterrupted,
+    find_program,
+    need_program,
+)
+from composeplat.engine.stack import Stack
+from composeplat.plan.desired import Plan
+from composeplat.plan.providers import provided_key, provided_name
+
+logger = logging.getLogger(__name__)
+
+_MAX_MESSAGE_CHARS = 500
+_NOT_CHANGED = "nothing was changed in the cluster"
+
+Values = dict[str, dict[str, str]]
+
+
+# deploy ---------------------------------------------------------------------------------------------------------------
+
+
+def check_providers(stack: Stack, plan: Plan, services: Collection[str]) -> None:
+    """Refuse a deploy whose providers may not run, or have no program."""
+    report = Report()
+    for provider in _needed(stack, plan, services):
+        path = ("services", provider.name, "provider", "type")
+        shown = _shown(stack, path)
+        if not stack.providers.is_allowed:
+            message = f"would run the program {shown} on this machine, which is not allowed"
+            hint = "allow it with --allow-providers, or PLATFORM_ALLOW_PROVIDERS=true in the shell"
+            _report(stack, report, "provider-refused", path, message, hint)
+        elif find_program(provider.type, stack.variables) is None:
+            message = f"names a program that is not there: {shown}"
+            hint = "install it as a plugin of Docker's command line, or in a folder of PATH"
+            _report(stack, report, "provider-refused", path, message, hint)
+    if report.errors:
+        raise Refused(report)
+
+
+def run_providers(stack: Stack, api: Api, plan: Plan, services: Collection[str], timeout_s: float) -> Plan:
+    """Run the programs that some services need, or all, and return the plan with the variables that they set."""
+    needed = _needed(stack, plan, services)
+    if not needed:
+        return plan
+    values = read_last_values(stack, api, plan)
+    for provider in needed:
+        values[provider.name] = _run(stack, provider, "up", timeout_s)
+    return stack.providers.plan(values, plan)
+
+
+def _needed(stack: Stack, plan: Plan, services: Collection[str]) -> list[Provider]:
+    """Return the providers that some services depend on, directly or not, in the order of their programs."""
+    declared = stack.providers.declared
+    ordered = sort_providers(declared)
+    if not services:
+        return ordered
+    keys = {key for service in plan.limited_to(services).services for o in service.objects for key in o.needs}
+    chosen = {name for name in declared if provided_key(name) in keys}
+    for provider in reversed(ordered):
+        if provider.name in chosen:
+            chosen |= {name for name in provider.depends_on if name in declared}
+    return [provider for provider in ordered if provider.name in chosen]
+
+
+# preview --------------------------------------------------------------------------------------------------------------
+
+
+def plan_with_last_values(stack: Stack, api: Api, plan: Plan) -> Plan:
+    """Return the plan with the variables of the last deploy: a preview runs no program."""
+    return stack.providers.plan(read_last_values(stack, api, plan), plan) if stack.providers.declared else plan
+
+
+def read_last_values(stack: Stack, api: Api, plan: Plan) -> Values:
+    """Read the variables that providers set in the last deploy, from their Secrets, and hide their values."""
+    found: Values = {}
+    for name in stack.providers.declared:
+        try:
+            secret = api.find(api_path("Secret", plan.namespace, provided_name(name)))
+        except ApiError as error:
+            if error.status != http.client.FORBIDDEN:
+                raise
+            secret = None
+        if secret is not None and belongs_to(secret, plan.environment):
+            coded = (secret.get("data") or {}).items()
+            found[name] = {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in coded}
+            stack.providers.hide(found[name].values())
+    return found
+
+
+def unknown_values(stack: Stack, plan: Plan) -> Iterator[str]:
+    """Yield a note for each provider whose variables a preview does not know."""
+    secrets = {desired.key: desired.manifest for file in plan.files for desired in file.objects}
+    for name in stack.providers.declared:
+        if not secrets.get(provided_key(name), {}).get("data", True):
+            yield f"the variables that the provider of {name} sets are known at a deploy: a preview runs no program"
+
+
+# destroy --------------------------------------------------------------------------------------------------------------
+
+
+def release_providers(stack: Stack) -> None:
+    """Run ``down`` of each provider, dependents first, or say how to run it."""
+    for provider in reversed(sort_providers(stack.providers.declared)):
+        if stack.providers.is_allowed:
+            _run(stack, provider, "down", DEFAULT_TIMEOUT_S)
+        else:
+            stack.note(
+                f"{provider.name}: what its provider has made stays; to release it: "
+                f"platform destroy --allow-providers, or {release_command(stack.environment_name, provider)}"
+            )
+
+
+def release_command(environment: str, provider: Provider) -> str:
+    return f"{provider.type} compose --project-name={environment} down {provider.name}"
+
+
+# programs -------------------------------------------------------------------------------------------------------------
+
+
+def _run(stack: Stack, provider: Provider, command: str, timeout_s: float) -> dict[str, str]:
+    """Run a command of a provider's program; return the variables that it set."""
+    run = _Run(stack, provider)
+    try:
+        program = Program(
+            path=need_program(provider.type, stack.variables),
+            environment=stack.variables,
+            timeout_s=timeout_s,
+            is_interrupted=lambda: stack.is_interrupted,
+        )
+        stack.note(f"{provider.name}: running {provider.type} compose {command}")
+        program.run(_args(stack, provider, command, program), run.handle)
+    except ProviderInterrupted:
+        stack.stop_if_interrupted(f"the program of {provider.name} was ended; {_NOT_CHANGED}")
+    except ProviderError as error:
+        for line in error.lines:
+            run.note(line)
+        raise _failure(stack, provider, f"{error}") from error
+    return run.variables
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one run of a program has said."""
+
+    stack: Stack
+    provider: Provider
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def handle(self, message: Message) -> None:
+        match message.type:
+            case "setenv" | "rawsetenv":
+                self.stack.providers.hide([message.text])
+                prefix = self.provider.prefix if message.type == "setenv" else ""
+                self.variables[f"{prefix}{message.name}"] = message.text
+            case "info":
+                self.note(message.text)
+            case "debug":
+                logger.debug("%s: %s", self.provider.name, printable(message.text))
+            case "error":
+                raise ProviderError(f"failed: {printable(message.text.strip())[:_MAX_MESSAGE_CHARS]}")
+            case "get-service-config":
+                # It reads the end of its input, as with versions of Compose before this message.
+                logger.debug("%s asks for its configuration, and gets none", self.provider.name)
+            case _:
+                raise ProviderError("sent a message of a type that Compose does not have")
+
+    def note(self, text: str) -> None:
+        first = next(iter(text.strip().splitlines()), "")
+        self.stack.note(f"{self.provider.name}: {printable(first)[:_MAX_MESSAGE_CHARS]}")
+
+
+def _args(stack: Stack, provider: Provider, command: str, program: Program) -> Sequence[str]:
+    """Return the command line, with the options that the command has if the program says which these are."""
+    metadata = program.metadata()
+    known = metadata.known[command] if metadata else frozenset(provider.options)
+    missing = metadata.required[command] - provider.options.keys() if metadata else ()
+    if missing:
+        raise ProviderError(f"needs the option {printable(min(missing))[:_MAX_MESSAGE_CHARS]}, which is not given")
+    for name in provider.options:
+        if name not in known and command == "up":
+            stack.note(f"{provider.name}: its program has no option '{name}', so it is not given")
+    options = [f"--{name}={value}" for name, values in provider.options.items() if name in known for value in values]
+    return [f"--project-name={stack.environment_name}", command, *options, provider.name]
+
+
+def _failure(stack: Stack, provider: Provider, reason: str) -> Refused:
+    path: PathKey = ("services", provider.name, "provider")
+    report = Report()
+    message = f"is given by the program {_shown(stack, (*path, 'type'))}, which {reason}"
+    _report(stack, report, "provider-failed", path, message, "run it by hand to see more")
+    return Refused(report, _NOT_CHANGED)
+
+
+def _shown(stack: Stack, path: PathKey) -> str:
+    return stack.origins.shown(*path) if stack.origins else dotted(path)
+
+
+def _report(stack: Stack, report: Report, code: str, path: PathKey, message: str, hint: str) -> None:
+    if stack.origins is not None:
+        report.add(code, stack.origins.at(*path), path, f"{dotted(path)} {message}", hint)
