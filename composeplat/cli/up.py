@@ -52,7 +52,7 @@ def run(choice: Choice, options: UpArguments) -> int:
     planned = plan_for(choice, start=True)
     if planned is None:
         return int(Exit.INVALID)
-    service = _choose(planned, options.service)
+    service = _choose(planned, options.service, "up")
     stack_for(planned).check_project("up")
     if _is_outside(planned, service, choice):
         return int(Exit.INVALID)
@@ -127,7 +127,7 @@ def _plan_of(planned: Planned, name: str) -> ServicePlan:
     return next(service for service in planned.plan.services if service.name == name)
 
 
-def _choose(planned: Planned, name: str) -> Service:
+def _choose(planned: Planned, name: str, command: str) -> Service:
     """Choose the named service, else the only one with host volumes, else ask the user."""
     services = planned.loaded.project.services
     if name:
@@ -140,7 +140,9 @@ def _choose(planned: Planned, name: str) -> Service:
     if not fit:
         raise ComposeplatError("no service has a host volume, whose files could be developed", _ADD_VOLUME)
     if not sys.stdin.isatty():
-        raise ComposeplatError(f"several services can be developed: {names}", "name one of them: platform up SERVICE")
+        raise ComposeplatError(
+            f"several services can be developed: {names}", f"name one of them: platform {command} SERVICE"
+        )
     for number, service in enumerate(fit, start=1):
         write_message(f"  {number}  {service.name}\n")
     picked = typer.prompt("Which one", type=click.IntRange(1, len(fit)), default=1, err=True)
@@ -269,7 +271,7 @@ def down(choice: Choice, name: str, *, volumes: bool) -> Exit:
     planned = plan_for(choice, looking=True)
     if planned is None:
         return Exit.INVALID
-    service = _choose(planned, name)
+    service = _choose(planned, name, "down")
     stack_for(planned).check_project("down")
     development = development_for(planned, service)
     if not end_development(development, planned, volumes=volumes, note=progress.note):
