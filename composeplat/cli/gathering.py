@@ -19,6 +19,7 @@ from composeplat.compatibility.check import make_check
 from composeplat.compatibility.explanation import UNKNOWN_DOMAIN
 from composeplat.compatibility.findings import Check
 from composeplat.compatibility.image_rules import ImageAnswers
+from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.load.variables import namespace_of
@@ -61,7 +62,8 @@ def gather(
         stored, offered = _ask_cluster(request, target)
     loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
     hide_secrets_of(loaded, plan, stored, target)
-    builds = {service.name: service.build for service in loaded.project.services.values() if service.build}
+    services = without_init_jobs(loaded.project).services.values()
+    builds = {service.name: service.build for service in services if service.build}
     check_builds(builds, loaded.origins, loaded.report)
     if offline:
         offered = replace(offered, notes=("images and the cluster were not asked: --offline",))

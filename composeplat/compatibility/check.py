@@ -21,6 +21,7 @@ from composeplat.compatibility.host_rules import check_hosts
 from composeplat.compatibility.image_rules import ImageAnswers, check_images
 from composeplat.compatibility.key_fixes import hint_for
 from composeplat.compatibility.port_rules import check_ports
+from composeplat.compose.init_jobs import without_init_jobs
 from composeplat.compose.keys import effect_of, is_honored_in_full_mode
 from composeplat.compose.load import Loaded
 from composeplat.compose.origins import Checker
@@ -34,6 +35,8 @@ _MAX_LISTED = 8
 
 
 def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabilities) -> Check:
+    # Findings about a hook are those of its service.
+    loaded = replace(loaded, project=without_init_jobs(loaded.project))
     diagnostics = [*loaded.report.by_path(), *_more(loaded, plan, images, offered)]
     fixes = Fixes(loaded, plan, images)
     by_service: dict[str, list[Finding]] = {}

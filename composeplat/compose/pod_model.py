@@ -115,6 +115,10 @@ class InitHook(Hook):
     uid: int | None = None
     gid: int | None = None
     privileged: bool = False
+    once: bool = False
+    """It runs once for all replicas."""
+    in_job: bool = False
+    """A job of its own runs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,5 +177,9 @@ class ContainerOptions:
     limits: tuple[ProcessLimit, ...] = ()
     host_namespaces: frozenset[str] = frozenset()
     """``pid`` and ``ipc`` of the node."""
+    hook_of: str = ""
+    """The service whose hook it runs, as a job; empty for a service of the definition."""
+    image_of: str = ""
+    """The service whose image it has, which may be a built one."""
     init: bool = False
     """Another process than the program is the first: it reaps those that lost their parent."""

@@ -136,6 +136,8 @@ def make_plan(project: Project, settings: Settings, origins: Origins, report: Re
 
 def _check_services(checker: Checker, settings: Settings) -> None:
     for service in checker.project.services.values():
+        if service.container.hook_of:
+            continue
         check_ports(checker, service)
         check_limits(checker, service)
         check_security(checker, service, settings)

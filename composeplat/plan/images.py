@@ -23,13 +23,13 @@ def image_reference(service: Service, settings: Settings) -> str:
     """Return the name under which an image is pushed: its own, or ``<registry>/<environment>-<service>``."""
     if service.image and service.build is not None:
         return service.image
-    name = f"{settings.environment}-{clean(service.name)}"
+    name = f"{settings.environment}-{clean(_builder(service))}"
     return f"{settings.registry.rstrip('/')}/{name}" if settings.registry else name
 
 
 def plan_images(checker: Checker, services: Iterable[Service], settings: Settings) -> tuple[ImageBuild, ...]:
     """Plan every image, each after the images that its build uses."""
-    waiting = {service.name: service for service in services if _is_built(service)}
+    waiting = {service.name: service for service in services if _is_built(service) and not service.container.image_of}
     images: list[ImageBuild] = []
     while waiting:
         ready = [service for service in waiting.values() if not set(_bases(service).values()) & waiting.keys()]
@@ -92,7 +92,12 @@ def _report_cycle(checker: Checker, waiting: Mapping[str, Service]) -> None:
 
 
 def service_image(service: Service, settings: Settings) -> BuiltImage | str:
-    return BuiltImage(service.name, image_reference(service, settings)) if _is_built(service) else service.image
+    return BuiltImage(_builder(service), image_reference(service, settings)) if _is_built(service) else service.image
+
+
+def _builder(service: Service) -> str:
+    """Return the service whose build makes the image of a service."""
+    return service.container.image_of or service.name
 
 
 def references_of_builds(services: Iterable[Service], settings: Settings) -> frozenset[str]:

@@ -30,6 +30,7 @@ def plan_init_hooks(service: Service, settings: Settings, container: Manifest) -
             **_security(service, settings, hook),
         }
         for index, hook in enumerate(service.container.pre_start)
+        if not hook.in_job
     ]
 
 

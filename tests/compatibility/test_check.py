@@ -348,3 +348,13 @@ def test_kind(project: Project, keys: str, kind: str) -> None:
     (web,) = check(project(f"services: {{web: {{{keys}}}}}")).services
 
     assert web.explanation[0].text == kind
+
+
+def test_the_job_of_a_hook_is_no_service(project: Project) -> None:
+    """A difference is reported once, for the service whose hook it is: the file has no other to change."""
+    keys = "build: ./gone, scale: 2, volumes: ['./data:/data'], pre_start: [{command: a}, {image: y, command: b}]"
+
+    found = check(project(f"x-platform: {{full: true}}\nservices: {{web: {{{keys}}}}}"))
+
+    assert verdicts(found) == {"web": "lost"}
+    assert [code for _, code, _ in messages(found)] == ["host-data"]

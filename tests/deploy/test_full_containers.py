@@ -162,3 +162,37 @@ def test_hooks_and_signals(environment: Environment) -> None:
     assert time.monotonic() - began < 15
     until(lambda: environment.pods("hooks")[0]["status"].get("phase") == "Running")
     assert sees(environment, "hooks", "cat /notes/stopped").split() == ["flushed", "INT"]
+
+
+ONCE = f"""
+x-platform: {{full: true}}
+services:
+  web:
+    image: busybox
+    scale: 2
+    stop_grace_period: 0
+    command: {SLEEP}
+    volumes: ["notes:/notes"]
+    pre_start:
+      - command: ["sh", "-c", "echo $$WHO >>/notes/runs"]
+        environment: {{WHO: me}}
+volumes: {{notes: {{}}}}
+"""
+
+
+def test_a_hook_that_runs_once(environment: Environment) -> None:
+    """All replicas start after one run of it; it runs again if it changes, and not for more replicas."""
+
+    def runs(replicas: int) -> list[str]:
+        pods = environment.pods("web")
+        assert len(pods) == replicas
+        return environment.exec(pods[0]["metadata"]["name"], "cat", "/notes/runs").split()
+
+    environment.deploy(ONCE).expect()
+    assert runs(2) == ["me"]
+    environment.deploy(ONCE.replace("scale: 2", "scale: 3")).expect()
+    assert runs(3) == ["me"]
+    environment.deploy(ONCE.replace("WHO: me", "WHO: you")).expect()
+    assert runs(2) == ["me", "you"]
+    rows = environment.platform("status", "--json").expect().json["services"]
+    assert {row["service"]: row["state"] for row in rows} == {"web-pre-start-0": "completed", "web": "ready"}

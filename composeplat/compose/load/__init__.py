@@ -73,6 +73,7 @@ class Loaded:
 def load(request: Request) -> Loaded:
     """Load and check the project; the report has all findings, errors included."""
     from composeplat.compose.check import check_project
+    from composeplat.compose.init_jobs import with_init_jobs
     from composeplat.compose.load.content import with_content
     from composeplat.compose.load.file_objects import with_file_contents
     from composeplat.compose.load.label_files import with_label_files
@@ -103,6 +104,7 @@ def load(request: Request) -> Loaded:
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
         project = with_file_contents(project, origins, reading)
+        project = with_init_jobs(Checker(project, origins, reading.report))
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
     settings = reading.settings

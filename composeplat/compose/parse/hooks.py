@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from composeplat.compose.model import User
 from composeplat.compose.nodes import Mapping as MappingNode
 from composeplat.compose.parse.environment import parse_environment
-from composeplat.compose.parse.fields import Field, Section
+from composeplat.compose.parse.fields import Section
 from composeplat.compose.parse.process import parse_command, parse_service_user
 from composeplat.compose.pod_model import Hook, InitHook
 from composeplat.compose.values import BadValue, parse_image
@@ -86,8 +86,6 @@ def _init_hooks(service: Section, environment: dict[str, str | None]) -> Iterato
         command = parse_command(hook, "command")
         if hook.get("command") is None and hook.get("image") is None:
             hook.whole.report("missing-key", "must have a 'command' or an 'image'")
-        if not hook.boolean("per_replica", default=False):
-            _check_once(service, hook)
         yield InitHook(
             command=command or (),
             working_dir=hook.text("working_dir"),
@@ -96,19 +94,7 @@ def _init_hooks(service: Section, environment: dict[str, str | None]) -> Iterato
             uid=user.uid,
             gid=user.gid,
             privileged=hook.boolean("privileged", default=False),
-        )
-
-
-def _check_once(service: Section, hook: Section) -> None:
-    """Report a hook that several replicas would run, and that should run once."""
-    found: Field | None = service.get("scale")
-    deploy = service.get("deploy")
-    replicas = dict(deploy.members()).get("replicas") if deploy else None
-    texts = [place.text() for place in (replicas, found) if place is not None and not place.is_null]
-    if any(text not in ("0", "1") for text in texts):
-        message = "runs before each replica starts, not once for all of them"
-        hook.whole.report(
-            "no-effect", message, "say so with per_replica: true, or make it a service with restart: 'no'"
+            once=not hook.boolean("per_replica", default=False),
         )
 
 
