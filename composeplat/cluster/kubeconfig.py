@@ -19,11 +19,12 @@ from composeplat.cluster.access import Access
 from composeplat.cluster.credentials import Credential, CredentialSource
 from composeplat.compose.nodes import to_plain
 from composeplat.compose.yaml_reader import StopReading, decode, read_nodes
-from composeplat.diagnostics import MissingPiece, Report, Source
+from composeplat.diagnostics import MissingPiece, Report, Source, join_some
 from composeplat.system import files
 from composeplat.system.proxies import find_proxy, parse_proxy
 
 _MAX_BYTES = 4 * 1024 * 1024
+_MAX_LISTED = 8
 _IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 NO_CLUSTER = "give --local for a cluster on this machine (Linux, as root), or point KUBECONFIG to one of yours"
 
@@ -75,7 +76,7 @@ def find_access(environment: Mapping[str, str], named: str = "", context: str = 
         places = " or ".join(f"'{path}'" for path in config.paths) or "a kubeconfig"
         raise MissingPiece(f"no cluster is configured: {places} names none", NO_CLUSTER)
     if chosen not in config.contexts:
-        known = ", ".join(sorted(config.contexts)[:8])
+        known = join_some(sorted(config.contexts), _MAX_LISTED)
         problem = f"there is no context '{chosen}'" if chosen else "no context is chosen"
         raise MissingPiece(f"{problem} in the kubeconfig; contexts are: {known}", "choose one with --context")
     entry = config.contexts[chosen]

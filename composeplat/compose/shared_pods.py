@@ -15,8 +15,9 @@ from composeplat.compose.check import report_inactive
 from composeplat.compose.model import NAMED, Dependency, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker
 from composeplat.compose.pod_model import SharedPod
-from composeplat.diagnostics import PathKey
+from composeplat.diagnostics import PathKey, join_some
 
+_MAX_LISTED = 8
 _NETWORK, _PID = "network_mode", "pid"
 #: What a pod has once: it is that of the service that others join.
 _OF_THE_POD = (
@@ -89,7 +90,7 @@ def _owner(checker: Checker, place: tuple[str, str], target: str, joined: Mappin
 def _report_missing(checker: Checker, path: PathKey, target: str) -> None:
     shown = checker.shown(target, path)
     if not report_inactive(checker, path, target, shown):
-        listed = ", ".join(list(checker.project.services)[:8])
+        listed = join_some(checker.project.services, _MAX_LISTED)
         is_provided = target in checker.project.providers
         message = f"names {shown}, which {'has no pod' if is_provided else 'is not a service of the definition'}"
         checker.add("undefined-service", path, message, f"services are: {listed}")
