@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 
 from composeplat import progress
 from composeplat.cli.hidden_values import hide_secrets_of
-from composeplat.cli.operations import for_target, load_plan, read_stored_variables
+from composeplat.cli.operations import ClusterAnswer, ask_cluster, for_target, load_plan
 from composeplat.cli.selection import Choice, request_for
 from composeplat.cluster.api import Api
 from composeplat.cluster.capabilities import Capabilities, read_capabilities
-from composeplat.cluster.variables import StoredVariables
 from composeplat.compatibility.check import make_check
 from composeplat.compatibility.explanation import UNKNOWN_DOMAIN
 from composeplat.compatibility.findings import Check
@@ -24,7 +23,6 @@ from composeplat.compose.load import Loaded
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.load.variables import namespace_of
 from composeplat.compose.options import Request
-from composeplat.compose.variables import storable
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.engine.target import Target, find_target
 from composeplat.plan import Plan
@@ -53,15 +51,15 @@ def gather(
     if more_files:
         request = replace(request, files=(*request.files, *more_files))
     target, note = _find_cluster(choice) if asks_cluster and not offline else (None, "")
-    stored = StoredVariables()
+    answer = ClusterAnswer()
     offered = Capabilities(notes=(note,) if note else ())
     if target is None:
         request = replace(request, default_domain=request.default_domain or UNKNOWN_DOMAIN)
     else:
         request = for_target(request, target)
-        stored, offered = _ask_cluster(request, target)
-    loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
-    hide_secrets_of(loaded, plan, stored, target)
+        answer, offered = _ask_cluster(request, target)
+    loaded, plan = load_plan(answer.complete(request))
+    hide_secrets_of(loaded, plan, answer.variables, target)
     services = without_init_jobs(loaded.project).services.values()
     builds = {service.name: service.build for service in services if service.build}
     check_builds(builds, loaded.origins, loaded.report)
@@ -77,16 +75,16 @@ def _find_cluster(choice: Choice) -> tuple[Target | None, str]:
         return None, f"no cluster was asked: {error}"
 
 
-def _ask_cluster(request: Request, target: Target) -> tuple[StoredVariables, Capabilities]:
+def _ask_cluster(request: Request, target: Target) -> tuple[ClusterAnswer, Capabilities]:
     with progress.step("asking the cluster", is_transient=True):
-        stored, unreachable = read_stored_variables(request, target)
-        if unreachable is not None:
-            return stored, Capabilities(notes=(f"no cluster was asked: {unreachable}",))
+        answer = ask_cluster(request, target)
+        if answer.error is not None:
+            return answer, Capabilities(notes=(f"no cluster was asked: {answer.error}",))
         try:
             with Api(target.access) as api:
-                return stored, read_capabilities(api, namespace_of(request))
+                return answer, read_capabilities(api, namespace_of(request))
         except ComposeplatError as error:
-            return StoredVariables(), Capabilities(notes=(f"no cluster was asked: {error}",))
+            return ClusterAnswer(), Capabilities(notes=(f"no cluster was asked: {error}",))
 
 
 def _ask_registries(loaded: Loaded) -> ImageAnswers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from composeplat import progress
@@ -17,6 +17,7 @@ from composeplat.cli.console import diagnostics_text, show_report, write_json, w
 from composeplat.cli.hidden_values import hide_secrets_of, providers_of
 from composeplat.cli.omitted_volumes import left_out, left_out_rows
 from composeplat.cli.selection import Choice, request_for
+from composeplat.cluster.announced_registry import read_announced_registry
 from composeplat.cluster.api import Api, ApiError
 from composeplat.cluster.variables import StoredVariables, read_variables
 from composeplat.compose.load import Loaded, load
@@ -80,13 +81,13 @@ def plan_for(
     if (looking or not needs_domain) and not request.default_domain:
         request = replace(request, default_domain="domain.invalid")
     with progress.step("reading the Compose file and the variables of the namespace", is_transient=True):
-        stored, unreachable = read_stored_variables(request, target)
-        loaded, plan = load_plan(replace(request, platform=storable(stored.values)))
+        answer = ask_cluster(request, target)
+        loaded, plan = load_plan(answer.complete(request))
         if not looking:
             _check_images(loaded)
-    confidential = hide_secrets_of(loaded, plan, stored, target)
-    if unreachable and not _is_hopeless(loaded, choice):
-        raise unreachable
+    confidential = hide_secrets_of(loaded, plan, answer.variables, target)
+    if answer.error and not _is_hopeless(loaded, choice):
+        raise answer.error
     if (loaded.report.errors or not looking) and _show(loaded, choice):
         return None
     return Planned(
@@ -143,20 +144,37 @@ def _is_hopeless(loaded: Loaded, choice: Choice) -> bool:
     return failed and not any(d.code in ("required-variable", "unset-variable") for d in found)
 
 
-def read_stored_variables(request: Request, target: Target) -> tuple[StoredVariables, ComposeplatError | None]:
-    """Read the variables that the namespace stores; return the error too, if the cluster does not answer."""
+@dataclass(frozen=True, slots=True)
+class ClusterAnswer:
+    """What the cluster adds to a request, or why it does not answer."""
+
+    variables: StoredVariables = field(default_factory=StoredVariables)
+    """Those that the namespace stores."""
+    registry: str = ""
+    """The registry that the cluster announces for built images."""
+    error: ComposeplatError | None = None
+
+    def complete(self, request: Request) -> Request:
+        """Add the variables and the default to a request; what the request has itself comes first."""
+        registry = request.default_registry or self.registry
+        return replace(request, platform=storable(self.variables.values), default_registry=registry)
+
+
+def ask_cluster(request: Request, target: Target) -> ClusterAnswer:
+    """Read what a request needs from the cluster."""
     namespace = namespace_of(request)
     if not is_dns_label(namespace):
         # The error is reported when the definition is read.
-        return StoredVariables(), None
+        return ClusterAnswer()
     try:
         with Api(target.access) as api:
-            return read_variables(api, namespace), None
+            registry = "" if target.registry else read_announced_registry(api, target.access.host)
+            return ClusterAnswer(read_variables(api, namespace), registry)
     except ApiError as error:
         if error.hint:
-            return StoredVariables(), error
+            return ClusterAnswer(error=error)
         hint = "platform cluster start" if target.layout else "check that the cluster runs, and that --context is right"
-        return StoredVariables(), MissingPiece(str(error), hint)
+        return ClusterAnswer(error=MissingPiece(str(error), hint))
 
 
 def for_target(request: Request, target: Target) -> Request:
