@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Annotated
 
 import typer
@@ -22,7 +22,8 @@ from composeplat.compatibility.explanation import Statement
 from composeplat.compatibility.findings import Check, Finding, ServiceCheck
 from composeplat.compatibility.platform_file import entry_lines
 from composeplat.compose.parse.unsupported_keys import FULL_MODE_ALONE
-from composeplat.diagnostics import ComposeplatError, Exit, Span, dotted, format_count, join_and_count, near, printable
+from composeplat.diagnostics import Exit, Span, dotted, format_count, join_and_count, printable
+from composeplat.plan.selection import no_such_service
 
 app = App()
 
@@ -38,9 +39,10 @@ _COLORS = {Effect.NONE: "32", Effect.CHANGED: "33", Effect.LOST: "31", Effect.CA
 
 
 def run(choice: Choice, *, offline: bool, service: str, as_json: bool) -> Exit:
-    check = gather(choice, offline=offline).check
+    gathered = gather(choice, offline=offline)
+    check = gathered.check
     if service:
-        check = _limited_to(check, service)
+        check = _limited_to(check, service, gathered.plan.providers)
     if as_json:
         write_json(check_document(check))
     else:
@@ -50,15 +52,13 @@ def run(choice: Choice, *, offline: bool, service: str, as_json: bool) -> Exit:
     return Exit.DONE if check.verdict is Effect.NONE else Exit.FAILED
 
 
-def _limited_to(check: Check, name: str) -> Check:
+def _limited_to(check: Check, name: str, providers: Collection[str]) -> Check:
     """Leave out the other services; the file itself stays."""
     from dataclasses import replace
 
     names = [service.service for service in check.services]
     if name not in names:
-        raise ComposeplatError(
-            f"there is no service '{name}'", near(name, names) or f"services are: {', '.join(names)}"
-        )
+        raise no_such_service(name, names, providers)
     return replace(check, services=tuple(service for service in check.services if service.service == name))
 
 

@@ -27,6 +27,9 @@ def run(choice: Choice, *, folder: str) -> Exit:
     planned = plan_for(choice, start=False)
     if planned is None:
         return Exit.INVALID
+    if planned.plan.providers:
+        name = planned.plan.providers[0]
+        raise ComposeplatError(f"plain Pulumi can't run the provider of service '{name}'", "replace the service first")
     place = Path(folder).absolute()
     if place.exists() and any(place.iterdir()):
         raise ComposeplatError(f"'{folder}' is not empty", "name a folder that is not there yet, with -o")

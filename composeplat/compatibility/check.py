@@ -63,10 +63,15 @@ def make_check(loaded: Loaded, plan: Plan, images: ImageAnswers, offered: Capabi
             for name in names
         ),
         findings=tuple(finding for rest in by_service.values() for finding in rest),
-        notes=(*offered.notes, *_notes_on_images(loaded, images, diagnostics)),
+        notes=(*offered.notes, *_notes_on_images(loaded, images, diagnostics), *_notes_on_providers(plan)),
         is_valid=not loaded.report.errors,
         is_full=loaded.settings.full,
     )
+
+
+def _notes_on_providers(plan: Plan) -> Iterable[str]:
+    for name in plan.providers:
+        yield f"the program that gives services.{name} was not run: deploy with --allow-providers"
 
 
 def _notes_on_images(loaded: Loaded, images: ImageAnswers, diagnostics: Iterable[Diagnostic]) -> Iterable[str]:

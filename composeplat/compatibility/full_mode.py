@@ -80,7 +80,8 @@ def obstacles(default: Check, full: Check, plan: Plan) -> list[str]:
         f"{found.diagnostic.span.source.name}:{found.diagnostic.span.line}: {found.diagnostic.message}"
         for found in _new_losses(default, full)
     )
-    return list(dict.fromkeys((*new, *required, *chosen)))
+    provided = (f"services.{name} would be a program of this machine: --allow-providers" for name in plan.providers)
+    return list(dict.fromkeys((*new, *required, *chosen, *provided)))
 
 
 def _new_losses(default: Check, full: Check) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import http.client
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from composeplat.cluster.api import Api, ApiError
@@ -30,12 +30,16 @@ from composeplat.engine.provider_program import (
 )
 from composeplat.engine.stack import Stack
 from composeplat.plan.desired import Plan
-from composeplat.plan.providers import provided_key, provided_name
+from composeplat.plan.providers import SECTION, provided_key, provided_name
 
 logger = logging.getLogger(__name__)
 
 _MAX_MESSAGE_CHARS = 500
-_NOT_CHANGED = "nothing was changed in the cluster"
+#: What is so of the cluster when a command of a program fails.
+_STATES = {
+    "up": "nothing was changed in the cluster",
+    "down": "the environment is destroyed; the next destroy tries again",
+}
 
 Values = dict[str, dict[str, str]]
 
@@ -66,10 +70,23 @@ def run_providers(stack: Stack, api: Api, plan: Plan, services: Collection[str],
     needed = _needed(stack, plan, services)
     if not needed:
         return plan
-    values = read_last_values(stack, api, plan)
+    values, report = read_last_values(stack, api, plan), Report()
     for provider in needed:
-        values[provider.name] = _run(stack, provider, "up", timeout_s)
+        _note_confidential(stack, provider, plan.confidential)
+        values[provider.name] = _run(stack, provider, "up", timeout_s, report)
+        if report.errors:
+            raise Refused(report, _STATES["up"])
     return stack.providers.plan(values, plan)
+
+
+def _note_confidential(stack: Stack, provider: Provider, confidential: Collection[str]) -> None:
+    """Say which options show a confidential value to everyone on this machine."""
+    for name, values in provider.options.items():
+        if any(secret in value for value in values for secret in confidential):
+            stack.note(
+                f"{provider.name}: its option '{name}' has a confidential value, which the list of processes shows;"
+                " let the program read it from the environment"
+            )
 
 
 def _needed(stack: Stack, plan: Plan, services: Collection[str]) -> list[Provider]:
@@ -89,9 +106,19 @@ def _needed(stack: Stack, plan: Plan, services: Collection[str]) -> list[Provide
 # preview --------------------------------------------------------------------------------------------------------------
 
 
-def plan_with_last_values(stack: Stack, api: Api, plan: Plan) -> Plan:
-    """Return the plan with the variables of the last deploy: a preview runs no program."""
-    return stack.providers.plan(read_last_values(stack, api, plan), plan) if stack.providers.declared else plan
+def plan_with_last_values(stack: Stack, api: Api, plan: Plan) -> tuple[Plan, list[str]]:
+    """Return the plan with the variables of the last deploy, and notes of those that are not known.
+
+    A preview runs no program.
+    """
+    if not stack.providers.declared:
+        return plan, []
+    values = read_last_values(stack, api, plan)
+    return stack.providers.plan(values, plan), [
+        f"the variables that the provider of {file.name} sets are known at a deploy: a preview runs no program"
+        for file in plan.files
+        if file.section == SECTION and file.name not in values
+    ]
 
 
 def read_last_values(stack: Stack, api: Api, plan: Plan) -> Values:
@@ -111,38 +138,30 @@ def read_last_values(stack: Stack, api: Api, plan: Plan) -> Values:
     return found
 
 
-def unknown_values(stack: Stack, plan: Plan) -> Iterator[str]:
-    """Yield a note for each provider whose variables a preview does not know."""
-    secrets = {desired.key: desired.manifest for file in plan.files for desired in file.objects}
-    for name in stack.providers.declared:
-        if not secrets.get(provided_key(name), {}).get("data", True):
-            yield f"the variables that the provider of {name} sets are known at a deploy: a preview runs no program"
-
-
 # destroy --------------------------------------------------------------------------------------------------------------
 
 
 def release_providers(stack: Stack) -> None:
-    """Run ``down`` of each provider, dependents first, or say how to run it."""
+    """Run ``down`` of each provider, dependents first, or say how to run it; that one fails stops no other."""
+    report = Report()
     for provider in reversed(sort_providers(stack.providers.declared)):
         if stack.providers.is_allowed:
-            _run(stack, provider, "down", DEFAULT_TIMEOUT_S)
+            _run(stack, provider, "down", DEFAULT_TIMEOUT_S, report)
         else:
             stack.note(
                 f"{provider.name}: what its provider has made stays; to release it: "
-                f"platform destroy --allow-providers, or {release_command(stack.environment_name, provider)}"
+                f"platform destroy --allow-providers, or {provider.type} compose"
+                f" --project-name={stack.environment_name} down {provider.name}"
             )
-
-
-def release_command(environment: str, provider: Provider) -> str:
-    return f"{provider.type} compose --project-name={environment} down {provider.name}"
+    if report.errors:
+        raise Refused(report, _STATES["down"])
 
 
 # programs -------------------------------------------------------------------------------------------------------------
 
 
-def _run(stack: Stack, provider: Provider, command: str, timeout_s: float) -> dict[str, str]:
-    """Run a command of a provider's program; return the variables that it set."""
+def _run(stack: Stack, provider: Provider, command: str, timeout_s: float, report: Report) -> dict[str, str]:
+    """Run a command of a provider's program; return the variables that it set, or report why it failed."""
     run = _Run(stack, provider)
     try:
         program = Program(
@@ -154,11 +173,11 @@ def _run(stack: Stack, provider: Provider, command: str, timeout_s: float) -> di
         stack.note(f"{provider.name}: running {provider.type} compose {command}")
         program.run(_args(stack, provider, command, program), run.handle)
     except ProviderInterrupted:
-        stack.stop_if_interrupted(f"the program of {provider.name} was ended; {_NOT_CHANGED}")
+        stack.stop_if_interrupted(f"the program of {provider.name} was ended; {_STATES[command]}")
     except ProviderError as error:
         for line in error.lines:
             run.note(line)
-        raise _failure(stack, provider, f"{error}") from error
+        _report_failure(stack, provider, f"{error}", report)
     return run.variables
 
 
@@ -207,12 +226,10 @@ def _args(stack: Stack, provider: Provider, command: str, program: Program) -> S
     return [f"--project-name={stack.environment_name}", command, *options, provider.name]
 
 
-def _failure(stack: Stack, provider: Provider, reason: str) -> Refused:
+def _report_failure(stack: Stack, provider: Provider, reason: str, report: Report) -> None:
     path: PathKey = ("services", provider.name, "provider")
-    report = Report()
     message = f"is given by the program {_shown(stack, (*path, 'type'))}, which {reason}"
     _report(stack, report, "provider-failed", path, message, "run it by hand to see more")
-    return Refused(report, _NOT_CHANGED)
 
 
 def _shown(stack: Stack, path: PathKey) -> str:

@@ -167,6 +167,18 @@ def test_explain(shop: Folder) -> None:
     assert "\ndb" not in outcome.stdout
 
 
+def test_a_service_that_a_provider_gives(project: Project) -> None:
+    """By default it has no image; in full mode its program was not run, which a command that names it says."""
+    folder = project("services: {web: {image: x, depends_on: [db]}, db: {provider: {type: x}}}")
+
+    assert "has neither 'image' nor 'build' [no-image]" in platform(folder, "check").stdout
+    full = platform(folder, "check", "--full").assert_success().stdout
+    assert "  the program that gives services.db was not run: deploy with --allow-providers\n" in full
+    named = platform(folder, "check", "--full", "--explain", "db")
+    assert (named.status, named.stdout) == (1, "")
+    assert "service 'db' has no pods: its provider gives it, outside of the cluster" in named.stderr
+
+
 def test_explain_unknown_service(shop: Folder) -> None:
     """An unknown service gets a suggestion."""
     outcome = platform(shop, "check", "--explain", "wep")
@@ -458,6 +470,15 @@ def test_full_mode_stays_off(project: Project, keys: str, more: str, reason: str
     assert not (folder.path / NAME).exists()
     platform(folder, "init", "--yes", "--full").assert_success()
     assert "\n  full: true\n" in (folder.path / NAME).read_text()
+
+
+def test_a_provider_does_not_turn_full_mode_on(project: Project) -> None:
+    """It would take the service's container away, and run a program instead."""
+    folder = project("services: {web: {image: x, provider: {type: x}}}")
+    outcome = platform(folder, "init", "--yes").assert_success()
+
+    assert outcome.stderr.startswith("full mode stays off, which honors 1 key (provider):\n")
+    assert "\n  services.web would be a program of this machine: --allow-providers\n" in outcome.stderr
 
 
 def test_full_mode_has_no_effect(project: Project) -> None:

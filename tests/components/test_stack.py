@@ -622,6 +622,19 @@ def test_an_invalid_definition(folder: Folder) -> None:
     ]
 
 
+def test_a_provider(folder: Folder) -> None:
+    """No program of the machine runs within one of Pulumi, which a preview runs too."""
+    folder.write({"compose.yaml": "services: {web: {image: x, depends_on: [db]}, db: {provider: {type: x}}}\n"})
+
+    (error, hint) = ended(folder, full=True)
+
+    assert error == (
+        "compose.yaml:1:62: error: services.db.provider would run a program on this machine, which 'platform deploy'"
+        " alone does [provider-refused]"
+    )
+    assert hint.startswith("  hint: deploy with it, ")
+
+
 def test_an_invalid_plan(folder: Folder) -> None:
     """The same where the file can be read, and what it wants can't be made."""
     folder.write({"compose.yaml": f"{TEXT}endpoints: [{{path: /, service: web, port: 99}}]\n"})

@@ -49,6 +49,7 @@ def refused(why: str, code: str, vectors: str) -> Refused:
 
 #: In the default mode alone.
 REFUSED_BY_DEFAULT = (
+    refused("'provider' is ignored, so the service lacks an image", "no-image", "TestProvider-0"),
     refused(
         "'extends' is only warned, so nothing gives these services an image",
         "no-image",
@@ -109,7 +110,6 @@ REFUSED_HERE = (
         TestOverrideMiddle-0 TestOverrideMiddle-1
         """,
     ),
-    refused("'provider' is ignored, so the service lacks an image", "no-image", "TestProvider-0"),
     refused(
         "a host path that is not there is an error: a cluster can't create it",
         "missing-path",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
-from tests.deploy.conftest import SLEEP, Environment
+from composeplat.system.processes import start_time
+from tests.deploy.conftest import SLEEP, Environment, until
 
 PROJECT = f"""
 x-platform: {{full: true}}
@@ -76,13 +78,54 @@ def test_a_provider_sets_variables_of_dependents(environment: Environment) -> No
     assert "planted-in-provider" not in preview.stdout + preview.stderr
     assert len(calls.read_text().splitlines()) == 2
 
-    without = PROJECT[: PROJECT.index("  db:")].replace("depends_on: {db: {condition: service_healthy}}", "")
-    left = environment.deploy(without).expect()
-    assert f"PROGRAM compose --project-name={environment.name} down db" in left.stderr
-    assert "Secret/db-provided" not in environment.names()
-
-    environment.write(PROJECT)
     environment.platform("destroy", "--allow-providers").expect()
     assert calls.read_text().splitlines()[-1] == (
         f"compose --project-name={environment.name} down --size=256 --zone=a --zone=b db"
     )
+
+
+SMALL = """
+x-platform: {full: true}
+services:
+  web: {image: busybox, command: "true", restart: "no", stop_grace_period: 0, depends_on: [db]}
+  db: {provider: {type: awesome}}
+"""
+
+
+def test_a_provider_fails_or_is_interrupted(environment: Environment) -> None:
+    """Nothing is changed in the cluster, and no process is left; a preview says that it knows no values."""
+    install(environment, '#!/bin/sh\necho planted-in-errors >&2; echo "usage: planted-in-output"; exit 2\n')
+    failed = environment.deploy(SMALL, "--allow-providers").expect(1)
+    assert "compose.yaml:5:18: error: services.db.provider is given by the program 'awesome'" in failed.stderr
+    assert "no JSON object with a type: line 1 [provider-failed]" in failed.stderr
+    assert "planted-in-output" not in failed.stderr + Path(failed.log).read_text()
+    assert environment.names() == set()
+
+    shown = environment.platform("preview").expect()
+    assert "the variables that the provider of db sets are known at a deploy" in shown.stdout + shown.stderr
+
+    started = environment.folder.parent / "started"
+    install(
+        environment,
+        f"#!/bin/sh\n[ $2 = metadata ] && exit\nsleep 60 & echo $! > {started}; wait\n",
+    )
+    process = environment.start("deploy", "--allow-providers")
+    until(lambda: started.exists() and started.read_text().strip())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert "the program of db was ended; nothing was changed in the cluster" in errors
+    assert start_time(int(started.read_text())) is None
+
+
+def test_a_provider_that_left_the_file(environment: Environment) -> None:
+    """Its Secret goes, and the deploy says how to release what its program made."""
+    install(environment)
+    environment.deploy(SMALL, "--allow-providers").expect()
+
+    left = environment.deploy(
+        SMALL.replace(", depends_on: [db]", "").replace("  db: {provider: {type: awesome}}\n", "")
+    )
+
+    assert f"PROGRAM compose --project-name={environment.name} down db" in left.expect().stderr
+    assert "Secret/db-provided" not in environment.names()

@@ -20,7 +20,7 @@ from composeplat.engine.preflight import (
     volumes_to_replace,
 )
 from composeplat.engine.provenance import describe_siblings
-from composeplat.engine.providers import plan_with_last_values, unknown_values
+from composeplat.engine.providers import plan_with_last_values
 from composeplat.engine.pulumi_args import deploy_args
 from composeplat.engine.scaling import service_names, sleeping_workloads_of
 from composeplat.engine.stack import Stack
@@ -34,7 +34,7 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
         pulumi_runs.prepare(stack, plan)
         with stack.lock("preview"), Api(stack.target.access) as api:
             live_state = check(stack, api, plan, options)
-            plan = plan_with_last_values(stack, api, plan)
+            plan, unknown = plan_with_last_values(stack, api, plan)
             stack.workspace.make_stack()
             stack.check_cluster()
             state = stack.state
@@ -53,7 +53,7 @@ def preview(stack: Stack, plan: Plan, options: DeployOptions) -> Outcome:
         raise pulumi_runs.run_error(result, events)
     part = plan.limited_to(options.services)
     notes = [*_losses(plan, replaced), *_surprises(part, live_state, state), *_siblings(stack, live_state)]
-    notes += unknown_values(stack, part)
+    notes += unknown
     return Outcome(
         changes=events.effective_changes,
         counts=events.count_operations(),
