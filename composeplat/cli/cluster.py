@@ -73,6 +73,7 @@ BuildNetworkOption = Annotated[
         help="Network of build steps: their own, which leads outside but not to this machine, or this machine's.",
     ),
 ]
+NoEgress = Annotated[bool, typer.Option("--no-egress", help="Keep pods from other machines; images are still pulled.")]
 IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cluster.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -82,6 +83,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
     guide=Guide(
         {
             "Beside another web server": "platform cluster start --https-port 8443 --http-port 8080",
+            "Without egress for pods": "platform cluster start --no-egress",
             "Five simulated nodes": "platform cluster start --simulated 5",
         },
         "local-cluster.md",
@@ -93,6 +95,7 @@ def start(
     https_port: HttpsPort = 0,
     http_port: HttpPort = 0,
     build_network: BuildNetworkOption = BuildNetwork.OWN,
+    no_egress: NoEgress = False,
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
@@ -108,6 +111,7 @@ def start(
             ports={k: v for k, v in ports.items() if v},
             simulated=simulated,
             build_network=build_network.value,
+            egress=not no_egress,
         )
         started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")

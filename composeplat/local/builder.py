@@ -1,6 +1,6 @@
 """How the builder is run: with which arguments, files and folders.
 
-Pure, but for ``prepare_builder``, which makes the folders that the builder may reach, and ``egress_problem``.
+Pure, but for ``prepare_builder``, which makes the folders that the builder may reach.
 The builder is root of a user namespace, whose users are nobody of the machine, so it has its own folders beside the
 cluster's closed ones.
 The steps of builds have a network of their own, as a stranger's Dockerfile must not reach what listens on the machine's
@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 from composeplat.local.layout import BUILD_USER, HOST_NETWORK, Layout
-from composeplat.local.packages import SLIRP4NETNS
 
 #: The range of the steps' addresses, and where names are resolved for them; both are known to ``frontdoor builder``.
 _STEP_RANGE = "198.19.255.0/24"
 _RESOLVER = "198.19.254.3"
 _MTU = 65520
-#: slirp4netns wants this device, which some containers don't have.
-_TUN = "/dev/net/tun"
 #: Network plugins that act in the network of steps, and those that need no network.
 _PLUGINS_IN_NETWORK, _PLUGINS = ("ptp",), ("loopback", "host-local")
 
@@ -45,15 +41,6 @@ def builder_arguments(layout: Layout, frontdoor: str, slirp4netns: str) -> tuple
 def builder_environment(layout: Layout, search_path: str) -> dict[str, str]:
     """Runc keeps its notes below ``XDG_RUNTIME_DIR``."""
     return {"PATH": search_path, "HOME": str(layout.build_run / "state"), "XDG_RUNTIME_DIR": str(layout.build_run)}
-
-
-def egress_problem(search_path: str) -> str:
-    """Why the steps of builds can't have a network that leads out, with the fix; empty if they can."""
-    if not os.path.exists(_TUN):
-        return f"there is no {_TUN}: modprobe tun, then restart the cluster"
-    if shutil.which(SLIRP4NETNS, path=search_path) is None:
-        return "slirp4netns is not installed: platform setup --cluster --install, then restart the cluster"
-    return ""
 
 
 def builder_files(layout: Layout, cni: str) -> dict[Path, str]:

@@ -24,15 +24,15 @@ from composeplat.cluster.api import Api, ApiError, kind_path
 from composeplat.cluster.credentials import Credential, static_credentials
 from composeplat.diagnostics import ComposeplatError, MissingPiece
 from composeplat.local.base_images import FILL_NAME, fill_image
-from composeplat.local.builder import builder_mounts, egress_problem, prepare_builder
+from composeplat.local.builder import builder_mounts, prepare_builder
 from composeplat.local.certificates import make_certificates
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.containerd import note_other_version
 from composeplat.local.images import File, Image, push
-from composeplat.local.layout import HOST_NETWORK, NODE, NODE_ADDRESS, PAUSE_IMAGE, STORAGE_CLASS, Layout
-from composeplat.local.packages import SLIRP4NETNS, cni_folder, need_packages, search_path
+from composeplat.local.layout import NODE, PAUSE_IMAGE, STORAGE_CLASS, Layout
+from composeplat.local.networks import find_slirp4netns, network_commands
+from composeplat.local.packages import cni_folder, need_packages, search_path
 from composeplat.local.parts import Programs, make_files, make_parts
-from composeplat.local.policies import packet_filter_commands
 from composeplat.local.private_folder import secure_folder
 from composeplat.local.states import Status, read_states
 from composeplat.local.supervisor import is_listening
@@ -123,7 +123,7 @@ class LocalCluster:
         with self._lock():
             if self._supervisor() is not None:
                 self._check_ports_are_same()
-                self._check_same_build_network()
+                self._check_same_networks()
                 self._wait_until_ready()
                 self.layout.ready_mark.touch()
                 return False
@@ -164,15 +164,8 @@ class LocalCluster:
             python=sys.executable,
             cni=cni_folder(),
             search_path=search,
-            slirp4netns=self._egress(search),
+            slirp4netns=find_slirp4netns(self.layout, search),
         )
-
-    def _egress(self, search: str) -> str:
-        """The program that leads the steps of builds out, where there is one and it can run."""
-        problem = "" if self.layout.build_network == HOST_NETWORK else egress_problem(search)
-        if problem:
-            progress.note(f"build steps have no network: {problem}")
-        return "" if problem else shutil.which(SLIRP4NETNS, path=search) or ""
 
     def _check_ports_are_free(self) -> None:
         taken = []
@@ -193,11 +186,11 @@ class LocalCluster:
         if self._known_ports() != asdict(self.layout.host_ports):
             raise ComposeplatError(f"{self.title} is running with other ports", "stop it, then start it with these")
 
-    def _check_same_build_network(self) -> None:
+    def _check_same_networks(self) -> None:
         """The machine's network is given when it is asked for, and no longer than that."""
-        if self.layout.build_network != self.layout.build_network_file.read_text(encoding="utf-8"):
+        if self.layout.networks != json.loads(self.layout.networks_file.read_text(encoding="utf-8")):
             raise ComposeplatError(
-                f"{self.title} is running with another network for builds", "stop it, then start it with this"
+                f"{self.title} is running with another network for builds or pods", "stop it, then start it with this"
             )
 
     def _host_ports(self) -> dict[str, int]:
@@ -214,7 +207,7 @@ class LocalCluster:
         for folder in (self.layout.logs, self.layout.volumes, self.layout.run):
             folder.mkdir(parents=True, exist_ok=True)
         self.layout.run.chmod(0o700)
-        write_private(self.layout.build_network_file, self.layout.build_network)
+        write_private(self.layout.networks_file, json.dumps(self.layout.networks))
 
     def _prepare_node(self) -> None:
         prepare_builder(self.layout)
@@ -277,14 +270,7 @@ class LocalCluster:
                 ["mount", "--make-rshared", "/"],
                 *builder_mounts(self.layout, programs.buildkitd),
                 *(["sh", "-c", f"mkdir -p {path} && mount -t tmpfs tmpfs {path}"] for path in _EMPTIED_FOLDERS),
-                ["ip", "link", "set", "lo", "up"],
-                ["ip", "link", "add", "node", "type", "bridge"],
-                ["ip", "address", "add", f"{NODE_ADDRESS}/32", "dev", "node"],
-                ["ip", "link", "set", "node", "up"],
-                ["ip", "route", "add", "default", "dev", "node"],
-                *packet_filter_commands(),
-                ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"],
-                ["sh", "-c", "echo 1 > /proc/sys/net/bridge/bridge-nf-call-iptables || true"],
+                *network_commands(),
             ],
         }
 

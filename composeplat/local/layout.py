@@ -36,6 +36,8 @@ HTTPS_PORT = 443
 HTTP_PORT = 80
 #: Root of the namespace in which images are built: no user of the machine, as the range is set aside for containers.
 BUILD_USER = 1_800_000_000
+#: Where the names of other machines are resolved for the cluster; known to ``frontdoor egress``.
+EGRESS_RESOLVER = "198.51.100.3"
 OWN_NETWORK, HOST_NETWORK = "own", "host"
 IMAGE_CACHE_BYTES = 10 * 1024**3
 PAUSE_IMAGE = "dev.platform.com/pause:1"
@@ -69,6 +71,8 @@ class Layout:
     host_ports: HostPorts = field(default_factory=HostPorts)
     build_network: str = OWN_NETWORK
     """What the steps of builds are joined to: a network of their own, or the machine's."""
+    egress: bool = True
+    """Whether pods reach other machines."""
     image_cache: int = IMAGE_CACHE_BYTES
     """How many bytes of images from other registries are kept."""
 
@@ -131,9 +135,14 @@ class Layout:
         return self.folder / "builder"
 
     @property
-    def build_network_file(self) -> Path:
-        """The file that says what the steps of builds of the running cluster are joined to."""
-        return self.run / "build-network"
+    def networks_file(self) -> Path:
+        """The file that says what the pods and the steps of builds of the running cluster are joined to."""
+        return self.run / "networks"
+
+    @property
+    def networks(self) -> dict[str, str | bool]:
+        """What that file says of a cluster like this."""
+        return {"build_network": self.build_network, "egress": self.egress}
 
     @property
     def supervisor(self) -> Path:

@@ -18,6 +18,7 @@ from composeplat.local.layout import (
     BUILD_USER,
     CLUSTER_DOMAIN,
     DNS_SERVICE,
+    EGRESS_RESOLVER,
     ETCD_PEER_PORT,
     ETCD_PORT,
     HTTP_PORT,
@@ -32,6 +33,7 @@ from composeplat.local.layout import (
     SERVICE_RANGE,
     Layout,
 )
+from composeplat.local.networks import egress_arguments
 from composeplat.local.node_registries import node_registries
 from composeplat.local.supervisor import Network
 
@@ -89,6 +91,12 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
         pipes_out += [f"{network}:127.0.0.1:{outside}", f"unix:{run / name}.sock"]
     # A pod on the node's network, not as root, is not let in.
     pipes_in += [f"own:127.0.0.1:{MIRROR_PORT}", f"unix:{layout.mirror_socket}"]
+    egress = Part(
+        name="egress",
+        args=egress_arguments(programs.frontdoor, programs.slirp4netns),
+        network=Network.HOST,
+        environment=paths,
+    )
     return (
         Part(
             name="etcd",
@@ -113,6 +121,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             network=Network.HOST,
             needs=("ports-inside",),
         ),
+        *([egress] if _leads_out(layout, programs) else []),
         Part(
             name="mirror",
             args=(programs.mirror, str(layout.mirror_socket), str(layout.mirror_cache), str(layout.image_cache)),
@@ -227,6 +236,10 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
     )  # fmt: skip
 
 
+def _leads_out(layout: Layout, programs: Programs) -> bool:
+    return layout.egress and bool(programs.slirp4netns)
+
+
 # configuration files --------------------------------------------------------------------------------------------------
 
 
@@ -243,7 +256,10 @@ def make_files(layout: Layout, programs: Programs, token: str) -> dict[Path, str
         etc / "kubelet.yaml": json.dumps(_kubelet(layout), indent=1),
         etc / "resolv.conf": f"nameserver {NODE_ADDRESS}\n",
         etc / "Corefile": _COREFILE.format(
-            domain=CLUSTER_DOMAIN, address=NODE_ADDRESS, kubeconfig=layout.inner_kubeconfig
+            domain=CLUSTER_DOMAIN,
+            address=NODE_ADDRESS,
+            kubeconfig=layout.inner_kubeconfig,
+            outside=_FORWARD.format(resolver=EGRESS_RESOLVER) if _leads_out(layout, programs) else "",
         ),
         **builder_files(layout, programs.cni),
     }
@@ -329,6 +345,16 @@ _COREFILE = """\
     disable success {domain}
     disable denial {domain}
   }}
-  reload
+{outside}  reload
 }}
+"""
+
+# A name without a dot is nobody's outside: asking for it would delay pods where no resolver answers.
+_FORWARD = """\
+  template IN ANY . {{
+    match "^[^.]+[.]$"
+    rcode NXDOMAIN
+    fallthrough
+  }}
+  forward . {resolver}
 """

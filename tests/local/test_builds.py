@@ -88,7 +88,7 @@ class Builds:
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builds]:
     folder = tmp_path_factory.mktemp("builds")
-    cluster = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS)
+    cluster = local_cluster({**os.environ, "COMPOSEPLAT_CLUSTER": str(folder)}, ports=PORTS, egress=False)
     try:
         cluster.start()
         push_busybox(("127.0.0.1", PORTS["registry"]), os.environ)
@@ -270,7 +270,7 @@ def test_the_uplink_comes_back(builds: Builds, outside: str) -> None:
 
 def test_the_machines_network_when_asked(builds: Builds, outside: str, port: int) -> None:
     """`--build-network host` gives steps this machine's network, until a start without it; they are nobody there."""
-    asked = local_cluster(builds.cluster.environment, build_network="host")
+    asked = local_cluster(builds.cluster.environment, build_network="host", egress=False)
     with pytest.raises(ComposeplatError, match="is running with another network for builds"):
         asked.start()
     asked.stop()
@@ -287,7 +287,7 @@ def test_without_an_uplink(
 ) -> None:
     """Where slirp4netns can't be had, the start says so with the fix, and steps reach nothing at all."""
     builds.cluster.stop()
-    monkeypatch.setattr("composeplat.local.builder._TUN", "/dev/net/none")
+    monkeypatch.setattr("composeplat.local.networks._TUN", "/dev/net/none")
     builds.cluster.start()
 
     assert (

@@ -13,7 +13,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
-from composeplat.local.builder import builder_files, egress_problem, prepare_builder
+from composeplat.local.builder import builder_files, prepare_builder
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
@@ -21,6 +21,7 @@ from composeplat.local.containerd import note_other_version
 from composeplat.local.controllers import is_released, is_waiting, routes, volume_for
 from composeplat.local.layout import Layout, make_layout
 from composeplat.local.metrics import Registration, metrics_objects
+from composeplat.local.networks import egress_problem, find_slirp4netns, network_commands
 from composeplat.local.parts import Part, Programs, make_files, make_parts
 from composeplat.local.states import Status
 from composeplat.local.supervisor import Network
@@ -147,7 +148,7 @@ def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: py
 def test_why_builds_have_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing device and a missing program are distinguished, each with its fix."""
     device = tmp_path / "tun"
-    monkeypatch.setattr("composeplat.local.builder._TUN", str(device))
+    monkeypatch.setattr("composeplat.local.networks._TUN", str(device))
 
     assert egress_problem("/nowhere") == f"there is no {device}: modprobe tun, then restart the cluster"
     device.touch()
@@ -193,6 +194,77 @@ def test_another_containerd_is_named_once(
 
     kept = "volumes and pulled images of the cluster are kept"
     assert messages == [f"containerd 2.2.6 replaces {before}: {kept}" for before in notes]
+
+
+@pytest.mark.parametrize(
+    ("egress", "slirp4netns", "leads_out"),
+    [
+        pytest.param(True, "/t/slirp4netns", True, id="usual"),
+        pytest.param(True, "", False, id="no way out"),
+        pytest.param(False, "/t/slirp4netns", False, id="not wanted"),
+    ],
+)
+def test_the_egress_of_pods(*, egress: bool, slirp4netns: str, leads_out: bool) -> None:
+    """Where something leads out, names of other machines are resolved too; a name without a dot is the cluster's."""
+    layout, programs = replace(LAYOUT, egress=egress), replace(PROGRAMS, slirp4netns=slirp4netns)
+    found = [part.args for part in make_parts(layout, programs) if part.name == "egress"]
+    corefile = make_files(layout, programs, "T")[layout.etc / "Corefile"]
+
+    assert found == [("/t/frontdoor", "egress", "/t/slirp4netns", "/proc/1/ns/net")] * leads_out
+    assert ("  forward . 198.51.100.3\n  reload\n" in corefile) == leads_out
+    assert ("template IN ANY" in corefile) == leads_out
+
+
+def test_the_chains_of_the_egress() -> None:
+    """They come before those of Services, and the route before that of the node, which is for Services alone."""
+    commands = [" ".join(command) for command in network_commands()]
+
+    out = commands.index("iptables -A FORWARD -o tap0 -j PLATFORM-EGRESS")
+    assert out < commands.index("iptables -A FORWARD -d 198.19.0.0/16 -j DROP")
+    assert "iptables -A FORWARD -i tap0 -j PLATFORM-EGRESS-IN" in commands
+    assert "ip route add default dev node metric 4096" in commands
+
+
+@pytest.mark.parametrize(
+    ("build_network", "egress", "note"),
+    [
+        pytest.param("own", True, "build steps have no network, and pods reach no other machine: ", id="both"),
+        pytest.param("own", False, "build steps have no network: ", id="builds"),
+        pytest.param("host", True, "pods reach no other machine: ", id="pods"),
+        pytest.param("host", False, "", id="none"),
+    ],
+)
+def test_who_has_no_egress(
+    *,
+    build_network: str,
+    egress: bool,
+    note: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The note says who has none, and why."""
+    device = tmp_path / "tun"
+    monkeypatch.setattr("composeplat.local.networks._TUN", str(device))
+    fix = f"there is no {device}: modprobe tun, then restart the cluster"
+
+    assert not find_slirp4netns(replace(LAYOUT, build_network=build_network, egress=egress), "/nowhere")
+    assert capsys.readouterr().err == (f"{note}{fix}\n" if note else "")
+
+
+def test_a_running_cluster_keeps_its_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that does not ask for networks takes those that the cluster runs with."""
+    layout = Layout(folder=tmp_path, run=tmp_path)
+    monkeypatch.setattr("composeplat.local.cluster_kind.make_layout", lambda *_, **__: layout)
+    before = local_cluster({}).layout
+    layout.networks_file.write_text('{"build_network": "host", "egress": false}')
+    after, asked = local_cluster({}).layout, local_cluster({}, build_network="own", egress=True).layout
+
+    assert [(found.build_network, found.egress) for found in (before, after, asked)] == [
+        ("own", True), ("host", False), ("own", True),
+    ]  # fmt: skip
+    layout.networks_file.write_text("no JSON")
+    assert local_cluster({}).layout.egress
 
 
 def test_files_hold_no_blanks() -> None:

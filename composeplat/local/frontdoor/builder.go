@@ -102,7 +102,7 @@ func (b builder) connectOutside(socket *net.UnixConn) {
 	}
 	runtime.LockOSThread()
 	for {
-		slirp, ends := slirp4netns(b.network, network)
+		slirp, ends := slirp4netns(b.network, network, uplinkRange)
 		err := slirp.Run()
 		ends.Close()
 		log.Printf("slirp4netns ended: %v", err)
@@ -112,12 +112,12 @@ func (b builder) connectOutside(socket *net.UnixConn) {
 
 // slirp4netns connects a network with this machine's, except its loopback. It exits with this process, which holds the file
 // that is returned.
-func slirp4netns(path string, network *os.File) (*exec.Cmd, *os.File) {
+func slirp4netns(path string, network *os.File, addresses string) (*exec.Cmd, *os.File) {
 	exitRead, exitWrite, err := os.Pipe()
 	if err != nil {
 		log.Fatal(err)
 	}
-	slirp := exec.Command(path, "--configure", "--mtu="+mtu, "--cidr="+uplinkRange, "--disable-host-loopback",
+	slirp := exec.Command(path, "--configure", "--mtu="+mtu, "--cidr="+addresses, "--disable-host-loopback",
 		"--enable-sandbox", "--enable-seccomp", "--netns-type=path", "--exit-fd=4", "/proc/self/fd/3", uplink)
 	slirp.Stdout, slirp.Stderr = os.Stdout, os.Stderr
 	slirp.ExtraFiles = []*os.File{network, exitRead}

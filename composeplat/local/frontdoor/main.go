@@ -9,6 +9,8 @@
 //	frontdoor ingress FOLDER HTTPS HTTP    serve the routes in FOLDER/routes.json; FOLDER/ca.crt and ca.key sign certificates
 //	frontdoor builder FOLDER USER NETWORK COMMAND...  run an image builder as root of a user namespace that begins at USER;
 //	                                       its steps get out by NETWORK: the path of slirp4netns, none, or host, this machine's own
+//	frontdoor egress SLIRP NAMESPACE       connect the network namespace of the cluster with this machine's by slirp4netns, so that
+//	                                       pods reach other machines
 //	frontdoor pause                        reap orphaned processes until SIGTERM: the process of a pod sandbox
 //
 // Under the name flock or setfattr it is that command.
@@ -42,6 +44,8 @@ func main() {
 		runBuilder(arguments)
 	case os.Args[1] == "builder-inside" && len(arguments) > 2:
 		runBuilderInside(arguments)
+	case os.Args[1] == "egress" && len(arguments) == 2:
+		runEgress(arguments[0], arguments[1])
 	case os.Args[1] == "pause":
 		pause()
 	default:
@@ -50,6 +54,6 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP | builder FOLDER USER NETWORK COMMAND... | pause")
+	fmt.Fprintln(os.Stderr, "usage: frontdoor pipe FROM TO [FROM TO]... | ingress FOLDER HTTPS HTTP | builder FOLDER USER NETWORK COMMAND... | egress SLIRP NAMESPACE | pause")
 	os.Exit(2)
 }

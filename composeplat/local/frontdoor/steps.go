@@ -137,15 +137,21 @@ func stepRules(machine []netip.Prefix) string {
 }
 
 func currentRules() (string, error) {
+	machine, err := machineAddresses()
+	return stepRules(machine), err
+}
+
+// machineAddresses asks the kernel for this machine's addresses.
+func machineAddresses() ([]netip.Prefix, error) {
 	routes, err := syscall.NetlinkRIB(syscall.RTM_GETROUTE, syscall.AF_INET)
 	if err != nil {
-		return "", os.NewSyscallError("netlink", err)
+		return nil, os.NewSyscallError("netlink", err)
 	}
 	messages, err := syscall.ParseNetlinkMessage(routes)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return stepRules(ownAddresses(messages)), nil
+	return ownAddresses(messages), nil
 }
 
 // ownAddresses lists this machine's addresses: the destinations of its local and broadcast routes.
