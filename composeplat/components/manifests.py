@@ -63,7 +63,7 @@ def make_salt() -> str:
 def read_salt(secret: pulumi.CustomResource) -> pulumi.Output[str]:
     """Read the salt of a Secret; if someone has removed it, use its UID, which can't be guessed either."""
     metadata: pulumi.Output[Any] = secret.metadata  # type: ignore[attr-defined]
-    return metadata.apply(lambda found: str((found.annotations or {}).get(SALT_ANNOTATION) or found.uid))
+    return metadata.apply(lambda found: str((found.get("annotations") or {}).get(SALT_ANNOTATION) or found["uid"]))
 
 
 def _bind(value: Any, late: LateValues) -> Any:

@@ -1,19 +1,22 @@
-"""The classes of Pulumi's Kubernetes SDK, by kind.
+"""The registration of an object with Pulumi: its type, and which of its fields are secrets in the state.
 
-Owns when they are imported: on first use, since importing all takes seconds.
+Owns two ways to the same resource. With the classes of Pulumi's Kubernetes SDK, a program can read the outputs of an
+object by their names. A deploy reads none, and importing the classes would take a fifth of its processor time, so it
+registers the same type with the same inputs without them.
 """
 
 from __future__ import annotations
 
 import re
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import pulumi
 
 from composeplat.plan.desired import Manifest
 
-_CLASSES = {
+CLASSES = {
     ("apps/v1", "DaemonSet"): "pulumi_kubernetes.apps.v1",
     ("apps/v1", "Deployment"): "pulumi_kubernetes.apps.v1",
     ("apps/v1", "StatefulSet"): "pulumi_kubernetes.apps.v1",
@@ -27,26 +30,35 @@ _CLASSES = {
     ("v1", "Secret"): "pulumi_kubernetes.core.v1",
     ("v1", "Service"): "pulumi_kubernetes.core.v1",
 }
+_SECRET = ("v1", "Secret")
+_SECRET_FIELDS = ("data", "stringData")
 
 
 def register_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+    """Register an object by the name of its type."""
+    version_and_kind = manifest["apiVersion"], manifest["kind"]
+    secret_fields = _SECRET_FIELDS if version_and_kind == _SECRET else ()
+    inputs = {key: pulumi.Output.secret(value) if key in secret_fields else value for key, value in manifest.items()}
+    own = pulumi.ResourceOptions(version=version("pulumi-kubernetes"), additional_secret_outputs=list(secret_fields))
+    return pulumi.CustomResource(_type_name(*version_and_kind), name, inputs, pulumi.ResourceOptions.merge(own, opts))
+
+
+def register_typed_object(name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Register an object with the class of its kind, else as a custom resource."""
-    version, kind = manifest["apiVersion"], manifest["kind"]
+    api_version, kind = manifest["apiVersion"], manifest["kind"]
     rest = {_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
-    module = _CLASSES.get((version, kind))
+    module = CLASSES.get((api_version, kind))
     if module is None:
         custom: Any = import_module("pulumi_kubernetes.apiextensions").CustomResource
-        custom_resource: pulumi.CustomResource = custom(name, api_version=version, kind=kind, opts=opts, **rest)
+        custom_resource: pulumi.CustomResource = custom(name, api_version=api_version, kind=kind, opts=opts, **rest)
         return custom_resource
     typed: Any = getattr(import_module(module), kind)
     registered: pulumi.CustomResource = typed(name, opts=opts, **rest)
     return registered
 
 
-def load_classes(versions_and_kinds: set[tuple[str, str]]) -> None:
-    """Import classes early, while the process waits for something else."""
-    for module in {_CLASSES[kind] for kind in versions_and_kinds if kind in _CLASSES}:
-        import_module(module)
+def _type_name(api_version: str, kind: str) -> str:
+    return f"kubernetes:{api_version if '/' in api_version else f'core/{api_version}'}:{kind}"
 
 
 def _snake(key: str) -> str:

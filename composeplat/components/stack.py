@@ -26,7 +26,7 @@ from composeplat.components.resource_names import (
     VOLUME_TYPE,
     ResourceName,
 )
-from composeplat.components.resource_types import register_object
+from composeplat.components.resource_types import register_object, register_typed_object
 from composeplat.compose.load import Loaded, load_definition
 from composeplat.compose.load.build_inputs import check_builds
 from composeplat.compose.options import DEFAULT_TIMEOUT_S, Options, Request
@@ -102,6 +102,7 @@ class ComposeStack(pulumi.ComponentResource):
     ) -> None:
         super().__init__(STACK_TYPE, name, None, opts)
         logins = _logins(registries)
+        is_typed = plan is None
         if plan is None:
             written = [file] if isinstance(file, str | Path) else list(file)
             shell = dict(os.environ) if variables is None else dict(variables)
@@ -138,21 +139,19 @@ class ComposeStack(pulumi.ComponentResource):
             waits = self.get_provider(_KUBERNETES_TYPE) is None
         if waits and gate is None and not pulumi.runtime.is_dry_run():
             gate = _ambient_gate(plan, timeout)
-        self._register(name, plan, gate if waits else None, builder, building, logins, awaits=not waits)
+        registrar = _Registrar(name, plan, {}, logins, awaits=not waits, is_typed=is_typed)
+        self._register(name, plan, registrar, gate if waits else None, builder, building)
 
     def _register(
         self,
         name: str,
         plan: Plan,
+        registrar: _Registrar,
         gate: DependencyGate | None,
         builder: str,
         building: Collection[str] | None,
-        logins: Mapping[str, Login],
-        *,
-        awaits: bool,
     ) -> None:
         child = pulumi.ResourceOptions(parent=self)
-        registrar = _Registrar(name, plan, {}, logins, awaits=awaits)
         self.services = {service.name: ComposeService(name, service, registrar, child) for service in plan.services}
         for image in plan.images:
             # Images are in the order of their builds, which can differ from the order of services.
@@ -183,10 +182,13 @@ class _Registrar:
         logins: Mapping[str, Login],
         *,
         awaits: bool,
+        is_typed: bool,
     ) -> None:
         self.stack = stack
         self.resources = resources
         self.awaits = awaits
+        self._register_object = register_typed_object if is_typed else register_object
+        """With outputs that a program can read by their names, or without."""
         self.late = LateValues(confidential=plan.confidential)
         self.built: dict[str, pulumi.Resource] = {}
         """The builds, by service."""
@@ -228,7 +230,7 @@ class _Registrar:
         )
         bound = bind(desired.manifest, self.late, awaits=self.awaits)
         self.ports.set_ports(bound, desired.ports_of, self.late.images)
-        resource = register_object(
+        resource = self._register_object(
             str(ResourceName(self.stack, desired.key)), add_salt(bound) if is_salted else bound, opts
         )
         self.resources[desired.key] = resource

@@ -49,19 +49,16 @@ _NOBODY = RunHandlers()
 
 def prepare(stack: Stack, plan: Plan) -> None:
     """Prepare a run with the program of a plan."""
-    threading.Thread(target=_load_ahead, args=(plan,), daemon=True).start()
+    threading.Thread(target=_load_ahead, daemon=True).start()
     builds = bool(plan.images)
     if builds:
         stack.workspace.builder = builder_variables(stack.variables, stack.target, stack.workspace.data_folder)
     stack.workspace.prepare(builds=builds)
 
 
-def _load_ahead(plan: Plan) -> None:
+def _load_ahead() -> None:
     """Import the modules of the program, while other threads wait for the cluster and the command line."""
     from composeplat.components import program  # noqa: F401, PLC0415 -- loads Pulumi
-    from composeplat.components.resource_types import load_classes  # noqa: PLC0415 -- the same
-
-    load_classes({(str(desired.manifest["apiVersion"]), desired.kind) for desired in plan.objects})
 
 
 def checkpoint_variables(objects: float) -> Mapping[str, str]:
