@@ -264,7 +264,7 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
             mappings = [entries for entries in listed if isinstance(entries, Mapping)]
             if "include" in node or any(entry.tag for entry in listed) or _has_tags(mappings):
                 return None
-            found_names = [name for entries in mappings for name in entries.entries]
+            found_names = [name for entries in mappings for name in _names_of(entries)]
             names.update(dict.fromkeys(_profiles_of(node) if section == "profiles" else found_names))
     return list(names)
 
@@ -272,6 +272,15 @@ def _names_without_merge(section: str, named: list[str]) -> list[str] | None:
 def _parts_of(section: str) -> tuple[str, ...]:
     """Return the keys of a definition that have such names: a job is named as a service is."""
     return ("services", "jobs") if section in ("services", "profiles") else (section,)
+
+
+def _names_of(entries: Any) -> list[str]:
+    """List the names of entries, without services that have no pods, as a provider gives them."""
+    return [key.text for key, entry in entries if not ("provider" in (keys := _keys(entry)) and "image" not in keys)]
+
+
+def _keys(entry: Any) -> Iterable[str]:
+    return getattr(entry, "entries", ())
 
 
 def _has_tags(mappings: Iterable[Any]) -> bool:
@@ -320,7 +329,7 @@ def _names_loaded(section: str, files: list[str], env_files: list[str]) -> list[
         return list(dict.fromkeys((*_profiles_of(document), *inactive)))
     listed = [document.get(part) for part in _parts_of(section)] if isinstance(document, Mapping) else []
     inactive = list(reading.inactive) if section == "services" else []
-    return [*(name for entries in listed if isinstance(entries, Mapping) for name in entries.entries), *inactive]
+    return [*(name for entries in listed if isinstance(entries, Mapping) for name in _names_of(entries)), *inactive]
 
 
 def _parts(line: Line) -> list[str]:

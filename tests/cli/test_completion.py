@@ -204,6 +204,13 @@ def test_jobs_of_the_definition(project: Project, command: str, more: str) -> No
     assert asked("deploy", "--profile", "n", folder=folder.path).stdout == "words\nnight\n"
 
 
+def test_a_service_of_a_provider_is_not_offered(project: Project) -> None:
+    """It has no pods, so no command takes its name."""
+    folder = project("services: {web: {image: x}, db: {provider: {type: x}}, both: {image: x, provider: {type: x}}}\n")
+
+    assert asked("logs", "", folder=folder.path).stdout == "words\nweb\nboth\n"
+
+
 PROFILES = "services: {a: {profiles: [tools, '$X', 7]}, b: {profiles: [tools, more]}, c: {}}"
 
 

@@ -60,6 +60,7 @@ def test_a_provider_sets_variables_of_dependents(environment: Environment) -> No
     """It runs in a deploy that allows it; its values are secrets; destroy releases it."""
     calls = install(environment)
 
+    environment.write("PLATFORM_ALLOW_PROVIDERS=true\n", ".env")
     refused = environment.deploy(PROJECT).expect(1)
     assert "provider-refused" in refused.stderr
     assert not calls.exists()
@@ -78,7 +79,7 @@ def test_a_provider_sets_variables_of_dependents(environment: Environment) -> No
     assert "planted-in-provider" not in preview.stdout + preview.stderr
     assert len(calls.read_text().splitlines()) == 2
 
-    environment.platform("destroy", "--allow-providers").expect()
+    environment.platform("destroy", PLATFORM_ALLOW_PROVIDERS="true").expect()
     assert calls.read_text().splitlines()[-1] == (
         f"compose --project-name={environment.name} down --size=256 --zone=a --zone=b db"
     )
