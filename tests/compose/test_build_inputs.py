@@ -157,3 +157,16 @@ def test_the_largest_dockerfile(project: Project, size: int, *, is_read: bool) -
         del FILES["app/docker/Large"]
 
     assert ("names a stage that the Dockerfile does not have" in message) is is_read
+
+
+def test_secrets_of_a_job(project: Project) -> None:
+    """The build of a job has the secrets of the file, as that of a service has."""
+    job = "{build: {context: app, secrets: [a, {source: c, target: d}]}, triggers: {manual: true}}"
+    text = f"jobs: {{web: {job}}}\nsecrets: {{a: {{file: key}}, c: {{environment: C}}}}\n"
+
+    read = project({"compose.yaml": text, "app/Dockerfile": "FROM x", "key": "k"}).read(full=True)
+
+    assert read.messages == []
+    assert read.plan is not None
+    (image,) = read.plan.images
+    assert [(secret.name, secret.source) for secret in image.build.secrets] == [("a", "a"), ("d", "c")]

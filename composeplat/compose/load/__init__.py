@@ -104,9 +104,9 @@ def load(request: Request) -> Loaded:
         check_project(project, origins, reading.report)
         project = with_content(with_label_files(project, origins, reading), origins, reading)
         project = with_file_contents(project, origins, reading)
-        project = with_init_jobs(Checker(project, origins, reading.report))
         if reading.publishes:
             check_builds_inside(project, origins, reading.report, reading.root)
+        project = with_init_jobs(Checker(project, origins, reading.report))
     settings = reading.settings
     if settings.pull_secret:
         settings = replace(settings, logins=_find_logins(project, settings, request))
