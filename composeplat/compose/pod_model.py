@@ -167,6 +167,8 @@ class ContainerOptions:
     """The limit of the root file system in bytes."""
     pull: str = ""
     """When nodes pull the image: ``always``, ``never`` or ``missing``; empty is the cluster's choice."""
+    pull_period_s: int | None = None
+    """How old an image may be before a deploy looks for a newer one; None keeps it."""
     pre_start: tuple[InitHook, ...] = ()
     post_start: tuple[Hook, ...] = ()
     pre_stop: tuple[Hook, ...] = ()

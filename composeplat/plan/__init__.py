@@ -213,6 +213,7 @@ def _plan_service(service: Service, common: _Common, parts: list[PodPart]) -> Se
         has_health_check=has_readiness_check(service),
         start_period=_start_period(service),
         rolls_back=service.scheduling.update.rolls_back,
+        pull_period_s=service.container.pull_period_s,
         pod_of=clean(service.pod_owner) if service.runs_elsewhere else "",
     )
 

@@ -105,6 +105,8 @@ class ServicePlan:
     """The seconds before its first health check."""
     rolls_back: bool = False
     """Whether what ran before runs again if a deploy fails."""
+    pull_period_s: int | None = None
+    """How old an image may be before a deploy looks for a newer one; None keeps it."""
     pod_of: str = ""
     """The service in whose pods it runs, by its cluster name; empty if it has its own."""
 

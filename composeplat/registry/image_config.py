@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from email.message import Message
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
@@ -161,6 +162,10 @@ class ImageConfig:
             command=tuple(map(str, config.get("Cmd") or ())),
         )
 
+    def digest(self) -> str:
+        """Return the digest that the name has now."""
+        return f"sha256:{sha256(self._read(f'/manifests/{self._reference.version}', _MANIFESTS)).hexdigest()}"
+
     def process(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the entrypoint and the command."""
         config = self._config()
@@ -178,6 +183,10 @@ class ImageConfig:
         return self._get(f"/blobs/{manifest['config']['digest']}", "*/*")
 
     def _get(self, path: str, accept: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self._read(path, accept))
+        return found
+
+    def _read(self, path: str, accept: str) -> bytes:
         url = f"{self._base_url}{path}"
         try:
             return self._open(url, accept, self._authorization)
@@ -187,7 +196,7 @@ class ImageConfig:
             self._authorization = self._authorize(error.headers)
         return self._open(url, accept, self._authorization)
 
-    def _open(self, url: str, accept: str, authorization: str) -> dict[str, Any]:
+    def _open(self, url: str, accept: str, authorization: str) -> bytes:
         request = urllib.request.Request(url, headers={"Accept": accept})
         if authorization:
             # Not redirected: a registry may store its blobs with someone else, who must not get the credentials.
@@ -196,7 +205,7 @@ class ImageConfig:
         if not seconds_left:
             raise TimeoutError
         with self._opener.open(request, timeout=seconds_left) as response:
-            body: dict[str, Any] = json.loads(response.read(_MAX_RESPONSE_BYTES))
+            body: bytes = response.read(_MAX_RESPONSE_BYTES)
         return body
 
     def _authorize(self, headers: Message) -> str:
@@ -212,7 +221,7 @@ class ImageConfig:
             basic = ""
         scope = f"repository:{self._reference.repository}:pull"
         query = urllib.parse.urlencode({"service": fields.get("service", ""), "scope": scope})
-        token = self._open(f"{realm}?{query}", "application/json", basic)
+        token = json.loads(self._open(f"{realm}?{query}", "application/json", basic))
         return f"Bearer {token.get('token') or token['access_token']}"
 
     def _basic_authorization(self) -> str:

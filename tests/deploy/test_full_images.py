@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+from composeplat.local.base_images import fill_image
 from composeplat.local.images import File, Image, push
 from tests.deploy.conftest import SLEEP, Environment
 
@@ -46,3 +49,38 @@ def push_site(environment: Environment, version: str) -> str:
     """Push an image with a file that holds its version, and return its digest."""
     site = Image(files={"public/version": File(f"{version}\n".encode())})
     return push(site, "sites:1", ("127.0.0.1", environment.cluster.layout.host_ports.registry))
+
+
+def test_a_newer_image_is_deployed_after_its_time(environment: Environment) -> None:
+    """A deploy replaces the pods once their image is old enough, and another one in the registry; else they stay."""
+    port = environment.cluster.layout.host_ports.registry
+    registry = ("127.0.0.1", port)
+    reference = f"{environment.namespace}/timed:1"
+    web = f"{{image: 'localhost:{port}/{reference}', stop_grace_period: 0, pull_policy: every_2s}}"
+    text = f"x-platform: {{full: true}}\nservices: {{web: {web}}}"
+
+    def running() -> tuple[str, str]:
+        (pod,) = [pod for pod in environment.pods("web") if "deletionTimestamp" not in pod["metadata"]]
+        status = pod["status"]["containerStatuses"][0]
+        return pod["metadata"]["uid"], status["imageID"].rpartition("@")[2]
+
+    first = push(fill_and_sleep(environment, "1"), reference, registry)
+    environment.deploy(text).expect()
+    before = running()
+    assert before[1] == first
+    time.sleep(2)
+    environment.deploy(text).expect()
+    assert running() == before
+
+    second = push(fill_and_sleep(environment, "2"), reference, registry)
+    environment.deploy(text.replace("every_2s", "weekly")).expect()
+    assert running() == before
+    done = environment.deploy(text).expect()
+    assert "web: its image has changed in the registry, and its pods are replaced" in done.stderr
+    assert running()[1] == second
+
+
+def fill_and_sleep(environment: Environment, version: str) -> Image:
+    """Make an image of busybox that sleeps."""
+    base = fill_image(File(), environment.variables)
+    return Image(files=base.files, command=("/bin/busybox", "sleep", "3600"), environment={"VERSION": version})

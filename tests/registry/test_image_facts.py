@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from composeplat.registry.image_config import ImageFacts, read_images
+from composeplat.registry.image_config import ImageConfig, ImageFacts, login_finder, read_images
+from composeplat.system.deadline import Deadline
 from tests.registry_server import Registry, serving
 
 
@@ -73,3 +74,16 @@ def test_no_registry(tmp_path: Path) -> None:
         }
 
     assert read_images([name], {"HOME": str(tmp_path)}) == {name: "can't be read: its registry can't be reached"}
+
+
+def test_the_digest_of_a_tag(tmp_path: Path) -> None:
+    """It is that of the manifest that the tag has now."""
+    with serving(Registry()) as registry:
+        digests = []
+        for ports in ("80/tcp", "81/tcp"):
+            pushed = registry.push("app", ports)
+            config = ImageConfig(f"{registry.host}/app", login_finder({}, {"HOME": str(tmp_path)}), Deadline(5))
+            digests.append((pushed, config.digest()))
+
+    assert all(pushed == read for pushed, read in digests)
+    assert len(set(digests)) == 2

@@ -10,7 +10,7 @@ from composeplat.compose.parse.hooks import parse_hooks, parse_signal
 from composeplat.compose.parse.name_options import parse_name_options
 from composeplat.compose.parse.node_attributes import architecture_name
 from composeplat.compose.parse.process_limits import parse_process_limits
-from composeplat.compose.parse.pull_policy import parse_pull_policy
+from composeplat.compose.parse.pull_policy import parse_pull_period, parse_pull_policy
 from composeplat.compose.parse.security_options import parse_groups, parse_security, parse_sysctls
 from composeplat.compose.parse.shared_pods import parse_host_namespaces
 from composeplat.compose.pod_model import ContainerOptions, Platform
@@ -44,6 +44,7 @@ def parse_container_options(section: Section) -> ContainerOptions:
         names=parse_name_options(section),
         storage_limit=_storage_limit(section),
         pull=parse_pull_policy(section),
+        pull_period_s=parse_pull_period(section),
         pre_start=hooks.pre_start,
         post_start=hooks.post_start,
         pre_stop=hooks.pre_stop,

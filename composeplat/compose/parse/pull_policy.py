@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from composeplat.compose.nodes import Scalar
 from composeplat.compose.parse.fields import Section
 from composeplat.compose.values import BadValue, parse_duration
 
 _POLICIES = {"always": "always", "never": "never", "missing": "missing", "if_not_present": "missing", "build": "build"}
+_DURATIONS = {"daily": "24h", "weekly": "168h"}
 _REFRESHED = ("daily", "weekly", "refresh")
 
 
@@ -25,6 +27,18 @@ def parse_pull_policy(service: Section) -> str:
         found.report("no-effect", "has no effect on an image that is built: a node must pull it from the registry")
         return ""
     return "always" if seconds is not None and is_refreshed else "" if policy == "build" else policy
+
+
+def parse_pull_period(service: Section) -> int | None:
+    """Return the seconds between two pulls; None for a policy without a time, and for one that can't be read."""
+    found, after = service.get("pull_policy"), service.get("pull_refresh_after")
+    text = found.node.text if found and isinstance(found.node, Scalar) else ""
+    written = after.node.text if after and isinstance(after.node, Scalar) and text == "refresh" else ""
+    try:
+        seconds = parse_duration(written or _DURATIONS.get(text, "") or text.removeprefix("every_"))
+    except BadValue:
+        return None
+    return int(seconds) if written or text in _DURATIONS or text.startswith("every_") else None
 
 
 def _parse_policy(text: str) -> str:

@@ -29,6 +29,7 @@ from composeplat.engine.dev_workloads import (
 )
 from composeplat.engine.events import Events
 from composeplat.engine.failure_logs import failures_of, note_refusals
+from composeplat.engine.image_updates import update_images
 from composeplat.engine.operations.preview import preview_plan
 from composeplat.engine.outcomes import DeployOptions, Outcome
 from composeplat.engine.preflight import Key, LiveState, api_path, missing_from_cluster, object_keys, volumes_to_replace
@@ -77,6 +78,7 @@ def _deploy(stack: Stack, api: Api, plan: Plan, options: DeployOptions) -> Outco
     if options.refresh or asleep or any(volumes.values()) or is_state_behind:
         args.append("--refresh")
     before = RollBack.remember(stack, plan, chosen)
+    update_images(stack, api, plan, chosen)
     with open_rollout(stack, api, plan, chosen, options.timeout) as rollout:
         events = _roll_out(stack, api, args, live_state, rollout, options=options, asleep=asleep)
         failures = failures_of(rollout.monitor, api)

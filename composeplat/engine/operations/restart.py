@@ -5,24 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from composeplat.cluster.api import Api, kind_path
-from composeplat.cluster.snapshot import Object, service_of
-from composeplat.cluster.watching import environment_selector
+from composeplat.cluster.api import Api
+from composeplat.cluster.snapshot import Object
 from composeplat.engine.dev_workloads import dev_workloads_by_service, read_replicas
 from composeplat.engine.failure_logs import failures_of
 from composeplat.engine.live_state import read_live_state
 from composeplat.engine.outcomes import Outcome
-from composeplat.engine.preflight import Key, api_path, belongs_to
+from composeplat.engine.pod_replacement import replace_pods
+from composeplat.engine.preflight import Key
 from composeplat.engine.rollout import open_rollout
 from composeplat.engine.scaling import WakeUp, read_workloads
 from composeplat.engine.stack import Stack
-from composeplat.names import LABEL_PREFIX
 from composeplat.plan.desired import Plan
-
-#: The annotation of pods that a change of it replaces. No definition has it, so that no deploy sees a difference.
-RESTARTED_ANNOTATION = f"{LABEL_PREFIX}/restarted-at"
 
 
 def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, timeout: float) -> Outcome:
@@ -53,7 +48,7 @@ def restart(stack: Stack, plan: Plan, services: Collection[str], *, wait: bool, 
                 deadline=rollout.deadline,
                 check=stack.check_can_continue,
                 asleep={name: (key, 1) for name, key in chosen.items()},
-                start=lambda key, _: _replace_pods(api, stack.namespace, plan.environment, workloads[key]),
+                start=lambda key, _: replace_pods(api, stack.namespace, plan.environment, workloads[key]),
                 done="restarted",
                 held="is not restarted",
             ).run(in_order=True)
@@ -94,17 +89,3 @@ def _among(plan: Plan, chosen: Collection[str]) -> Plan:
     """The plan with only those dependencies that are restarted too: the others run, or are not waited for."""
     edges = tuple(edge for edge in plan.edges if edge.service in chosen and edge.dependency in chosen)
     return replace(plan, edges=edges)
-
-
-def _replace_pods(api: Api, namespace: str, environment: str, workload: Object) -> None:
-    kind, name = workload["kind"], workload["metadata"]["name"]
-    if (workload["spec"].get("updateStrategy") or {}).get("type") == "OnDelete":
-        # Its pods are replaced only once they are deleted.
-        path = kind_path("v1", "Pod", namespace)
-        for pod in api.items(path + environment_selector(environment)):
-            if service_of(pod) == name and belongs_to(pod, environment):
-                api.delete(f"{path}/{pod['metadata']['name']}")
-        return
-    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    change = {"spec": {"template": {"metadata": {"annotations": {RESTARTED_ANNOTATION: moment}}}}}
-    api.patch(api_path(kind, namespace, name), change)
