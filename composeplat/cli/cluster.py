@@ -74,6 +74,10 @@ BuildNetworkOption = Annotated[
     ),
 ]
 NoEgress = Annotated[bool, typer.Option("--no-egress", help="Keep pods from other machines; images are still pulled.")]
+ImageCache = Annotated[
+    str,
+    typer.Option("--image-cache", metavar="SIZE", help="Limit of the cache of images from other registries."),
+]
 IsSimulated = Annotated[bool, typer.Option("--simulated", help="The simulated cluster.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -96,6 +100,7 @@ def start(
     http_port: HttpPort = 0,
     build_network: BuildNetworkOption = BuildNetwork.OWN,
     no_egress: NoEgress = False,
+    image_cache: ImageCache = "10g",
     simulated: Simulated = 0,
     progress: opt.Progress = opt.ProgressMode.AUTO,
     debug: opt.Debug = False,
@@ -104,6 +109,7 @@ def start(
     from composeplat.local.cluster_kind import local_cluster
     from composeplat.progress import conclude
 
+    cache_size = _parse_cache_size(image_cache)
     with working("cluster start", progress, debug=debug):
         ports = {"api": api_port, "registry": registry_port, "https": https_port, "http": http_port}
         cluster = local_cluster(
@@ -112,10 +118,20 @@ def start(
             simulated=simulated,
             build_network=build_network.value,
             egress=not no_egress,
+            image_cache=cache_size,
         )
         started = cluster.start()
         conclude(f"{cluster.title} is ready" if started else f"{cluster.title} was running already")
         write_output(f"KUBECONFIG={cluster.layout.kubeconfig}\n")
+
+
+def _parse_cache_size(text: str) -> int:
+    from composeplat.compose.values import BadValue, parse_size
+
+    try:
+        return parse_size(text)
+    except BadValue as error:
+        raise typer.BadParameter(str(error), param_hint="--image-cache") from error
 
 
 @app.command(

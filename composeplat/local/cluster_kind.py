@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from composeplat.local.cluster import LocalCluster
-from composeplat.local.layout import OWN_NETWORK, Layout, make_layout
+from composeplat.local.layout import IMAGE_CACHE_BYTES, OWN_NETWORK, Layout, make_layout
 from composeplat.local.simulated import SimulatedCluster
 
 
@@ -19,6 +19,7 @@ def local_cluster(
     simulated: int = 0,
     build_network: str = "",
     egress: bool | None = None,
+    image_cache: int = IMAGE_CACHE_BYTES,
 ) -> LocalCluster:
     """The local cluster, or the simulated one with a number of nodes.
 
@@ -30,6 +31,7 @@ def local_cluster(
         layout,
         build_network=build_network or known.get("build_network", OWN_NETWORK),
         egress=known.get("egress", True) if egress is None else egress,
+        image_cache=image_cache,
     )
     cluster = SimulatedCluster(layout, environment, simulated) if simulated else LocalCluster(layout, environment)
     cluster.choose_ports(ports or {})

@@ -20,12 +20,9 @@ UNTAGGED = "images without a tag"
 class CachedImage:
     name: str
     size: int
-    files: tuple[Path, ...]
-    """What no other image has."""
-
-    def delete(self) -> None:
-        for path in self.files:
-            path.unlink(missing_ok=True)
+    files: frozenset[Path]
+    """All that it has, also what other images have."""
+    tag: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +30,23 @@ class ImageCache:
     folder: Path
 
     def images(self) -> list[CachedImage]:
-        """List the images by name; a layer counts for the first that has it, and goes with the last."""
-        content = {tag: (self._image_files(digest), name) for tag, digest, name in self._tags()}
-        owners: dict[Path, int] = {}
-        for files, _ in content.values():
-            for path in files:
-                owners[path] = owners.get(path, 0) + 1
+        """List the images by name; a layer counts for the first that has it."""
         counted: set[Path] = set()
         found = []
-        for tag, (files, name) in content.items():
-            size = sum(_size(path) for path in files - counted)
+        for tag, digest, name in self._tags():
+            files = frozenset(self._image_files(digest))
+            found.append(CachedImage(name, sum(map(_size, files - counted)), files, tag))
             counted |= files
-            found.append(CachedImage(name, size, (tag, *(path for path in sorted(files) if owners[path] == 1))))
-        rest = tuple(path for path in self._files() if path not in counted)
-        if rest:
-            found.append(CachedImage(UNTAGGED, sum(map(_size, rest)), rest))
-        return found
+        rest = frozenset(self._files()) - counted
+        return [*found, CachedImage(UNTAGGED, sum(map(_size, rest)), rest)] if rest else found
+
+    def delete(self, image: CachedImage) -> None:
+        """Delete an image, with the layers that no other one has now."""
+        if image.tag is not None:
+            image.tag.unlink(missing_ok=True)
+        kept = {path for _, digest, _ in self._tags() for path in self._image_files(digest)}
+        for path in image.files - kept:
+            path.unlink(missing_ok=True)
 
     def _tags(self) -> list[tuple[Path, str, str]]:
         rows = []

@@ -82,8 +82,9 @@ def _node_images(cluster: LocalCluster, used: set[tuple[str, str]]) -> Iterator[
 
 def _cached_images(cluster: LocalCluster) -> Iterator[Leftover]:
     """The node has its own copy of what pods use."""
-    for image in ImageCache(cluster.layout.mirror_cache).images():
-        yield Leftover("cached", image.name, image.size, image.delete)
+    cache = ImageCache(cluster.layout.mirror_cache)
+    for image in cache.images():
+        yield Leftover("cached", image.name, image.size, partial(cache.delete, image))
 
 
 def _cache(cluster: LocalCluster) -> Iterator[Leftover]:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.local.cluster import LocalCluster
+from composeplat.local.layout import Layout
 from composeplat.local.part_logs import read_lines
 from tests.conftest import run
+from tests.in_process import run_here
 from tests.schemas import checked
 
 
@@ -39,6 +42,30 @@ def test_stop_of_none(tmp_path: Path) -> None:
 
     assert outcome.status == 0
     assert outcome.stderr == "the simulated cluster was not running\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "egress", "image_cache"),
+    [((), True, 10 * 1024**3), (("--no-egress", "--image-cache", "512m"), False, 512 * 1024**2)],
+)
+def test_what_a_start_asks_for(
+    *, args: tuple[str, ...], egress: bool, image_cache: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods have egress unless it is not wanted; the cache of images has a limit."""
+    seen: list[Layout] = []
+    monkeypatch.setattr(LocalCluster, "start", lambda cluster: seen.append(cluster.layout))
+    run_here("cluster", "start", *args, folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path)).assert_success()
+
+    assert [(layout.egress, layout.image_cache) for layout in seen] == [(egress, image_cache)]
+
+
+def test_a_limit_that_is_no_size(tmp_path: Path) -> None:
+    """The option is named, with what it must be."""
+    outcome = run("cluster", "start", "--image-cache", "much", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 2
+    assert "--image-cache" in outcome.stderr
+    assert "must be a size such as 512m, 1g or 512Mi" in outcome.stderr
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 HOST = "registry.example.com"
+DOCKER_HUB = "index.docker.io"
 #: The status, headers and body of an answer that comes before the content.
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -44,7 +45,7 @@ class OutsideRegistry:
     def make_certificate(self) -> None:
         command = [str(shutil.which("openssl")), "req", "-x509", "-newkey", "ec",
                    "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                   "-days", "2", "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}",
+                   "-days", "2", "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST},DNS:{DOCKER_HUB}",
                    "-keyout", str(self.folder / "outside.key"), "-out", str(self.authority)]  # fmt: skip
         subprocess.run(command, check=True, capture_output=True)
 
@@ -57,7 +58,8 @@ class OutsideRegistry:
             return 200, {}, b"{}"
         connection = http.client.HTTPConnection("127.0.0.1", self.content_port, timeout=10)
         with contextlib.closing(connection):
-            connection.request(method, path, headers={"Accept": accept})
+            # The node looks for what is on Docker Hub in the cluster's registry first: there it has another name.
+            connection.request(method, path.replace("/hub/", "/shop/"), headers={"Accept": accept})
             answer = connection.getresponse()
             headers = {name: value for name in _HEADERS if (value := answer.getheader(name))}
             return answer.status, headers, answer.read()

@@ -57,7 +57,7 @@ class Outside:
         spec = {"imagePullSecrets": [{"name": pull_secret}]} if pull_secret else {}
         overrides = json.dumps({"spec": {**spec, "terminationGracePeriodSeconds": 0}})
         options = ("--restart=Never", "--image-pull-policy=Always", f"--overrides={overrides}")
-        self.kubectl("run", name, f"--image={HOST}/shop/{image}:1", *options)
+        self.kubectl("run", name, f"--image={image}:1", *options)
 
     def phase(self, name: str) -> str:
         return self.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}")
@@ -74,6 +74,8 @@ class Outside:
         """What the registry answers before it gives an image out."""
         if "/limited/" in path:
             return 429, {}, json.dumps({"errors": [{"code": "TOOMANYREQUESTS", "message": LIMIT}]}).encode()
+        if "/hub/" in path:
+            return None
         allowed = basic("pods", PODS_PASSWORD) if "/private/" in path else basic("captain", PASSWORD)
         is_allowed = bool(authorization) if path == "/v2/" else authorization == allowed
         return None if is_allowed else (401, {"WWW-Authenticate": 'Basic realm="shop"'}, b"{}")
@@ -111,7 +113,7 @@ def image_of(name: str) -> Image:
 
 def test_an_image_of_another_registry_runs(outside: Outside) -> None:
     """A pod runs with it, through the proxy of the machine, its certificates and the login of docker."""
-    outside.run("app", "app")
+    outside.run("app", f"{HOST}/shop/app")
     wait(lambda: outside.phase("app") == "Running", seconds=20)
 
     processes = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
@@ -122,12 +124,20 @@ def test_an_image_of_another_registry_runs(outside: Outside) -> None:
     assert not [path for path in kept if PASSWORD.encode() in path.read_bytes()]
 
 
+def test_an_image_of_docker_hub_runs(outside: Outside) -> None:
+    """A name without a registry is Docker Hub's, where the cluster's own registry has no such image."""
+    outside.run("hub", "hub/app")
+    wait(lambda: outside.phase("hub") == "Running", seconds=20)
+
+    assert "HEAD /v2/hub/app/manifests/1" in outside.registry.requests
+
+
 def test_a_pull_secret(outside: Outside) -> None:
     """An image that the user of the machine may not pull is pulled with the secret of its pod, and not without."""
     outside.kubectl("create", "secret", "docker-registry", "pods", f"--docker-server={HOST}", "--docker-username=pods",
                     f"--docker-password={PODS_PASSWORD}")  # fmt: skip
-    outside.run("without", "private")
-    outside.run("with", "private", "pods")
+    outside.run("without", f"{HOST}/shop/private")
+    outside.run("with", f"{HOST}/shop/private", "pods")
 
     wait(lambda: outside.phase("with") == "Running", seconds=20)
     assert wait(lambda: outside.failure("without")).endswith("no basic auth credentials")
@@ -135,7 +145,7 @@ def test_a_pull_secret(outside: Outside) -> None:
 
 def test_a_rate_limit_is_named(outside: Outside) -> None:
     """The event of the pod says so, with the registry's own words."""
-    outside.run("limited", "limited")
+    outside.run("limited", f"{HOST}/shop/limited")
 
     assert f"503 the rate limit of {HOST} is reached: {LIMIT}" in wait(lambda: outside.failure("limited"), seconds=20)
 
@@ -143,10 +153,12 @@ def test_a_rate_limit_is_named(outside: Outside) -> None:
 def test_the_cache_is_listed_and_serves_without_the_registry(outside: Outside) -> None:
     """An image that the node lost is pulled again while its registry is down, unless the cache lost it too."""
     layout = outside.cluster.layout
-    cached = ImageCache(layout.mirror_cache).images()
+    cache = ImageCache(layout.mirror_cache)
+    cached = cache.images()
+    # The first two are one image, under two names.
     assert [(image.name, image.size > 0) for image in cached] == [
-        (f"{HOST}/shop/{name}:1", True) for name in ("app", "private")
-    ]
+        ("docker.io/hub/app:1", True), (f"{HOST}/shop/app:1", False), (f"{HOST}/shop/private:1", True),
+    ]  # fmt: skip
     outside.registry.gate = lambda _path, _authorization: (502, {}, b"{}")
     outside.kubectl("delete", "pod", "app", "--now")
     client = (
@@ -160,12 +172,12 @@ def test_the_cache_is_listed_and_serves_without_the_registry(outside: Outside) -
     )
     subprocess.run([*client, "--sync", f"{HOST}/shop/app:1"], check=True, capture_output=True)
 
-    outside.run("again", "app")
+    outside.run("again", f"{HOST}/shop/app")
     wait(lambda: outside.phase("again") == "Running", seconds=20)
     for image in cached:
-        image.delete()
-    assert ImageCache(layout.mirror_cache).images() == []
-    outside.run("gone", "app")
+        cache.delete(image)
+    assert cache.images() == []
+    outside.run("gone", f"{HOST}/shop/app")
     assert f"502 {HOST} responded with status 502" in wait(lambda: outside.failure("gone"), seconds=20)
 
 
