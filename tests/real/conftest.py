@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.real.software import push_programs
 HERE = Path(__file__).parent
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ready = sys.platform == "linux" and os.geteuid() == 0 and shutil.which("mmdebstrap") is not None
     needs = pytest.mark.skipif(not ready, reason="real programs need Linux, root and mmdebstrap: make extras")
@@ -27,6 +29,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(needs)
             item.add_marker(pytest.mark.timeout(900))
+    if all(item.get_closest_marker("cluster") for item in items):
+        _put_long_files_first(items)
+
+
+def _put_long_files_first(items: list[pytest.Item]) -> None:
+    """Sort the files of `make test`: whoever takes a long one last keeps the other workers waiting.
+
+    A project has a cluster of its own, and images to make; the other files are the longer the more tests they have.
+    """
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.parent != HERE, -counts[item.path], item.path))
 
 
 @pytest.fixture(scope="session")
