@@ -150,7 +150,7 @@ def release_providers(stack: Stack) -> None:
         else:
             stack.note(
                 f"{provider.name}: what its provider has made stays; to release it: "
-                f"platform destroy --allow-providers, or {provider.type} compose"
+                f"platform destroy --allow-providers, or {_program(stack, provider)} compose"
                 f" --project-name={stack.environment_name} down {provider.name}"
             )
     if report.errors:
@@ -170,7 +170,7 @@ def _run(stack: Stack, provider: Provider, command: str, timeout_s: float, repor
             timeout_s=timeout_s,
             is_interrupted=lambda: stack.is_interrupted,
         )
-        stack.note(f"{provider.name}: running {provider.type} compose {command}")
+        stack.note(f"{provider.name}: running {_program(stack, provider)} compose {command}")
         program.run(_args(stack, provider, command, program), run.handle)
     except ProviderInterrupted:
         stack.stop_if_interrupted(f"the program of {provider.name} was ended; {_STATES[command]}")
@@ -230,6 +230,11 @@ def _report_failure(stack: Stack, provider: Provider, reason: str, report: Repor
     path: PathKey = ("services", provider.name, "provider")
     message = f"is given by the program {_shown(stack, (*path, 'type'))}, which {reason}"
     _report(stack, report, "provider-failed", path, message, "run it by hand to see more")
+
+
+def _program(stack: Stack, provider: Provider) -> str:
+    """Return the name of the program, as the file has it if it comes from a variable."""
+    return (stack.origins.written("services", provider.name, "provider", "type") if stack.origins else "") or "PROGRAM"
 
 
 def _shown(stack: Stack, path: PathKey) -> str:

@@ -122,7 +122,7 @@ def test_a_provider_fails_or_is_interrupted(environment: Environment) -> None:
 def test_a_provider_that_left_the_file(environment: Environment) -> None:
     """Its Secret goes, and the deploy says how to release what its program made."""
     install(environment)
-    environment.deploy(SMALL, "--allow-providers").expect()
+    environment.deploy(SMALL, "--allow-providers", "--no-wait").expect()
 
     left = environment.deploy(
         SMALL.replace(", depends_on: [db]", "").replace("  db: {provider: {type: awesome}}\n", "")

@@ -239,6 +239,21 @@ def test_messages_are_shown(project: Project, tmp_path: Path) -> None:
     ]
 
 
+def test_a_program_from_a_variable(project: Project, tmp_path: Path) -> None:
+    """Notes and messages have the text of the file."""
+    found = around(
+        project,
+        tmp_path,
+        TEXT.replace("base:\n    provider: {type: awesome", "base:\n    provider: {type: '${X-awesome}'"),
+    )
+    found.install("exit 1")
+
+    messages, _ = refusal(found)
+
+    assert found.notes == ["base: running ${X-awesome} compose up"]
+    assert "is given by the program '${X-awesome}' (after substitution), which ended with status 1" in messages[0]
+
+
 def test_metadata_decides_the_options(project: Project, tmp_path: Path) -> None:
     """An option that the program does not know is left out, and one that it needs must be there."""
     found = around(project, tmp_path)
