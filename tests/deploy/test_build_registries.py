@@ -42,7 +42,7 @@ def answers() -> bool:
 
 @pytest.fixture
 def private(environment: Environment, tmp_path: Path) -> Iterator[str]:
-    """A registry that wants a name and a password for all it does, on the loopback of this machine and of the node."""
+    """A registry that wants a name and a password for all it does, on the loopback of this machine."""
     folder = tmp_path / "private"
     folder.mkdir()
     settings = {
@@ -53,16 +53,14 @@ def private(environment: Environment, tmp_path: Path) -> Iterator[str]:
     (folder / "users").write_text(f"{USER}:{HASH}\n")
     (folder / "settings.yaml").write_text(json.dumps(settings))
     serve = [str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(folder / "settings.yaml")]
-    inside = ["nsenter", f"--net=/proc/{environment.cluster.status().pid}/ns/net"]
-    processes = [subprocess.Popen(args, stderr=subprocess.DEVNULL) for args in (serve, [*inside, *serve])]
+    process = subprocess.Popen(serve, stderr=subprocess.DEVNULL)
     until(answers)
     environment.write(TEXT)
     environment.write(DOCKERFILE, "web/Dockerfile")
     environment.write(f"{environment.namespace}\n", "web/text")
     yield HOST
-    for process in processes:
-        process.terminate()
-        process.wait()
+    process.terminate()
+    process.wait()
 
 
 @pytest.fixture

@@ -405,13 +405,13 @@ def test_endpoints_in_a_browser(endpoints: Example, browser: Browser) -> None:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, port: int, *inside: str, **settings: Any) -> Iterator[None]:
+def serving(folder: Path, port: int, **settings: Any) -> Iterator[None]:
     """A registry over a folder's images."""
     path = folder / f"{port}.json"
     storage = {"filesystem": {"rootdirectory": str(folder / "data")}}
     more = {"version": "0.1", "log": {"level": "error"}, "storage": storage, "http": {"addr": f"127.0.0.1:{port}"}}
     path.write_text(json.dumps({**more, **settings}))
-    args = [*inside, str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(path)]
+    args = [str(Toolchain(os.environ).need(REGISTRY).path), "serve", str(path)]
     process = subprocess.Popen(args, stderr=subprocess.DEVNULL)
     yield
     process.terminate()
@@ -425,13 +425,12 @@ def answers(port: int) -> bool:
 
 
 @pytest.fixture
-def registry(cluster: LocalCluster, tmp_path: Path) -> Iterator[str]:
-    """A registry with the example's image, which wants a login of the node."""
+def registry(tmp_path: Path) -> Iterator[str]:
+    """A registry with the example's image, which wants a login: the cluster has none for it."""
     (tmp_path / "users").write_text(f"{USER}:{HASH}\n")
-    inside = ("nsenter", f"--net=/proc/{cluster.status().pid}/ns/net")
     auth = {"htpasswd": {"realm": "test", "path": str(tmp_path / "users")}}
     image = StandIn("echo Intranet > /index.html; " + _SERVE.format(80, "/"))
-    with serving(tmp_path, OPEN), serving(tmp_path, CLOSED, *inside, auth=auth):
+    with serving(tmp_path, OPEN), serving(tmp_path, CLOSED, auth=auth):
         until(lambda: answers(OPEN))
         push(image.image(), "team/intranet:1.0", ("127.0.0.1", OPEN))
         yield f"localhost:{CLOSED}"
