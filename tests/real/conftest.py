@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _put_long_files_first(items: list[pytest.Item]) -> None:
-    """Sort the files of `make test`: whoever takes a long one last keeps the other workers waiting.
+    """Sort the files of `make test`: a worker that takes a long one last keeps the others waiting.
 
     A project has a cluster of its own, and images to make; the other files are the longer the more tests they have.
     """
