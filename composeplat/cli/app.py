@@ -57,9 +57,10 @@ def main() -> None:
             answer(shell, sys.argv[1:])
             return
         status = _run_command()
+        _exit_at_interrupts(status)
     except KeyboardInterrupt:
         status = _INTERRUPTED
-    _exit_at_interrupts(status)
+        _exit_at_interrupts(status)
     sys.exit(status)
 
 

@@ -15,7 +15,7 @@ from composeplat.compose.check_modes import check_mode, why_never_complete
 from composeplat.compose.check_networks import check_networks
 from composeplat.compose.check_providers import check_providers
 from composeplat.compose.check_watch import check_watch
-from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service, pods_before
+from composeplat.compose.model import DEFAULT_NETWORKS, HOST, NAMED, DependencyCondition, Project, Service
 from composeplat.compose.origins import Checker, Origins, annotation_path, mount_path, request_path
 from composeplat.diagnostics import PathKey, Report, join_some
 from composeplat.names import (
@@ -40,6 +40,8 @@ _POLICIES = {
 _MAX_NETWORK_PAIRS = 10_000
 _MAX_LISTED_SERVICES = 8
 _MAX_SHOWN_CYCLE = 12
+#: So many names of a longer one are shown at its start and at its end.
+_CYCLE_START, _CYCLE_END = 8, 3
 
 
 def check_project(project: Project, origins: Origins, report: Report) -> None:
@@ -181,54 +183,56 @@ def _near(services: Mapping[str, object]) -> str:
     return f"services are: {join_some(services, _MAX_LISTED_SERVICES)}"
 
 
-def _shortened(names: list[str]) -> list[str]:
-    """Shorten a long cycle in its middle."""
-    return names if len(names) <= _MAX_SHOWN_CYCLE else [*names[:8], "…", *names[-3:]]
-
-
 def _check_cycles(checker: Checker) -> None:
     """Report each cycle once, at the dependency that closes it."""
-    services = checker.project.services
-    state: dict[str, int] = {}
-    for start in services:
+    needed: dict[str, dict[str, PathKey]] = {}
+    ended: set[str] = set()
+    for start in checker.project.services:
         trail: list[str] = []
-        pending: list[tuple[str, Iterator[str]]] = []
-        if start not in state:
-            state[start] = 1
-            trail.append(start)
-            pending.append((start, iter(pods_before(services[start], services))))
-        while pending:
-            name, dependencies = pending[-1]
-            following = next(dependencies, None)
+        pending: list[Iterator[str]] = []
+        following: str | None = start if start not in needed else None
+        while following is not None or pending:
             if following is None:
-                state[name] = 2
-                trail.pop()
+                ended.add(trail.pop())
                 pending.pop()
-            elif following not in state:
-                state[following] = 1
+            elif following not in needed:
+                needed[following] = _paths_to_pods(checker, following)
                 trail.append(following)
-                pending.append((following, iter(pods_before(services[following], services))))
-            elif state[following] == 1:
-                _report_cycle(checker, trail[trail.index(following) :])
+                pending.append(iter(needed[following]))
+            elif following not in ended:
+                cycle = [*trail[trail.index(following) :], following]
+                _report_cycle(checker, [needed[pod][other] for pod, other in pairwise(cycle)])
+            following = next(pending[-1], None) if pending else None
 
 
-def _report_cycle(checker: Checker, pods: list[str]) -> None:
-    """Report a cycle of pods by the services that have the dependencies: several may be in one pod."""
-    paths = [_path_between(checker, *pair) for pair in pairwise([*pods, pods[0]])]
-    having = [str(checker.origins.written_at(path)[1]) for path in paths]
-    cycle = [having[0]]
-    for path, following in zip(paths, [*having[1:], having[0]], strict=True):
-        named = str(path[-1])
-        cycle.append(named if named == following else f"{named} (in one pod with {following})")
-    message = f"closes a cycle: {' -> '.join(_shortened(cycle))}"
-    checker.add("dependency-cycle", paths[-1], message, "remove one of these dependencies")
-
-
-def _path_between(checker: Checker, pod: str, needed: str) -> PathKey:
-    """Return the path of the dependency of one pod on another."""
+def _paths_to_pods(checker: Checker, pod: str) -> dict[str, PathKey]:
+    """Return the pods that start before one, each with the path of the first dependency on it."""
     services = checker.project.services
-    found = (d.service for d in services[pod].depends_on if d.service in services)
-    return ("services", pod, "depends_on", next(name for name in found if services[name].pod_owner == needed))
+    found: dict[str, PathKey] = {}
+    for dependency in services[pod].depends_on:
+        if dependency.service in services:
+            path = ("services", pod, "depends_on", dependency.service)
+            found.setdefault(services[dependency.service].pod_owner, path)
+    return found
+
+
+def _report_cycle(checker: Checker, paths: list[PathKey]) -> None:
+    """Report a cycle of pods by the services that have the dependencies: several may be in one pod."""
+
+    def having(index: int) -> str:
+        return str(checker.origins.written_at(paths[index % len(paths)])[1])
+
+    def shown(index: int) -> str:
+        named = str(paths[index - 1][-1]) if index else having(index)
+        return named if named == having(index) else f"{named} (in one pod with {having(index)})"
+
+    count = len(paths) + 1
+    if count <= _MAX_SHOWN_CYCLE:
+        cycle = [shown(index) for index in range(count)]
+    else:
+        cycle = [*map(shown, range(_CYCLE_START)), "…", *map(shown, range(count - _CYCLE_END, count))]
+    message = f"closes a cycle: {' -> '.join(cycle)}"
+    checker.add("dependency-cycle", paths[-1], message, "remove one of these dependencies")
 
 
 def _check_isolation(checker: Checker) -> None:
