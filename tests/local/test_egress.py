@@ -34,6 +34,7 @@ PORTS = {"api": _FIRST, "registry": _FIRST + 1, "https": _FIRST + 2, "http": _FI
 #: A wire to the machine outside: this machine's end of it, and the other.
 WIRE, _NET = f"eg{_FIRST}", _FIRST // 100 % 60 * 4
 NEAR, FAR = f"203.0.113.{_NET + 1}", f"203.0.113.{_NET + 2}"
+LINK_LOCAL_NEAR, LINK_LOCAL = f"169.254.77.{_NET + 1}", f"169.254.77.{_NET + 2}"
 NAME = "shop.example.com"
 #: The addresses of the link between the pods and this machine: the machine's loopback would be behind the first.
 GATEWAY, CLUSTER = "198.51.100.2", "198.51.100.100"
@@ -99,11 +100,15 @@ def outside() -> Iterator[str]:
         run("link", "set", WIRE, "up")
         run("-n", WIRE, "address", "add", f"{FAR}/30", "dev", "far")
         run("-n", WIRE, "link", "set", "far", "up")
-        command = ["ip", "netns", "exec", WIRE, sys.executable, outside_server.__file__, FAR]
-        with subprocess.Popen(command) as server:
-            wait(lambda: is_listening(f"tcp:{FAR}:80"))
+        run("address", "add", f"{LINK_LOCAL_NEAR}/30", "dev", WIRE)
+        run("-n", WIRE, "address", "add", f"{LINK_LOCAL}/30", "dev", "far")
+        with contextlib.ExitStack() as stack:
+            for address in (FAR, LINK_LOCAL):
+                command = ["ip", "netns", "exec", WIRE, sys.executable, outside_server.__file__, address]
+                server = stack.enter_context(subprocess.Popen(command))
+                stack.callback(server.kill)
+                wait(lambda address=address: is_listening(f"tcp:{address}:80"))  # type: ignore[misc]
             yield FAR
-            server.kill()
     finally:
         run("netns", "delete", WIRE)
 
@@ -152,6 +157,15 @@ def test_pods_do_not_reach_this_machine(pods: Pods, here: str) -> None:
         assert connection.getresponse().read() == outside_server.PAGE
 
     assert [pods.fetch(f"{address}:{here}") for address in (NEAR, GATEWAY)] == ["", ""]
+
+
+def test_pods_do_not_reach_link_local_addresses(pods: Pods) -> None:
+    """Machines of a cloud get their credentials at such an address: it answers this machine, and no pod."""
+    connection = http.client.HTTPConnection(LINK_LOCAL, 80, timeout=5)
+    connection.request("GET", "/")
+    assert connection.getresponse().read() == outside_server.PAGE
+
+    assert pods.fetch(LINK_LOCAL) == ""
 
 
 def listening(processes: set[int]) -> set[str]:

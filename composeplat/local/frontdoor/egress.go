@@ -19,6 +19,9 @@ const (
 	egressChain = "PLATFORM-EGRESS"
 )
 
+// At a link-local address, a machine of a cloud gets its own credentials.
+var linkLocal, multicast = netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3")
+
 // runEgress connects the network namespace of the cluster with this machine's, so that pods reach other machines. This
 // machine's own addresses are blocked before, also when they change.
 func runEgress(slirp, namespace string) {
@@ -77,7 +80,7 @@ func egressRules(machine []netip.Prefix) string {
 		"-A " + egressChain + " -d " + egressResolver + " -p udp --dport 53 -j RETURN",
 		"-A " + egressChain + " -d " + egressResolver + " -p tcp --dport 53 -j RETURN",
 	}
-	for _, shut := range append(machine, netip.MustParsePrefix(egressRange), netip.MustParsePrefix("224.0.0.0/3")) {
+	for _, shut := range append(machine, netip.MustParsePrefix(egressRange), linkLocal, multicast) {
 		lines = append(lines,
 			"-A "+egressChain+" -d "+shut.String()+" -p tcp -j REJECT --reject-with tcp-reset",
 			"-A "+egressChain+" -d "+shut.String()+" -j REJECT",

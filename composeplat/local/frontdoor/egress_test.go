@@ -20,6 +20,8 @@ func TestWhatAPodMayReach(t *testing.T) {
 		"-A PLATFORM-EGRESS -d 192.0.2.2/32 -j REJECT",
 		"-A PLATFORM-EGRESS -d 198.51.100.0/24 -p tcp -j REJECT --reject-with tcp-reset",
 		"-A PLATFORM-EGRESS -d 198.51.100.0/24 -j REJECT",
+		"-A PLATFORM-EGRESS -d 169.254.0.0/16 -p tcp -j REJECT --reject-with tcp-reset",
+		"-A PLATFORM-EGRESS -d 169.254.0.0/16 -j REJECT",
 		"-A PLATFORM-EGRESS -d 224.0.0.0/3 -p tcp -j REJECT --reject-with tcp-reset",
 		"-A PLATFORM-EGRESS -d 224.0.0.0/3 -j REJECT",
 		"COMMIT",
