@@ -86,7 +86,9 @@ def test_parts_of_the_local_cluster() -> None:
     never = PartProcess({"name": "etcd"}).state()
     ended = PartProcess({"name": "etcd"}, starts=2, last_exit=1).state()
 
-    checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": {"a": never, "b": ended}})
+    parts = {"a": never, "b": ended}
+    more = {"ports": {"api": 16443}, "disk": {"folder": "", "used": {"volumes": 1}, "free": 0}}
+    checked({"schema": "platform/cluster/1", "running": True, "kubeconfig": "", "parts": parts, **more})
 
 
 def test_events_of_the_link() -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from composeplat.cli import options as opt
 from composeplat.cli.arguments import App
-from composeplat.cli.console import table, write_json, write_message, write_output
+from composeplat.cli.console import write_output
 from composeplat.cli.errors import show_errors
 from composeplat.cli.help_text import Guide, Guided
 from composeplat.cli.selection import working
-from composeplat.diagnostics import Exit
 
 
 class BuildNetwork(StrEnum):
@@ -192,37 +190,13 @@ def prune(
         run(all_images=all_images, volumes=volumes, yes=yes)
 
 
-def _state(part: Mapping[str, Any]) -> str:
-    if part["ready"]:
-        return "ready"
-    if part["running"]:
-        return "starting"
-    return "ended" if part["starts"] else "waiting"
-
-
 @app.command("status", guide=Guide({"Its parts, for a program": "platform cluster status --json"}, "local-cluster.md"))
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
-    """Show whether the local cluster runs, and the state of its parts."""
-    from composeplat.local.cluster_kind import local_cluster
+    """Show whether the local cluster runs, its parts and addresses, and what it takes on the disk."""
+    from composeplat.cli import cluster_status
 
     with show_errors():
-        cluster = local_cluster(os.environ, simulated=int(simulated))
-        found = cluster.status()
-        if as_json:
-            data = {
-                "schema": "platform/cluster/1",
-                "running": found.running,
-                "kubeconfig": str(cluster.layout.kubeconfig),
-                "parts": found.parts or {},
-            }
-            write_json(data)
-        elif not found.running:
-            write_message(f"{cluster.title} is not running: platform cluster start\n")
-        else:
-            rows = [(name, _state(part), str(part["starts"])) for name, part in (found.parts or {}).items()]
-            write_output(table([("PART", "STATE", "STARTS"), *rows]))
-    if not found.running or found.broken:
-        raise typer.Exit(int(Exit.MISSING))
+        cluster_status.run(simulated=simulated, as_json=as_json)
 
 
 @app.command(

@@ -169,7 +169,7 @@ class LocalCluster:
 
     def _check_ports_are_free(self) -> None:
         taken = []
-        for name, port in self._host_ports().items():
+        for name, port in self.host_ports.items():
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
@@ -193,7 +193,8 @@ class LocalCluster:
                 f"{self.title} is running with another network for builds or pods", "stop it, then start it with this"
             )
 
-    def _host_ports(self) -> dict[str, int]:
+    @property
+    def host_ports(self) -> dict[str, int]:
         """The ports of this machine that the cluster listens on, by the names of their options."""
         return {name: outside for name, (outside, _) in self.layout.host_ports.pairs().items()}
 

@@ -47,7 +47,8 @@ class SimulatedCluster(LocalCluster):
             shim="", python=sys.executable, cni="", search_path=path,
         )  # fmt: skip
 
-    def _host_ports(self) -> dict[str, int]:
+    @property
+    def host_ports(self) -> dict[str, int]:
         return {"api": self.layout.host_ports.api}
 
     def _clean(self) -> None:

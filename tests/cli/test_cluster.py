@@ -28,12 +28,30 @@ def test_status_of_none_as_json(tmp_path: Path) -> None:
     outcome = run("cluster", "status", "--json", "--simulated", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
 
     assert outcome.status == 4
-    assert checked(json.loads(outcome.stdout)) == {
+    found = checked(json.loads(outcome.stdout))
+    assert found["disk"].pop("free") > 0
+    assert found == {
         "schema": "platform/cluster/1",
         "running": False,
         "kubeconfig": str(tmp_path / "simulated" / "kubeconfig"),
         "parts": {},
+        "ports": {"api": 17443},
+        "disk": {"folder": str(tmp_path / "simulated"), "used": {}},
     }
+
+
+def test_disk_use_of_a_stopped_cluster(tmp_path: Path) -> None:
+    """What a stopped cluster takes is shown, so that one can decide to delete it."""
+    volume = tmp_path / "cluster" / "volumes" / "data"
+    volume.parent.mkdir(parents=True)
+    volume.write_bytes(b"a" * 3 * 1024 * 1024)
+    outcome = run("cluster", "status", folder=tmp_path, COMPOSEPLAT_CLUSTER=str(tmp_path))
+
+    assert outcome.status == 4
+    assert outcome.stdout.splitlines()[:2] == [
+        "DISK                        SIZE",
+        "volumes                     3.0 MiB",
+    ]
 
 
 def test_stop_of_none(tmp_path: Path) -> None:
