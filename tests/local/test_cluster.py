@@ -35,6 +35,7 @@ from composeplat.toolchain.setup import Toolchain
 from composeplat.toolchain.tools import KUBE
 from tests.conftest import DOMAIN, ROOT, SHARED, Project
 from tests.in_process import run_here
+from tests.schemas import checked
 
 PORTS = {"api": 26443, "registry": 25000, "https": 20443, "http": 20080}
 NAMESPACE = "proving"
@@ -181,6 +182,14 @@ def test_a_taken_port_is_named(cluster: LocalCluster) -> None:
     assert not cluster.status().running
 
 
+def status_of(cluster: LocalCluster) -> dict[str, Any]:
+    """What the command prints for a program."""
+    command = [str(Path(sys.executable).with_name("platform")), "cluster", "status", "--json"]
+    done = subprocess.run(command, env=dict(cluster.environment), capture_output=True, check=True)
+    found: dict[str, Any] = checked(json.loads(done.stdout))
+    return found
+
+
 def test_starts_within_a_minute(cluster: LocalCluster) -> None:
     """With the programs there the cluster can be used within a minute; a second start changes nothing."""
     began = time.monotonic()
@@ -188,7 +197,9 @@ def test_starts_within_a_minute(cluster: LocalCluster) -> None:
     assert cluster.start()
     assert time.monotonic() - began < 60
     assert not cluster.start()
-    assert cluster.status().broken == []
+    found = status_of(cluster)
+    assert all(part["ready"] for part in found["parts"].values())
+    assert (found["ports"], found["disk"]["used"]["objects"] > 0) == (PORTS, True)
     with pytest.raises(ComposeplatError, match="is running with other ports"):
         local_cluster(cluster.environment, ports={"https": 20444}).start()
 
