@@ -1,6 +1,6 @@
 """How the builder is run: with which arguments, files and folders.
 
-Pure, but for ``prepare_builder``, which makes the folders that the builder may reach.
+Pure, but for ``prepare_builder``, which makes the folders and files that the builder may reach.
 The builder is root of a user namespace, whose users are nobody of the machine, so it has its own folders beside the
 cluster's closed ones.
 The steps of builds have a network of their own, as a stranger's Dockerfile must not reach what listens on the machine's
@@ -11,14 +11,21 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from composeplat.diagnostics import MissingPiece
 from composeplat.local.layout import BUILD_USER, HOST_NETWORK, Layout
+from composeplat.system.files import Unreadable, read_bytes
 
 #: The range of the steps' addresses, and where names are resolved for them; both are known to ``frontdoor builder``.
 _STEP_RANGE = "198.19.255.0/24"
 _RESOLVER = "198.19.254.3"
 _MTU = 65520
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
+#: The variable that names a file with the authorities that programs trust, and the builder's copy of it.
+_AUTHORITIES, _AUTHORITIES_FILE = "SSL_CERT_FILE", "authorities.pem"
+_MAX_AUTHORITIES_BYTES = 8 * 1024 * 1024
 #: Network plugins that act in the network of steps, and those that need no network.
 _PLUGINS_IN_NETWORK, _PLUGINS = ("ptp",), ("loopback", "host-local")
 
@@ -38,9 +45,12 @@ def builder_arguments(layout: Layout, frontdoor: str, slirp4netns: str) -> tuple
     )
 
 
-def builder_environment(layout: Layout, search_path: str) -> dict[str, str]:
-    """Runc keeps its notes below ``XDG_RUNTIME_DIR``."""
-    return {"PATH": search_path, "HOME": str(layout.build_run / "state"), "XDG_RUNTIME_DIR": str(layout.build_run)}
+def builder_environment(layout: Layout, search_path: str, user: Mapping[str, str]) -> dict[str, str]:
+    """Runc keeps its notes below ``XDG_RUNTIME_DIR``; base images come through the user's proxy."""
+    run = layout.build_run
+    proxies = {name: user[name] for proxy in _PROXIES for name in (proxy, proxy.lower()) if user.get(name)}
+    authorities = {_AUTHORITIES: str(run / _AUTHORITIES_FILE)} if user.get(_AUTHORITIES) else {}
+    return {"PATH": search_path, "HOME": str(run / "state"), "XDG_RUNTIME_DIR": str(run), **proxies, **authorities}
 
 
 def builder_files(layout: Layout, cni: str) -> dict[Path, str]:
@@ -82,15 +92,27 @@ def builder_mounts(layout: Layout, buildkitd: str) -> list[list[str]]:
     ]
 
 
-def prepare_builder(layout: Layout) -> None:
-    """Make the builder the owner of its folders, and of their content."""
+def prepare_builder(layout: Layout, user: Mapping[str, str]) -> None:
+    """Make the builder the owner of its folders, and of their content.
+
+    It can't reach the file with the user's authorities, which may be in a closed folder: it gets a copy.
+    """
     run = layout.build_run
+    if user.get(_AUTHORITIES):
+        (run / _AUTHORITIES_FILE).write_bytes(_read_authorities(Path(user[_AUTHORITIES])))
     for folder in (layout.build_data, run / "state"):
         folder.mkdir(parents=True, exist_ok=True)
     (run / "buildkitd").touch()
     for path in (layout.build_data, run, *run.rglob("*")):
         os.chown(path, BUILD_USER, BUILD_USER)
         path.chmod(0o700 if path.is_dir() or path.parent.name == "cni" else 0o600)
+
+
+def _read_authorities(path: Path) -> bytes:
+    try:
+        return read_bytes(path, limit=_MAX_AUTHORITIES_BYTES)
+    except Unreadable as error:
+        raise MissingPiece(f"{_AUTHORITIES} names a file that can't be read: {path} {error}", "correct it") from error
 
 
 _STEPS = """\

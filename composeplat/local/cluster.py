@@ -211,7 +211,7 @@ class LocalCluster:
         write_private(self.layout.networks_file, json.dumps(self.layout.networks))
 
     def _prepare_node(self) -> None:
-        prepare_builder(self.layout)
+        prepare_builder(self.layout, self.environment)
         note_other_version(self.layout, CONTAINERD.version)
 
     def _files(self, programs: Programs, token: str) -> dict[Path, str]:

@@ -228,7 +228,7 @@ def make_parts(layout: Layout, programs: Programs) -> tuple[Part, ...]:
             name="buildkitd",
             args=builder_arguments(layout, programs.frontdoor, programs.slirp4netns),
             network=Network.HOST,
-            environment=builder_environment(layout, programs.search_path),
+            environment=builder_environment(layout, programs.search_path, programs.environment),
             ready=f"unix:{layout.buildkit_socket}",
             keeps_data=True,
             needs=("registry",),

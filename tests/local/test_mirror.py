@@ -19,12 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from composeplat.local.builder_cache import BUILDER_NAME, buildx_instance
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
 from composeplat.local.image_cache import ImageCache
 from composeplat.local.images import File, Image, push
 from composeplat.toolchain.setup import Toolchain
-from composeplat.toolchain.tools import CTR, FRONTDOOR, KUBE
+from composeplat.toolchain.tools import BUILDX, CTR, FRONTDOOR, KUBE
 from tests.local.outside_registry import HOST, Answer, OutsideRegistry, basic, serving
 from tests.local.test_cluster import wait
 
@@ -130,6 +131,22 @@ def test_an_image_of_docker_hub_runs(outside: Outside) -> None:
     wait(lambda: outside.phase("hub") == "Running", seconds=20)
 
     assert "HEAD /v2/hub/app/manifests/1" in outside.registry.requests
+
+
+def test_a_base_image_of_another_registry(outside: Outside, tmp_path: Path) -> None:
+    """A build starts from it, through the same proxy, with the same certificates and login."""
+    (tmp_path / "Dockerfile").write_text(f"FROM {HOST}/shop/app:1\nLABEL built=here\n")
+    (tmp_path / "buildx" / "instances").mkdir(parents=True)
+    socket_path = outside.cluster.layout.buildkit_socket
+    (tmp_path / "buildx" / "instances" / BUILDER_NAME).write_text(buildx_instance(socket_path))
+    command = [str(Toolchain(os.environ).need(BUILDX).path), "build", "--builder", BUILDER_NAME, "--progress", "plain"]
+    variables = {"DOCKER_CONFIG": str(outside.registry.folder), "BUILDX_CONFIG": str(tmp_path / "buildx")}
+    done = subprocess.run(
+        [*command, str(tmp_path)], env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "GET /v2/shop/app/manifests/1" in outside.registry.requests
 
 
 def test_a_pull_secret(outside: Outside) -> None:

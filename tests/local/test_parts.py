@@ -13,7 +13,7 @@ import pytest
 from composeplat.cluster.api import Api
 from composeplat.diagnostics import MissingPiece
 from composeplat.local.base_images import is_static
-from composeplat.local.builder import builder_files, prepare_builder
+from composeplat.local.builder import builder_environment, builder_files, prepare_builder
 from composeplat.local.cgroups import make_cgroups, remove_cgroups
 from composeplat.local.cluster import LocalCluster
 from composeplat.local.cluster_kind import local_cluster
@@ -79,8 +79,35 @@ def test_the_way_to_the_mirror() -> None:
     }.items():
         hosts = tomllib.loads(files[LAYOUT.etc / "hosts" / registry / "hosts.toml"])
         assert hosts == {"server": "http://localhost:10260", "host": first}
-    others = [part for part in make_parts(LAYOUT, PROGRAMS) if part.name != "mirror"]
-    assert not [part.name for part in others if "HTTPS_PROXY" in (part.environment or {})]
+    found = make_parts(LAYOUT, PROGRAMS)
+    # The builder pulls base images.
+    assert [part.name for part in found if "HTTPS_PROXY" in (part.environment or {})] == ["mirror", "buildkitd"]
+
+
+def test_what_the_builder_gets_of_the_user(tmp_path: Path) -> None:
+    """The builder has the proxies, and a copy of the authorities; nothing else of the variables is passed on."""
+    layout = Layout(folder=tmp_path / "data", run=tmp_path / "run")
+    given = tmp_path / "ca.crt"
+    given.write_text("an authority")
+    user = {"https_proxy": "http://proxy:1", "NO_PROXY": "local", "SSL_CERT_FILE": str(given), "TOKEN": "t"}
+    layout.build_run.mkdir()
+
+    prepare_builder(layout, user)
+    found = builder_environment(layout, "/bin", user)
+
+    copy = layout.build_run / "authorities.pem"
+    assert copy.read_text() == "an authority"
+    assert found == {
+        "PATH": "/bin", "HOME": str(layout.build_run / "state"), "XDG_RUNTIME_DIR": str(layout.build_run),
+        "https_proxy": "http://proxy:1", "NO_PROXY": "local", "SSL_CERT_FILE": str(copy),
+    }  # fmt: skip
+
+
+def test_authorities_that_are_not_there(tmp_path: Path) -> None:
+    """A file that is not there is named before the cluster is started."""
+    layout = Layout(folder=tmp_path / "data", run=tmp_path / "run")
+    with pytest.raises(MissingPiece, match=r"SSL_CERT_FILE names a file that can.t be read: /no/ca\.crt"):
+        prepare_builder(layout, {"SSL_CERT_FILE": "/no/ca.crt"})
 
 
 def test_the_registry_comes_first() -> None:
@@ -134,7 +161,7 @@ def test_the_builder_reaches_its_own_files_alone(tmp_path: Path, monkeypatch: py
     for path, text in builder_files(layout, "/t/cni").items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    prepare_builder(layout)
+    prepare_builder(layout, {})
 
     assert set(owners.values()) == {1_800_000_000}
     modes = {str(path.relative_to(tmp_path)): path.stat().st_mode & 0o777 for path in owners}
