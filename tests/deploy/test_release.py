@@ -15,7 +15,7 @@ import pytest
 
 from composeplat import __version__
 from tests.conftest import ROOT
-from tests.deploy.conftest import Environment, until
+from tests.deploy.conftest import SLEEP, Environment, until
 from tests.deploy.test_embedded import fetch
 
 WHEEL, SDIST = f"composeplat-{__version__}-py3-none-any.whl", f"composeplat-{__version__}.tar.gz"
@@ -54,12 +54,32 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """Both distributions; the wheel is installed, and its requirements as they are locked."""
     folder = tmp_path_factory.mktemp("release")
     build(ROOT, folder, "sdist", "wheel")
-    run(sys.executable, "-m", "venv", folder / "venv")
-    install = (folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    return Release(folder, install(sys.executable, folder / WHEEL, folder / "venv"))
+
+
+def install(python: str | Path, wheel: Path, folder: Path) -> Path:
+    """Install the wheel into an empty environment; gives the command."""
+    run(python, "-m", "venv", folder)
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     # Nothing is compiled, as most of what comes with the providers is never imported.
-    run(*install, "--no-compile", "--require-hashes", "-r", ROOT / "requirements" / "runtime.txt")
-    run(*install, "--no-deps", "--no-index", folder / WHEEL)
-    return Release(folder, folder / "venv" / "bin" / "platform")
+    run(*pip, "--no-compile", "--require-hashes", "-r", ROOT / "requirements" / "runtime.txt")
+    run(*pip, "--no-deps", "--no-index", wheel)
+    return folder / "bin" / "platform"
+
+
+def find_python(version: str) -> Path | None:
+    """Find an interpreter of a version: on PATH, or among those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    found = [Path(on_path) for on_path in [shutil.which(f"python{version}")] if on_path]
+    found += sorted(pyenv.glob(f"{version}.*/bin/python"))
+    return next((path for path in found if is_python(path, version)), None)
+
+
+def is_python(path: Path, version: str) -> bool:
+    """Whether a program is that version: pyenv has programs of names whose version is not installed."""
+    script = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([path, "-c", script], capture_output=True, text=True, check=False)
+    return done.stdout.strip() == version
 
 
 def test_wheel_has_the_whole_package(release: Release) -> None:
@@ -119,3 +139,22 @@ def test_an_example_is_deployed(release: Release, environment: Environment) -> N
     urls = done.stdout.split()
     assert len(urls) == 2
     assert "<h1 id=" in until(lambda: fetch(environment, urls[0].rpartition(":")[0]))
+
+
+@pytest.mark.parametrize("version", [pytest.param("3.12", marks=pytest.mark.endurance), "3.13", "3.14"])
+def test_other_versions_of_python(release: Release, environment: Environment, version: str, tmp_path: Path) -> None:
+    """The wheel deploys with each version of Python that this machine has, from an environment of its own."""
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    platform = install(python, release.folder / WHEEL, tmp_path / "venv")
+    environment.write(f"services: {{web: {{image: 'busybox:1.37', command: \"{SLEEP}\", stop_grace_period: 0s}}}}")
+    variables = {**environment.variables, "PYTHONWARNINGS": "error:::composeplat"}
+    command = [str(platform), *environment.command_line("deploy")[1:]]
+    done = subprocess.run(
+        command, cwd=environment.folder, env=variables, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert environment.pods("web")
