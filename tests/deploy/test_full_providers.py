@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 from composeplat.system.processes import start_time
@@ -74,6 +75,10 @@ def test_a_provider_sets_variables_of_dependents(environment: Environment) -> No
     assert "db: made [secret] \\x1b[31m" in deployed.stderr
     for text in (deployed.stdout, deployed.stderr, json.dumps(environment.state())):
         assert "planted-in-provider" not in text
+
+    run = [*environment.command_line("run", "-T"), "web", "env"]
+    ran = subprocess.run(run, cwd=environment.folder, env=environment.variables, capture_output=True, check=True)
+    assert b"DB_URL=planted-in-provider\n" in ran.stdout
 
     preview = environment.platform("preview", "--expect-no-changes").expect()
     assert "planted-in-provider" not in preview.stdout + preview.stderr
