@@ -20,11 +20,11 @@ def test_a_way_in_for_udp(environment: Environment) -> None:
     environment.write(FILE)
     output = environment.platform("deploy", "--no-wait", N="0").expect().stderr
     (hint,) = (line for line in output.splitlines() if "to expose it:" in line)
-    command = shlex.split(hint.partition("to expose it: ")[2])
+    arguments = shlex.split(hint.partition(", or kubectl ")[2])
     program = Toolchain(environment.variables).need(KUBE).path
     config = f"--kubeconfig={environment.cluster.layout.kubeconfig}"
     where = [str(program), "kubectl", config, f"--namespace={environment.namespace}"]
-    subprocess.run([*where, *command[1:]], check=True, capture_output=True)
+    subprocess.run([*where, *arguments], check=True, capture_output=True)
 
     environment.platform("deploy", "--no-wait", N="1").expect()
 
