@@ -192,7 +192,7 @@ def prune(
 
 @app.command("status", guide=Guide({"Its parts, for a program": "platform cluster status --json"}, "local-cluster.md"))
 def status(simulated: IsSimulated = False, as_json: Json = False) -> None:
-    """Show whether the local cluster runs, its parts and addresses, and what it takes on the disk."""
+    """Show whether the local cluster runs, its parts, addresses and disk use."""
     from composeplat.cli import cluster_status
 
     with show_errors():

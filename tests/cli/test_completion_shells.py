@@ -163,7 +163,7 @@ def test_script_in_a_file(name: str, folder: Path, tmp_path: Path) -> None:
 
 MEANINGS = {
     "start": "Start the local cluster, and wait until it can be used.",
-    "status": "Show whether the local cluster runs, and the state of its parts.",
+    "status": "Show whether the local cluster runs, its parts, addresses and disk use.",
     "stop": "Stop the local cluster; its data stays.",
 }
 
