@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from composeplat.cluster.error_text import shorten
 from composeplat.cluster.failure_causes import (
     Cause,
     format_times,
     pod_creation_failure_cause,
     pod_failure_cause,
-    shorten,
 )
 from composeplat.cluster.jobs import job_failure_cause, job_retry_cause
 from composeplat.cluster.scheduling import is_node_coming

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from composeplat.cluster.error_text import network_error, shorten
 from composeplat.cluster.scheduling import autoscaler_refusal, scheduling_limit
 from composeplat.cluster.snapshot import (
     Object,
@@ -195,7 +196,8 @@ def _unpulled(image: str, text: str, reason: str, where: Mapping[str, str]) -> C
     elif re.search(r"unauthorized|denied|authentication|403|401|no basic auth", low):
         why, hint = "the registry denied access", "give the cluster the registry's credentials"
     elif re.search(r"dial tcp|no such host|connection refused|timeout|unreachable|eof|tls|lookup", low):
-        why, hint = "its registry can't be reached from the cluster", "check that the registry runs, and its name"
+        why = f"its registry can't be reached from the cluster{network_error(text)}"
+        hint = "check that the registry runs, and its name"
     else:
         why, hint = shorten(text), ""
     return Cause(
@@ -392,8 +394,3 @@ def pod_creation_failure_cause(workload: Object, snapshot: Snapshot) -> Cause | 
 
 def format_times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
-
-
-def shorten(text: str, limit: int = 300) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"

@@ -601,14 +601,26 @@ RESOLVE = f'failed to pull and unpack image "{IMAGE}": failed to resolve referen
         pytest.param("no basic auth credentials", NOT_GIVEN, CREDENTIALS, id="no-credentials"),
         pytest.param(
             f"{RESOLVE}dial tcp: lookup registry.example.com on 10.96.0.10:53: no such host",
-            NOT_REACHED,
+            f"{NOT_REACHED}: lookup registry.example.com on 10.96.0.10:53: no such host",
             SEE,
             id="no-such-host",
         ),
         pytest.param(
-            f"{RESOLVE}dial tcp 10.0.0.9:443: connect: connection refused", NOT_REACHED, SEE, id="connection-refused"
+            f"{RESOLVE}dial tcp 10.0.0.9:443: connect: connection refused",
+            f"{NOT_REACHED}: connection refused",
+            SEE,
+            id="connection-refused",
         ),
-        pytest.param(f"{RESOLVE}net/http: TLS handshake timeout", NOT_REACHED, SEE, id="timeout"),
+        pytest.param(
+            f"{RESOLVE}net/http: TLS handshake timeout", f"{NOT_REACHED}: TLS handshake timeout", SEE, id="timeout"
+        ),
+        pytest.param(
+            f"{RESOLVE}tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            f"{NOT_REACHED}: x509: certificate signed by unknown authority",
+            SEE,
+            id="unknown-authority",
+        ),
+        pytest.param(f"{RESOLVE}unexpected EOF", NOT_REACHED, SEE, id="end-of-file"),
         pytest.param(
             "pull access denied, repository does not exist or may require authorization: no basic auth credentials",
             "the registry denied access",

@@ -1,0 +1,25 @@
+"""The text of an error that the cluster reports: what of it is shown to people.
+
+Owns how much is shown, and which part of a chain of errors is the reason. Must not know what the error is about.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: What Go's network says last, at the end of a chain of errors.
+_NETWORK_ERROR = re.compile(
+    r"lookup \S+(?: on \S+)?: no such host|connection refused|connection reset by peer|network is unreachable"
+    r"|no route to host|i/o timeout|TLS handshake timeout|x509: [^\"\n]+"
+)
+
+
+def network_error(text: str) -> str:
+    """Return the reason why a connection failed, to follow a message; empty if it is not a known one."""
+    found = _NETWORK_ERROR.findall(text)
+    return f": {shorten(found[-1], 150)}" if found else ""
+
+
+def shorten(text: str, limit: int = 300) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
