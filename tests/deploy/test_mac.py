@@ -1,4 +1,4 @@
-"""Every command but `cluster` on a Python that has nothing of Linux alone, against a real cluster elsewhere."""
+"""Commands on a Python that has nothing of Linux alone, against a real cluster elsewhere."""
 
 from __future__ import annotations
 
